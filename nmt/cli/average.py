@@ -1,0 +1,32 @@
+"""`nmt average`: the mean of several checkpoints (section 6.1)."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.errors import CheckpointError
+
+
+def average(
+    model: Annotated[Path, typer.Option(help="The run directory.")],
+    last: Annotated[int, typer.Option(min=1, help="How many of the last checkpoints.")] = 5,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for the weights; averaged/ in the run if left out."),
+    ] = None,
+) -> None:
+    """Average the last checkpoints of a run. Prints the folder of the new weights."""
+    from nmt.checkpoint import average_weights, save_checkpoint
+    from nmt.run_directory import RunDirectory
+
+    run = RunDirectory(model)
+    saved = run.saved_checkpoints()[-last:]
+    if len(saved) < last:
+        raise CheckpointError(
+            f"{model}: {last} checkpoints asked for, it has {len(saved)} under checkpoints/"
+        )
+    folder = output or run.averaged
+    save_checkpoint(folder, average_weights(saved))
+    typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)
+    typer.echo(str(folder))

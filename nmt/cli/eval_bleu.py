@@ -1,0 +1,164 @@
+"""`nmt eval-bleu`: a model's or a file's BLEU, with signature and confidence interval."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.streams import open_output, warn
+from nmt.cli.translate import (
+    BatchTokensOption,
+    BeamSizeOption,
+    CheckpointOption,
+    Device,
+    DeviceOption,
+    LengthPenaltyOption,
+    Precision,
+    PrecisionOption,
+    load_translator,
+)
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
+    from nmt.evaluation.evaluate import Evaluation
+    from nmt.evaluation.metrics import Score
+
+
+class Split(StrEnum):
+    """A set of the run's configuration to score on."""
+
+    validation = "validation"
+    test = "test"
+
+
+def eval_bleu(
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint to score."),
+    ] = None,
+    test_set: Annotated[Split, typer.Option(help="Which of the run's own sets.")] = Split.test,
+    source: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
+    ] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its right translation, line by line.")
+    ] = None,
+    hypothesis: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
+    ] = None,
+    tokenized: Annotated[
+        bool,
+        typer.Option("--tokenized", help="With --hypothesis: score its tokens as they are."),
+    ] = False,
+    confidence: Annotated[
+        bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    checkpoint: CheckpointOption = "best",
+    beam_size: BeamSizeOption = None,
+    length_penalty: LengthPenaltyOption = None,
+    batch_tokens: BatchTokensOption = None,
+    device: DeviceOption = Device.auto,
+    precision: PrecisionOption = Precision.fp32,
+) -> None:
+    """Translate a test set and print its BLEU, or score a file of translations.
+
+    The score is sacreBLEU's, with the signature that makes it comparable.
+    """
+    _refuse_contradictions(model, source, reference, hypothesis, output, tokenized)
+    if hypothesis and reference:
+        _print(*_score_file(hypothesis, reference, tokenized, confidence), {}, as_json)
+        return
+    translator = load_translator(
+        str(model), checkpoint, device, precision, beam_size, length_penalty, batch_tokens
+    )
+    pair = (source, reference) if source and reference else _own_split(translator, test_set.value)
+    result = _score_model(translator, *pair, confidence, output)
+    settings = translator.settings
+    decoding = {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
+    _print(result.score, len(result.translations), decoding, as_json)
+
+
+def _refuse_contradictions(
+    model: str | None,
+    source: Path | None,
+    reference: Path | None,
+    hypothesis: Path | None,
+    output: Path | None,
+    tokenized: bool,
+) -> None:
+    if (model is None) == (hypothesis is None):
+        raise ConfigError(
+            "give either --model RUN to translate and score, "
+            "or --hypothesis FILE with --reference FILE to score a finished translation"
+        )
+    if hypothesis and not reference:
+        raise ConfigError("--hypothesis needs --reference FILE, its right translation line by line")
+    if hypothesis and (source or output):
+        raise ConfigError("--hypothesis is translated already; leave out --source and --output")
+    if model and (source is None) != (reference is None):
+        raise ConfigError("--source and --reference go together: give both, or neither")
+    if model and tokenized:
+        raise ConfigError("--tokenized goes with --hypothesis; a run knows it from data.tokenized")
+
+
+def _score_file(
+    hypothesis: Path, reference: Path, tokenized: bool, confidence: bool
+) -> tuple["Score", int]:
+    from nmt.data.parallel_text import read_pairs
+    from nmt.evaluation.metrics import bleu, looks_tokenized
+
+    pairs = list(read_pairs(hypothesis, reference))
+    translations = [pair.source for pair in pairs]
+    if not tokenized and (mark := looks_tokenized(translations)):
+        warn(
+            f"{hypothesis} looks tokenised ({mark}); BLEU compares only on plain text: "
+            "detokenise it, or score its tokens with --tokenized"
+        )
+    return bleu(translations, [pair.target for pair in pairs], tokenized, confidence), len(pairs)
+
+
+def _own_split(translator: "Translator", name: str) -> tuple[Path, Path]:
+    from nmt.evaluation.evaluate import find_split
+
+    pair = find_split(translator.run.config.data, name, lambda line: print(line, file=sys.stderr))
+    return Path(pair.source), Path(pair.target)
+
+
+def _score_model(
+    translator: "Translator",
+    source: Path,
+    reference: Path,
+    confidence: bool,
+    output: Path | None,
+) -> "Evaluation":
+    from tqdm import tqdm
+
+    from nmt.data.parallel_text import read_pairs
+    from nmt.evaluation.evaluate import evaluate
+
+    pairs = list(read_pairs(source, reference))
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    with tqdm(total=len(pairs), unit=" lines", disable=None) as bar:
+        result = evaluate(translator, sources, references, confidence, warn, bar.update)
+    if output:
+        with open_output(output) as sink:
+            sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
+    return result
+
+
+def _print(score: "Score", sentences: int, decoding: dict[str, float], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({**score.as_json(), "sentences": sentences, **decoding}))
+        return
+    details = [f"{sentences} sentence" + "s" * (sentences != 1)]
+    details += [f"{name.replace('_', ' ')} {value}" for name, value in decoding.items()]
+    print(f"{score}\n{', '.join(details)}")

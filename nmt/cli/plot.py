@@ -1,0 +1,80 @@
+"""`nmt plot`: the figures of a run, as PNG and SVG."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from nmt.run_directory import RunDirectory
+
+app = typer.Typer(
+    name="plot", help="Draw a run's learning curves and attention maps.", no_args_is_help=True
+)
+
+ModelOption = Annotated[
+    str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="STEM",
+        dir_okay=False,
+        help="Write STEM.png and STEM.svg; the default is a file in the run's plots/.",
+    ),
+]
+
+
+class Kind(StrEnum):
+    """Which of the three uses of attention to draw."""
+
+    cross = "cross"
+    encoder = "encoder"
+    decoder = "decoder"
+
+
+@app.command()
+def loss(model: ModelOption, output: OutputOption = None) -> None:
+    """Draw training loss, validation loss and BLEU of a run."""
+    from nmt.report.curves import plot_loss
+
+    run = _run_around(Path(model))
+    _print(plot_loss(run.metrics, output or run.plots / "loss"))
+
+
+@app.command()
+def attention(
+    sentence: Annotated[str, typer.Argument(help="The text to translate.")],
+    model: ModelOption,
+    layer: Annotated[
+        int | None, typer.Option(help="Layer, counted from 1; the default is the last.")
+    ] = None,
+    kind: Annotated[Kind, typer.Option(help="Which attention to draw.")] = Kind.cross,
+    output: OutputOption = None,
+) -> None:
+    """Translate a sentence and draw where each attention head looks."""
+    import torch
+
+    from nmt.report.attention_maps import plot_attention
+    from nmt.run_directory import load_run
+
+    run = load_run(model, torch.device("cpu"))
+    stem = output or _run_around(Path(model)).plots / f"attention-{kind.value}"
+    _print(plot_attention(run, sentence, stem, kind.value, layer))
+
+
+def _run_around(path: Path) -> "RunDirectory":
+    """The run directory that `path` is, or that the checkpoint folder `path` lies in."""
+    from nmt.run_directory import RunDirectory
+
+    runs = map(RunDirectory, (path, *path.absolute().parents[:2]))
+    return next((run for run in runs if run.config.is_file()), RunDirectory(path))
+
+
+def _print(paths: list[Path]) -> None:
+    """One written file a line."""
+    for path in paths:
+        typer.echo(path)

@@ -1,0 +1,35 @@
+"""`nmt prepare`: clean the training text, learn the vocabulary, store ids."""
+
+from typing import Annotated
+
+import typer
+
+from nmt.config import load_config
+
+
+def prepare(
+    config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
+    ] = None,
+) -> None:
+    """Make the training data ready; `nmt train` does it by itself where it is missing."""
+    recipe = load_config(config, settings or [])
+    from nmt.data import prepared
+
+    result = prepared.prepare(recipe, lambda message: typer.echo(message, err=True))
+    counts, tokenizer = result.counts, result.tokenizer
+    sizes = f"{tokenizer.source_vocabulary_size:,} entries, shared"
+    if not tokenizer.shared:
+        sizes = (
+            f"{tokenizer.source_vocabulary_size:,} source entries, "
+            f"{tokenizer.target_vocabulary_size:,} target entries"
+        )
+    typer.echo(f"directory   {result.directory}")
+    typer.echo(f"vocabulary  {recipe.tokenizer.kind}, {sizes}")
+    typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")
+    typer.echo(f"left out    {prepared.describe_dropped(counts)}")
+    typer.echo(
+        f"tokens      {counts['source_tokens']:,} source, {counts['target_tokens']:,} target"
+    )

@@ -1,0 +1,26 @@
+"""`nmt train`: does what is missing (download, prepare), then trains; rerun to resume."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.config import find_config, load_config
+
+
+def train(
+    config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")],
+    run_dir: Annotated[
+        Path | None, typer.Option(help="Where the run lives; runs/<name of the recipe> if left out.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
+    ] = None,
+) -> None:
+    """Train a model. The same command again goes on where it stopped."""
+    recipe = load_config(config, settings or [])
+    from nmt.training.train import train as run_training
+
+    path = run_dir or Path("runs") / find_config(config).stem
+    run_training(recipe, path, lambda message: typer.echo(message, err=True))

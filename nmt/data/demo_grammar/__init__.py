@@ -1,0 +1,1 @@
+"""The grammar and lexicon behind the demo corpus, from word forms up to sentences."""

@@ -1,0 +1,79 @@
+"""A short name for inputs and settings: equal names mean equal prepared data."""
+
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from nmt.config import Config, TextPair
+from nmt.errors import DataError
+
+# raise it when the same inputs and settings give other files than before
+FORMAT = 1
+
+# a file changed this recently could change again under the same time stamp
+_UNSETTLED_NS = 2_000_000_000
+
+
+def fingerprint(config: Config, text: TextPair, directory: Path) -> str:
+    """Sixteen hex digits over the bytes of `text` and every setting that shapes a token store.
+
+    What each file's bytes hash to is remembered in `directory`, by path, size and time stamp, so
+    that an unchanged corpus is not read again.
+
+    Raises:
+        DataError: a file of `text` cannot be read.
+    """
+    hashes = _FileHashes(directory / "hashes.json")
+    parts = {
+        "format": FORMAT,
+        "source": hashes.of(Path(text.source)),
+        "target": hashes.of(Path(text.target)),
+        "tokenizer": config.tokenizer.model_dump(),
+        "max_length": config.data.max_length,
+        "max_length_ratio": config.data.max_length_ratio,
+    }
+    hashes.save()
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class _FileHashes:
+    """The sha256 of files, each computed once as long as the file stays as it is."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, list[Any]] = {}
+        try:
+            known = json.loads(path.read_text(encoding="utf-8"))
+            self._known = known if isinstance(known, dict) else {}
+        except (OSError, ValueError):
+            pass  # nothing remembered yet, or no longer legible: the files are read again
+
+    def of(self, path: Path) -> str:
+        """The file's suffix, which decides how it is decompressed, and the sha256 of its bytes."""
+        try:
+            stat = path.stat()
+            key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+            if self._known.get(key, [])[:2] == state:
+                return str(self._known[key][2])
+            with open(path, "rb") as file:
+                digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
+        except FileNotFoundError as error:
+            raise DataError(f"{path}: no such file; check the path in the configuration") from error
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
+            self._known[key] = [*state, digest]
+        return digest
+
+    def save(self) -> None:
+        """Remember for next time, where that is possible."""
+        beside = self._path.with_suffix(f".{os.getpid()}.tmp")
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps(self._known), encoding="utf-8")
+            beside.replace(self._path)
+        except OSError:
+            beside.unlink(missing_ok=True)

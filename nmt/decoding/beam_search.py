@@ -1,0 +1,194 @@
+"""Section 6.1: beam search with a length penalty, "terminating early when possible".
+
+At every step each sentence keeps its `beam_size` most probable continuations. Those that end are
+set aside (Sutskever et al., 2014), the others are continued. The search of a sentence ends when
+none of its live hypotheses can still beat the ones set aside; the sentence then leaves the batch.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Self, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.errors import CheckpointError
+from nmt.model.transformer import Transformer
+
+IMPOSSIBLE = float("-inf")
+Length = TypeVar("Length", float, Tensor)
+
+
+def length_penalty(length: Length, alpha: float) -> Length:
+    """((5 + length) / 6)^alpha, which divides log P (Wu et al., 2016, Eq. 14; section 6.1).
+
+    `length` counts the tokens with EOS. log P only falls with length, and without the penalty
+    (alpha = 0) beam search prefers translations that are too short.
+    """
+    penalty: Length = ((5.0 + length) / 6.0) ** alpha
+    return penalty
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    bos: int,
+    eos: int,
+    n_best: int = 1,
+) -> list[list[Hypothesis]]:
+    """Translate the source ids (B, S) with a model in eval mode.
+
+    Each sentence gets its `n_best` best hypotheses or fewer, best first; `score` is log P divided
+    by the length penalty. One that is as long as its source plus `settings.max_length_offset`,
+    EOS included in both, ends there without EOS.
+
+    Raises:
+        CheckpointError: the model's scores are not numbers.
+    """
+    max_lengths = (source != model.padding).sum(1) + settings.max_length_offset
+    cache = model.start(model.encode(source), source)
+    search = _Search.begin(max_lengths, n_best, bos, eos)
+    found: dict[int, list[Hypothesis]] = {}
+    while len(search.sentences):
+        logits = model.decode(search.latest.view(-1, 1), cache)[:, 0].float()  # (R, V)
+        best = _best_continuations(
+            logits, search.scores, settings.beam_size, never=[model.padding, bos]
+        )
+        search.extend(best, eos, settings.length_penalty)
+        done = search.done(settings.length_penalty)
+        if done.any():
+            found |= search.results(done, eos)
+            remaining = (~done).nonzero()[:, 0]
+            search = search.keep(remaining)
+            cache.keep_sentences(remaining)
+            cache.reorder(best.rows[remaining].flatten())
+        elif settings.beam_size > 1:
+            cache.reorder(best.rows.flatten())
+    return [found[i] for i in range(len(source))]
+
+
+@dataclass
+class _Continuations:
+    """The k most probable one-token continuations of each sentence's hypotheses: all (N, k)."""
+
+    scores: Tensor
+    """log P of the continued hypothesis"""
+    rows: Tensor
+    """which row of the decoder was continued"""
+    tokens: Tensor
+    """by which token"""
+
+
+def _best_continuations(
+    logits: Tensor, scores: Tensor, beam_size: int, never: list[int]
+) -> _Continuations:
+    """Choose among logits (N * k', V) of hypotheses with log P `scores` (N, k').
+
+    The softmax is never written out: its normaliser shifts all tokens of a row alike, so each
+    row's best tokens are those of its logits, and only they need a log probability.
+    """
+    log_normaliser = logits.logsumexp(1, keepdim=True)  # (R, 1)
+    logits[:, never] = IMPOSSIBLE
+    row_best, row_tokens = logits.topk(min(beam_size, logits.shape[1]))  # (R, k)
+    totals = scores.view(-1, 1) + row_best - log_normaliser
+    totals = totals.view(len(scores), -1)  # (N, k' * k)
+    best, position = totals.topk(min(beam_size, totals.shape[1]))  # (N, k)
+    first_row = torch.arange(len(scores), device=scores.device)[:, None] * scores.shape[1]
+    return _Continuations(
+        scores=best,
+        rows=first_row + position // row_tokens.shape[1],
+        tokens=row_tokens.view(len(scores), -1).gather(1, position),
+    )
+
+
+@dataclass
+class _Search:
+    """The N sentences still searched, each with k live and `n_best` ended hypotheses.
+
+    A slot that holds no hypothesis has the score -inf.
+    """
+
+    sentences: Tensor
+    """(N,) place of each in the batch"""
+    max_lengths: Tensor
+    """(N,)"""
+    latest: Tensor
+    """(N, k) tokens to decode next"""
+    tokens: Tensor
+    """(N, k, T) of the live hypotheses"""
+    scores: Tensor
+    """(N, k) log P of the live hypotheses"""
+    ended_tokens: Tensor
+    """(N, n_best, longest) filled up with EOS"""
+    ended_scores: Tensor
+    """(N, n_best) penalised, best first"""
+
+    @classmethod
+    def begin(cls, max_lengths: Tensor, n_best: int, bos: int, eos: int) -> Self:
+        """One empty live hypothesis a sentence."""
+        batch = len(max_lengths)
+        longest = int(max_lengths.max()) if batch else 0
+        return cls(
+            sentences=torch.arange(batch, device=max_lengths.device),
+            max_lengths=max_lengths,
+            latest=max_lengths.new_full((batch, 1), bos),
+            tokens=max_lengths.new_empty((batch, 1, 0)),
+            scores=torch.zeros((batch, 1), device=max_lengths.device),
+            ended_tokens=max_lengths.new_full((batch, n_best, longest), eos),
+            ended_scores=torch.full((batch, n_best), IMPOSSIBLE, device=max_lengths.device),
+        )
+
+    def extend(self, best: _Continuations, eos: int, alpha: float) -> None:
+        """Make the continuations the live hypotheses, and set those aside that end."""
+        length = self.tokens.shape[2] + 1
+        history = self.tokens.flatten(0, 1)[best.rows]  # (N, k, T)
+        self.tokens = torch.cat((history, best.tokens[:, :, None]), dim=2)
+        self.latest = best.tokens
+        ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
+        self.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
+        if ended.any():
+            penalised = best.scores / length_penalty(float(length), alpha)
+            self._set_aside(penalised.masked_fill(~ended, IMPOSSIBLE), eos)
+
+    def _set_aside(self, scores: Tensor, eos: int) -> None:
+        """Merge the live tokens with penalised `scores` (N, k) into the ended hypotheses."""
+        n_best, longest = self.ended_tokens.shape[1:]
+        tokens = F.pad(self.tokens, (0, longest - self.tokens.shape[2]), value=eos)
+        tokens = torch.cat((self.ended_tokens, tokens), dim=1)
+        merged = torch.cat((self.ended_scores, scores), dim=1)
+        self.ended_scores, kept = merged.topk(n_best)
+        self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
+
+    def done(self, alpha: float) -> Tensor:
+        """Which sentences no live hypothesis can improve any more: (N,) booleans.
+
+        log P never rises, so its present value over the largest possible penalty bounds every
+        future score: the rule is exact.
+        """
+        bound = self.scores.amax(1) / length_penalty(self.max_lengths, alpha)
+        return ~(bound > self.ended_scores[:, -1])
+
+    def results(self, done: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
+        """The ended hypotheses of the sentences that are done, by place in the batch."""
+        found = {}
+        rows = (self.sentences[done], self.ended_tokens[done], self.ended_scores[done])
+        for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
+            found[sentence] = [
+                Hypothesis.from_row(row, score, eos)
+                for row, score in zip(tokens, scores, strict=True)
+                if score > IMPOSSIBLE
+            ]
+            if not found[sentence]:
+                raise CheckpointError(
+                    "the model's scores are not numbers (NaN): its weights are damaged or its "
+                    "training diverged; choose an earlier checkpoint with --checkpoint"
+                )
+        return found
+
+    def keep(self, sentences: Tensor) -> Self:
+        """The search of these sentences alone: (N',) indices."""
+        return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))

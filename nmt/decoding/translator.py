@@ -1,0 +1,143 @@
+"""Text in, text out: the only part of decoding that sees text.
+
+Lines are taken in windows, sorted by length and translated in batches of similar length, so that
+little is computed on padding; the translations come back in the order of the lines.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nmt.config import DecodingConfig
+from nmt.data.batches import collate_source
+from nmt.data.tokenizer import BOS, EOS
+from nmt.decoding.beam_search import beam_search
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.device import autocast
+from nmt.run_directory import Run
+
+MAX_SOURCE_TOKENS = 1024
+WINDOW_LINES = 2000
+WINDOW_CHARACTERS = 1 << 20
+# a short sentence fills decoder rows and logits all the same, so it counts as one of this length
+SHORTEST_COUNTED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """One line, translated."""
+
+    text: str
+    """a single line: it holds no line feed and no carriage return"""
+    score: float
+    """log P in nats over the length penalty; 0 for a blank line"""
+
+
+def print_warning(message: str) -> None:
+    """Write a warning to stderr."""
+    print(f"warning: {message}", file=sys.stderr)
+
+
+class Translator:
+    """A model, its tokenizer and the settings of the search.
+
+    `settings` None takes the run's own; `precision` bf16 computes matrix products in bfloat16.
+    """
+
+    def __init__(
+        self, run: Run, settings: DecodingConfig | None = None, precision: str = "fp32"
+    ) -> None:
+        self.run = run
+        self.settings = settings or run.config.decoding
+        self.precision = precision
+        self.device = next(run.model.parameters()).device
+
+    def translate(
+        self,
+        texts: Iterable[str],
+        window_lines: int = WINDOW_LINES,
+        warn: Callable[[str], None] = print_warning,
+        progress: Callable[[int], object] = lambda lines: None,
+    ) -> Iterator[Translation]:
+        """Translate each text, in order; a blank one becomes an empty line.
+
+        A text over `MAX_SOURCE_TOKENS` is cut and `warn` told its number, counted from 1. With
+        `window_lines` 1 each text is answered before the next is read. `progress` hears how many
+        more texts are done, before they are yielded.
+        """
+        first_number = 1
+        for window in _windows(texts, window_lines):
+            yield from self._translate_window(window, first_number, warn, progress)
+            first_number += len(window)
+
+    def _translate_window(
+        self,
+        texts: list[str],
+        first_number: int,
+        warn: Callable[[str], None],
+        progress: Callable[[int], object],
+    ) -> list[Translation]:
+        ids = self.run.tokenizer.encode_source(texts)
+        for i, tokens in enumerate(ids):
+            if len(tokens) > MAX_SOURCE_TOKENS:
+                warn(
+                    f"line {first_number + i} has {len(tokens)} tokens; only the first "
+                    f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
+                )
+                ids[i] = [*tokens[: MAX_SOURCE_TOKENS - 1], EOS]
+        translations = [Translation("", 0.0)] * len(texts)
+        # some characters leave no token, so a text that is not blank may still be EOS alone
+        wordful = [i for i, text in enumerate(texts) if text.strip() and len(ids[i]) > 1]
+        progress(len(texts) - len(wordful))
+        for batch in _batches(wordful, [len(row) for row in ids], self.settings.batch_tokens):
+            hypotheses = self._search([ids[i] for i in batch])
+            decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
+            for i, text, hypothesis in zip(batch, decoded, hypotheses, strict=True):
+                translations[i] = Translation(_one_line(text), hypothesis.score)
+            progress(len(batch))
+        return translations
+
+    def _search(self, ids: list[list[int]]) -> list[Hypothesis]:
+        source = collate_source(ids).to(self.device)
+        with autocast(self.device, self.precision):
+            found = beam_search(self.run.model, source, self.settings, BOS, EOS)
+        return [n_best[0] for n_best in found]
+
+
+def _windows(texts: Iterable[str], lines: int) -> Iterator[list[str]]:
+    """Groups of `lines` texts, or fewer where they are long: memory stays bounded."""
+    window: list[str] = []
+    characters = 0
+    for text in texts:
+        window.append(text)
+        characters += len(text)
+        if len(window) >= lines or characters >= WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
+
+
+def _batches(
+    indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Cut the indices, longest text first, so that rows x longest <= batch_tokens.
+
+    A text that is longer alone stands alone.
+    """
+    batch: list[int] = []
+    room = 0
+    for i in sorted(indices, key=lambda i: lengths[i], reverse=True):
+        if len(batch) == room and batch:
+            yield batch
+            batch = []
+        if not batch:
+            room = max(1, batch_tokens // max(lengths[i], SHORTEST_COUNTED))
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def _one_line(text: str) -> str:
+    """A vocabulary of bytes can spell line ends, and a translation must stay one line."""
+    return text.replace("\n", " ").replace("\r", " ")

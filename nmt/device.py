@@ -1,0 +1,89 @@
+"""Where and how precisely to compute: device, precision, threads, seeds, memory."""
+
+import contextlib
+import ctypes
+import os
+import platform
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from nmt.errors import ConfigError
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+
+
+def pick_device(name: str) -> torch.device:
+    """`auto`: the GPU if there is one.
+
+    Raises:
+        ConfigError: cuda asked for where PyTorch finds none.
+    """
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(
+            "device: cuda was asked for, but PyTorch finds no CUDA device here; use cpu or auto"
+        )
+    return torch.device(name)
+
+
+def processor_features() -> set[str]:
+    """The instruction sets of this machine's processor as Linux names them; empty elsewhere."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    line = next((line for line in text.split("\n") if line.startswith("flags")), "")
+    return set(line.partition(":")[2].split())
+
+
+def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
+    """`auto`: bf16 where the processor multiplies it natively, else fp32."""
+    if name == "auto":
+        if device.type == "cuda":
+            return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+        return "bf16" if processor_features() & {"avx512_bf16", "amx_bf16"} else "fp32"
+    return "bf16" if name == "bf16" else "fp32"
+
+
+def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
+    """Matrix products in bfloat16 over float32 weights, or nothing at all."""
+    if precision == "bf16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def available_cores() -> int:
+    """Cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def use_threads(threads: int | Literal["auto"]) -> int:
+    """Set the CPU threads of one operation; `auto` is one a core. Returns their number."""
+    count = available_cores() if threads == "auto" else threads
+    torch.set_num_threads(count)
+    return count
+
+
+def keep_freed_memory() -> None:
+    """Let glibc reuse large blocks instead of returning them to the kernel after each step.
+
+    A training step frees and asks again for the same hundreds of megabytes; fetching them anew,
+    page by page, costs as much as the arithmetic on them. Elsewhere than glibc: no effect.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def seed_step(seed: int, step: int) -> None:
+    """Make all random numbers of a step a function of (seed, step) alone.
+
+    A resumed run then draws the dropout masks of an uninterrupted one with no state to restore.
+    """
+    torch.manual_seed((seed << 32) + step)

@@ -1,0 +1,55 @@
+"""What can go wrong, as the user sees it: one clear sentence, and the exit code it ends with.
+
+    NmtError                 1   a run-time error the message explains
+      DataError              1   text, corpora, tokenizers, downloads
+      CheckpointError        1   weights and training state on disk
+      MissingExtraError      1   an optional dependency that is not installed
+      ConfigError            2   a wrong configuration or wrong usage
+      RunDirectoryBusyError 75   another process holds the run directory
+      StoppedBySignal  130/143   stopped by SIGINT or SIGTERM after saving
+
+A message says what failed, what was found, what was expected, and what to do next.
+"""
+
+import signal
+
+
+class NmtError(Exception):
+    """Base of every error whose message alone tells the user what to do."""
+
+    exit_code = 1
+
+
+class DataError(NmtError):
+    """Text, corpora, tokenizers or downloads that cannot be used as they are."""
+
+
+class CheckpointError(NmtError):
+    """A checkpoint or model directory that is missing, incomplete or damaged."""
+
+
+class MissingExtraError(NmtError):
+    """A feature whose optional dependency is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra '{extra}': pip install 'nmt[{extra}]'")
+
+
+class ConfigError(NmtError):
+    """A configuration or a command line that cannot be right."""
+
+    exit_code = 2
+
+
+class RunDirectoryBusyError(NmtError):
+    """Another process is training in the same run directory."""
+
+    exit_code = 75
+
+
+class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends, not a failure
+    """Training stopped on request; everything done so far is saved."""
+
+    def __init__(self, message: str, signal_number: int = signal.SIGTERM) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

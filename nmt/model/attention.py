@@ -1,0 +1,101 @@
+"""Section 3.2: scaled dot-product attention (Eq. 1) and multi-head attention."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)): (B, H, T, K), (B, H, S, K) -> (B, H, T, S).
+
+    `mask` broadcasts to (B, H, T, S); True = may attend.
+    """
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    return torch.softmax(scores, dim=-1)
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> Tensor:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (Eq. 1) -> (B, H, T, K)."""
+    return attention_weights(query, key, mask) @ value
+
+
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0
+) -> Tensor:
+    """Eq. 1 by PyTorch's fused kernel, which never stores the weights -> (B, H, T, K).
+
+    On a CPU always in float32: the kernel's bfloat16 backward is ten times slower.
+    """
+    if query.device.type == "cpu":
+        with torch.autocast("cpu", enabled=False):
+            query, key, value = query.float(), key.float(), value.float()
+            return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
+    return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
+
+
+@dataclass
+class AttentionRecord:
+    """Collects the attention weights of one forward pass, one (B, H, T, S) tensor a layer."""
+
+    encoder: list[Tensor] = field(default_factory=list)
+    decoder: list[Tensor] = field(default_factory=list)
+    cross: list[Tensor] = field(default_factory=list)
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2).
+
+    head_i = Attention(Q W^Q_i, K W^K_i, V W^V_i); the matrices of all heads stand side by side.
+    """
+
+    def __init__(self, d_model: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        self.output = nn.Linear(d_model, d_model)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        mask: Tensor | None,
+        record: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D)."""
+        return self.attend(x, self.project_key(memory), self.project_value(memory), mask, record)
+
+    def attend(
+        self,
+        x: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None,
+        record: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Attend from x (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
+        query = self._split_heads(self.query(x))  # (B, H, T, K)
+        if record is not None:
+            record.append(attention_weights(query, key, mask))
+        heads = fused_attention(query, key, value, mask, self.dropout if self.training else 0.0)
+        return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
+
+    def project_key(self, memory: Tensor) -> Tensor:
+        """K W^K for all heads: (B, S, D) -> (B, H, S, K)."""
+        return self._split_heads(self.key(memory))
+
+    def project_value(self, memory: Tensor) -> Tensor:
+        """V W^V for all heads: (B, S, D) -> (B, H, S, K)."""
+        return self._split_heads(self.value(memory))
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

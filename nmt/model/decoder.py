@@ -1,0 +1,101 @@
+"""Section 3.1 and Figure 1, right: the decoder, in one pass or step by step."""
+
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.attention import AttentionRecord, MultiHeadAttention
+from nmt.model.cache import DecoderCache, LayerCache
+from nmt.model.feed_forward import FeedForward
+from nmt.model.masks import causal_mask
+from nmt.model.sublayer import Sublayer, final_norm
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder's memory, then the feed-forward network."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        attention = (config.d_model, config.heads, config.attention_dropout)
+        self.self_attention = MultiHeadAttention(*attention)
+        self.cross_attention = MultiHeadAttention(*attention)
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation_dropout)
+        self.self_attention_sublayer = Sublayer(config)
+        self.cross_attention_sublayer = Sublayer(config)
+        self.feed_forward_sublayer = Sublayer(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        target_mask: Tensor,
+        source_mask: Tensor,
+        record: AttentionRecord | None = None,
+    ) -> Tensor:
+        """All target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D)."""
+        to_self, to_memory = (record.decoder, record.cross) if record else (None, None)
+        x = self.self_attention_sublayer(
+            x, lambda x: self.self_attention(x, x, target_mask, to_self)
+        )
+        x = self.cross_attention_sublayer(
+            x, lambda x: self.cross_attention(x, memory, source_mask, to_memory)
+        )
+        return self.feed_forward_sublayer(x, self.feed_forward)
+
+    def start(self, memory: Tensor) -> LayerCache:
+        """Project the memory (B, S, D) once for all the steps to come."""
+        attention = self.cross_attention
+        return LayerCache(attention.project_key(memory), attention.project_value(memory))
+
+    def step(self, x: Tensor, source_mask: Tensor, cache: LayerCache) -> Tensor:
+        """One new position a hypothesis: (R, 1, D) -> (R, 1, D); R is a multiple of B."""
+
+        def attend_to_past(x: Tensor) -> Tensor:
+            attention = self.self_attention
+            key, value = cache.append(attention.project_key(x), attention.project_value(x))
+            return attention.attend(x, key, value, None)
+
+        def attend_to_memory(x: Tensor) -> Tensor:
+            # The hypotheses of a sentence become query positions over the one copy of its memory.
+            by_sentence = x.view(source_mask.shape[0], -1, x.shape[2])  # (B, R / B, D)
+            attended = self.cross_attention.attend(
+                by_sentence, cache.cross_key, cache.cross_value, source_mask
+            )
+            return attended.reshape(x.shape)
+
+        x = self.self_attention_sublayer(x, attend_to_past)
+        x = self.cross_attention_sublayer(x, attend_to_memory)
+        return self.feed_forward_sublayer(x, self.feed_forward)
+
+
+class Decoder(nn.Module):
+    """A stack of N identical layers."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        self.norm = final_norm(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor,
+        source_mask: Tensor,
+        record: AttentionRecord | None = None,
+    ) -> Tensor:
+        """Embedded target (B, T, D), memory (B, S, D), mask (B, 1, 1, S) -> (B, T, D)."""
+        # Padding stands at the end, so the causal mask already hides it from every real position.
+        target_mask = causal_mask(x.shape[1], x.device)
+        for layer in self.layers:
+            x = layer(x, memory, target_mask, source_mask, record)
+        return self.norm(x)
+
+    def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
+        """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
+        return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
+
+    def step(self, x: Tensor, cache: DecoderCache) -> Tensor:
+        """Decode the next position of R hypotheses: (R, 1, D) -> (R, 1, D); the cache grows."""
+        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
+            x = layer.step(x, cache.source_mask, layer_cache)
+        cache.length += 1
+        return self.norm(x)

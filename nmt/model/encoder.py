@@ -1,0 +1,41 @@
+"""Section 3.1 and Figure 1, left: the encoder."""
+
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.attention import AttentionRecord, MultiHeadAttention
+from nmt.model.feed_forward import FeedForward
+from nmt.model.sublayer import Sublayer, final_norm
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network, each inside a `Sublayer`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(
+            config.d_model, config.heads, config.attention_dropout
+        )
+        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation_dropout)
+        self.self_attention_sublayer = Sublayer(config)
+        self.feed_forward_sublayer = Sublayer(config)
+
+    def forward(self, x: Tensor, mask: Tensor, record: list[Tensor] | None = None) -> Tensor:
+        """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
+        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, mask, record))
+        return self.feed_forward_sublayer(x, self.feed_forward)
+
+
+class Encoder(nn.Module):
+    """A stack of N identical layers."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
+        self.norm = final_norm(config)
+
+    def forward(self, x: Tensor, mask: Tensor, record: AttentionRecord | None = None) -> Tensor:
+        """Embedded source (B, S, D) -> memory (B, S, D)."""
+        for layer in self.layers:
+            x = layer(x, mask, record and record.encoder)
+        return self.norm(x)

@@ -1,0 +1,35 @@
+"""Section 3.5: sinusoidal positional encoding, sine and cosine interleaved."""
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoids(length: int, d_model: int) -> Tensor:
+    """The table of section 3.5, computed in float64: -> (length, D) float32.
+
+    PE(pos, 2i)   = sin(pos / 10000^(2i / d_model))
+    PE(pos, 2i+1) = cos(pos / 10000^(2i / d_model))
+    """
+    position = torch.arange(length, dtype=torch.float64)[:, None]
+    frequency = 10000.0 ** -(torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    table = torch.empty(length, d_model, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(position * frequency)
+    table[:, 1::2] = torch.cos(position * frequency)
+    return table.float()
+
+
+class PositionalEncoding(nn.Module):
+    """x + PE. The table is made for `initial_length` positions and grows where text is longer."""
+
+    table: Tensor
+
+    def __init__(self, d_model: int, initial_length: int = 512) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoids(initial_length, d_model), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
+        end = start + x.shape[1]
+        if end > len(self.table):
+            self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
+        return x + self.table[start:end]

@@ -1,0 +1,34 @@
+"""Section 3.1: the residual connection and layer normalisation around every sub-layer."""
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.dropout import Dropout
+
+
+class Sublayer(nn.Module):
+    """Post-norm, the paper: LayerNorm(x + Dropout(f(x))). Pre-norm: x + Dropout(f(LayerNorm(x))).
+
+    Dropout acts on the output of the sub-layer, before it is added and normalised (section 5.4).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.dropout = Dropout(config.dropout)
+        self.pre = config.norm == "pre"
+
+    def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, T, D) -> (B, T, D)."""
+        if self.pre:
+            return x + self.dropout(f(self.norm(x)))
+        return self.norm(x + self.dropout(f(x)))
+
+
+def final_norm(config: ModelConfig) -> nn.Module:
+    """What closes a stack: pre-norm leaves the residual sum unnormalised, so it needs a norm."""
+    if config.norm == "pre":
+        return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+    return nn.Identity()

@@ -1,0 +1,86 @@
+"""Figure 1: the whole Transformer."""
+
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.attention import AttentionRecord
+from nmt.model.cache import DecoderCache
+from nmt.model.decoder import Decoder
+from nmt.model.dropout import Dropout
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.encoder import Encoder
+from nmt.model.masks import padding_mask
+from nmt.model.positional_encoding import PositionalEncoding
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder between embeddings and the pre-softmax linear transformation.
+
+    >>> model = Transformer(ModelConfig(), 37_000, 37_000)
+    >>> logits = model(source, target_input)  # (B, S), (B, T) -> (B, T, V)
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
+        padding: int = 0,
+    ) -> None:
+        super().__init__()
+        self.padding = padding
+        self.target_embedding = TokenEmbedding(target_vocabulary_size, config.d_model)
+        self.source_embedding = (
+            self.target_embedding
+            if config.embeddings == "shared"
+            else TokenEmbedding(source_vocabulary_size, config.d_model)
+        )
+        self.output_embedding = (
+            TokenEmbedding(target_vocabulary_size, config.d_model)
+            if config.embeddings == "separate"
+            else self.target_embedding
+        )
+        self.positions = PositionalEncoding(config.d_model)
+        self.dropout = Dropout(config.dropout)
+        self.encoder = Encoder(config)
+        self.decoder = Decoder(config)
+        self._initialize()
+
+    def forward(
+        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
+    ) -> Tensor:
+        """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
+
+        Position t of the logits predicts target token t + 1. `attention` collects the weights.
+        """
+        memory = self.encode(source, attention)
+        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
+        x = self.decoder(x, memory, padding_mask(source, self.padding), attention)
+        return self.output_embedding.logits(x)  # (B, T, V)
+
+    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, D)."""
+        x = self._embed(self.source_embedding, source)
+        return self.encoder(x, padding_mask(source, self.padding), attention)
+
+    def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
+        """Begin to decode from the memory (B, S, D) of the source ids (B, S)."""
+        return self.decoder.start(memory, padding_mask(source, self.padding))
+
+    def decode(self, target: Tensor, cache: DecoderCache) -> Tensor:
+        """The latest token of R hypotheses (R, 1) -> logits of the next (R, 1, V).
+
+        R is a multiple of the B sentences of the cache; hypotheses of one sentence are adjacent.
+        """
+        x = self._embed(self.target_embedding, target, start=cache.length)
+        return self.output_embedding.logits(self.decoder.step(x, cache))
+
+    def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
+        return self.dropout(self.positions(embedding(ids), start))  # (B, T) -> (B, T, D)
+
+    def _initialize(self) -> None:
+        """Glorot-uniform matrices and zero biases; embeddings draw N(0, 1 / d_model) themselves."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)

@@ -1,0 +1,94 @@
+"""Paper and ink of every plot: a figure of its own on the Agg canvas, saved as PNG and SVG.
+
+matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when a figure is drawn;
+`pyplot` and its global state are never touched.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.errors import MissingExtraError, NmtError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+STYLE: Any = {
+    "font.family": ["DejaVu Sans"],
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.labelsize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.6,
+    "grid.color": "0.88",
+    "grid.linewidth": 0.5,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "legend.fontsize": 7.0,
+    "legend.frameon": False,
+    # a dollar sign in a sentence is a dollar sign
+    "text.parse_math": False,
+    # the same figure gives the same bytes
+    "svg.hashsalt": "nmt",
+}
+
+# Okabe and Ito's palette: told apart by every kind of colour vision, and in grey
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+
+
+@contextmanager
+def drawing(width: float, height: float) -> Iterator["Figure"]:
+    """An empty figure of `width` x `height` inches; the house style holds inside the block.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib import rc_context
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("plotting", "plot") from error
+    with rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+
+
+def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> list[Path]:
+    """Write `output`.png and `output`.svg; return both paths, the PNG first.
+
+    `output` is a name without suffix; one that ends in .png or .svg loses it.
+
+    Raises:
+        NmtError: the files cannot be written.
+    """
+    name = output.name
+    if output.suffix.lower() in (".png", ".svg"):
+        name = output.stem
+    paths = [output.with_name(f"{name}.png"), output.with_name(f"{name}.svg")]
+    for path in paths:
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=dots_per_inch, metadata=metadata)
+        except OSError as error:
+            raise NmtError(f"{path}: the plot cannot be written: {error.strerror}") from error
+    return paths
+
+
+def font_families(text: str) -> list[str]:
+    """The house font, then installed fonts for the characters of `text` that it lacks."""
+    from matplotlib import font_manager
+
+    families = list(STYLE["font.family"])
+    path = font_manager.findfont(families[0])
+    missing = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
+    for entry in font_manager.fontManager.ttflist if missing else ():
+        found = missing & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
+        if found:
+            families.append(entry.name)
+            missing -= found
+    return families

@@ -1,0 +1,176 @@
+"""What lies where in a run, who may write to it, and how a model is loaded from it.
+
+    runs/NAME/
+      config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
+      checkpoints/step-00012000/   averaged/   best.json  last.json
+"""
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import torch
+
+from nmt.checkpoint import WEIGHTS, load_weights, put_weights
+from nmt.config import Config, dump_config, load_config
+from nmt.data.tokenizer import PAD, Tokenizer
+from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
+from nmt.model.transformer import Transformer
+
+
+class RunDirectory:
+    """The names inside a run directory; nothing is created until something is written."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = self.path / "config.yaml"
+        self.environment = self.path / "environment.json"
+        self.tokenizer = self.path / "tokenizer"
+        self.metrics = self.path / "metrics.jsonl"
+        self.translations = self.path / "translations"
+        self.checkpoints = self.path / "checkpoints"
+        self.averaged = self.path / "averaged"
+        self.plots = self.path / "plots"
+        self.best = self.path / "best.json"
+        self.last = self.path / "last.json"
+
+    def checkpoint(self, step: int) -> Path:
+        """Where the checkpoint of `step` lies."""
+        return self.checkpoints / f"step-{step:08d}"
+
+    def saved_checkpoints(self) -> list[Path]:
+        """All complete checkpoints, oldest first."""
+        return sorted(self.checkpoints.glob("step-*"))
+
+    def create(self) -> None:
+        """Make the directory.
+
+        Raises:
+            ConfigError: it cannot be made or written to.
+        """
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            probe = self.path / ".write-probe"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise ConfigError(
+                f"{self.path}: the run directory cannot be written: {error.strerror}; "
+                f"choose another with --run-dir"
+            ) from error
+
+    def lock(self) -> "RunLock":
+        """Reserve the directory for this process, for as long as the returned lock lives."""
+        return RunLock(self.path)
+
+    def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
+        """Replace a small JSON file of the run at once or not at all."""
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        temporary.replace(path)
+
+    def write_config(self, config: Config) -> None:
+        """Keep the whole configuration, every default written out."""
+        self.config.write_text(dump_config(config), "utf-8")
+
+
+class RunLock:
+    """An advisory lock on the run directory; it dies with its process."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = (path / ".lock").open("a+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.seek(0)
+            owner = self._file.read().strip() or "another process"
+            self._file.close()
+            raise RunDirectoryBusyError(
+                f"{path}: in use by {owner}; wait for it or choose another --run-dir"
+            ) from error
+        self._file.truncate(0)
+        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
+        self._file.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A trained model with all it needs to translate text."""
+
+    config: Config
+    tokenizer: Tokenizer
+    model: Transformer
+    path: Path
+    """the folder the weights came from"""
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
+    """A freshly initialised Transformer for the vocabularies of `tokenizer`."""
+    return Transformer(
+        config.model, tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size, PAD
+    )
+
+
+def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> Run:
+    """Load a run directory's weights, or a checkpoint folder inside one, ready to translate.
+
+    `checkpoint`: best (by validation score, averaged weights included), last, averaged, step-N.
+
+    Raises:
+        CheckpointError: not a run directory, or the weights are missing or damaged.
+    """
+    path = Path(path)
+    inside = next((p for p in (path, *path.absolute().parents[:2]) if _is_run(p)), None)
+    if inside is None:
+        reason = "no such directory" if not path.exists() else "it has no config.yaml and tokenizer"
+        raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
+    run = RunDirectory(inside)
+    folder = path if (path / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
+    config = load_config(str(run.config))
+    tokenizer = Tokenizer.load(run.tokenizer)
+    model = build_model(config, tokenizer)
+    put_weights(model, load_weights(folder), folder)
+    return Run(config, tokenizer, model.to(device).eval(), folder)
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "config.yaml").is_file() and (path / "tokenizer").is_dir()
+
+
+def checkpoint_folder(run: RunDirectory, name: str) -> Path:
+    """The folder that best, last, averaged or step-N names.
+
+    Raises:
+        CheckpointError: there is none; lists those there are.
+    """
+    saved = run.saved_checkpoints()
+    folder: Path | None = None
+    if name == "averaged":
+        folder = run.averaged
+    elif name == "best" and run.best.is_file():
+        folder = run.path / json.loads(run.best.read_text("utf-8"))["weights"]
+    elif name in ("best", "last"):
+        folder = saved[-1] if saved else None
+    elif name.startswith("step-") and name[5:].isdigit():
+        folder = run.checkpoint(int(name[5:]))
+    if folder is None or not folder.is_dir():
+        known = ", ".join(p.name for p in saved) or "no checkpoint yet"
+        raise CheckpointError(f"{run.path}: no checkpoint '{name}'; it has: {known}")
+    return folder

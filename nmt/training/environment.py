@@ -1,0 +1,61 @@
+"""Where a run was made: versions, hardware, command and data, kept in environment.json."""
+
+import importlib.metadata
+import platform
+import subprocess
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import nmt
+from nmt.device import available_cores
+
+LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
+
+
+def describe_environment(
+    command: Sequence[str], device: torch.device, precision: str, data_fingerprint: str
+) -> dict[str, Any]:
+    """Everything one needs to tell why two runs differ."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": list(command),
+        "nmt": nmt.__version__,
+        "git": _git_revision(),
+        "python": platform.python_version(),
+        "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": available_cores(),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "precision": precision,
+        "data_fingerprint": data_fingerprint,
+    }
+
+
+def _git_revision() -> str | None:
+    """The commit of the source tree this package runs from, None outside a repository."""
+    try:
+        output = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(nmt.__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return output.stdout.strip() or None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return platform.processor()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

@@ -1,0 +1,136 @@
+"""What a run says of itself: metrics.jsonl always, a progress bar where there is a terminal."""
+
+import contextlib
+import json
+import math
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+
+class Monitor:
+    """Sums losses between two records, appends records to metrics.jsonl, and moves the bar.
+
+    What decides a record is in `state()`, so a resumed run writes the records of an uninterrupted
+    one; only `seconds` and `tokens_per_second` measure the machine.
+    """
+
+    def __init__(self, metrics: Path) -> None:
+        self.metrics = metrics
+        self.loss = 0.0
+        self.tokens = 0
+        self.total_tokens = 0
+        self.seconds = 0.0
+        self._recorded = (0, 0.0)
+        self._clock = time.perf_counter()
+        self._bar: tqdm[Any] | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What `load_state` needs to go on from here."""
+        return {
+            "loss": self.loss,
+            "tokens": self.tokens,
+            "total_tokens": self.total_tokens,
+            "seconds": self.seconds,
+        }
+
+    def load_state(self, state: dict[str, Any], step: int) -> None:
+        """Go on after `step`; records of steps that will be taken again are dropped."""
+        self.loss, self.tokens = state["loss"], state["tokens"]
+        self.total_tokens, self.seconds = state["total_tokens"], state["seconds"]
+        self._recorded = (self.total_tokens, self.seconds)
+        self.forget_records_after(step)
+
+    def forget_records_after(self, step: int) -> None:
+        """Drop the lines of later steps, and a last line that was cut off while being written."""
+        if not self.metrics.is_file():
+            return
+        lines = self.metrics.read_text("utf-8").split("\n")
+        kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
+        if kept != lines[:-1]:
+            temporary = self.metrics.with_suffix(".tmp")
+            temporary.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+            temporary.replace(self.metrics)
+
+    def open_bar(self, step: int, max_steps: int) -> None:
+        """Show a progress bar if stderr is a terminal, and start the clock."""
+        self._bar = tqdm(
+            total=max_steps, initial=step, unit="step", disable=None, dynamic_ncols=True
+        )
+        self._clock = time.perf_counter()
+
+    def close_bar(self) -> None:
+        """Take the bar off the screen."""
+        if self._bar is not None:
+            self._bar.close()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Validation and saving are no training time."""
+        self._tick()
+        yield
+        self._clock = time.perf_counter()
+
+    def _tick(self) -> None:
+        now = time.perf_counter()
+        self.seconds += now - self._clock
+        self._clock = now
+
+    def count(self, loss: float, tokens: int) -> None:
+        """Count a finished step with its summed loss (nats) and its target tokens."""
+        self._tick()
+        self.loss += loss
+        self.tokens += tokens
+        self.total_tokens += tokens
+        if self._bar is not None:
+            self._bar.update()
+
+    def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
+        """Write the mean loss per token since the last such record, and the speed."""
+        tokens, seconds = self._recorded
+        elapsed = self.seconds - seconds
+        speed = (self.total_tokens - tokens) / elapsed if elapsed > 0 else 0.0
+        self._recorded = (self.total_tokens, self.seconds)
+        loss = self.loss / self.tokens
+        self.loss, self.tokens = 0.0, 0
+        self._write(
+            event="train",
+            step=step,
+            epoch=round(epoch, 4),
+            loss=loss,
+            learning_rate=learning_rate,
+            target_tokens=self.total_tokens,
+            tokens_per_second=round(speed, 1),
+            seconds=round(self.seconds, 2),
+        )
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s")
+
+    def record_validation(self, step: int, loss: float, bleu: float | None) -> None:
+        """Write and say how the model does on the validation set; loss in nats per token."""
+        perplexity = math.exp(min(loss, 700.0))
+        self._write(
+            event="validation",
+            step=step,
+            loss=loss,
+            perplexity=perplexity,
+            bleu=bleu,
+            seconds=round(self.seconds, 2),
+        )
+        score = "" if bleu is None else f", BLEU {bleu:.2f} (greedy)"
+        self.say(
+            f"step {step:,} after {self.seconds / 60:.1f} min: validation loss {loss:.3f} "
+            f"nats/token, perplexity {perplexity:.2f}{score}"
+        )
+
+    def _write(self, **record: Any) -> None:
+        with self.metrics.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+    def say(self, message: str) -> None:
+        """Tell the user one thing on stderr, above the bar."""
+        tqdm.write(message, file=sys.stderr)

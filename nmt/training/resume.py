@@ -1,0 +1,71 @@
+"""Going on with an earlier run: what may have changed since, and where it stood."""
+
+from collections.abc import Callable
+from typing import Any
+
+from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
+from nmt.config import Config, load_config
+from nmt.errors import ConfigError
+from nmt.run_directory import RunDirectory
+from nmt.training.trainer import Trainer
+
+# Keys that may change between two parts of one run: none of them alters a step already taken.
+HARMLESS = {
+    "training.max_steps",
+    "training.micro_batch_tokens",
+    "training.log_every",
+    "training.validate_every",
+    "training.validation_bleu",
+    "training.checkpoint_every",
+    "training.average_checkpoints",
+    "training.early_stopping",
+    "training.device",
+    "training.threads",
+    "data.test",
+    "data.directory",
+}
+
+
+def _flat(section: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
+    """Refuse to continue a run under a recipe that contradicts what it was trained with.
+
+    Raises:
+        ConfigError: naming each key with both values.
+    """
+    if not directory.config.is_file():
+        return
+    old = _flat(load_config(str(directory.config)).model_dump())
+    new = _flat(config.model_dump())
+    changed = [
+        f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
+        for key in {**old, **new}
+        if old.get(key) != new.get(key)
+        and not key.startswith(("decoding.", "data.test."))
+        and key not in HARMLESS
+    ]
+    if changed:
+        raise ConfigError(
+            f"{directory.path}: already holds a run with another recipe; "
+            f"choose another --run-dir, or undo: {'; '.join(changed)}"
+        )
+
+
+def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]) -> None:
+    """Continue from the newest checkpoint that verifies; without one, start at step 0."""
+    path = newest_checkpoint(directory.saved_checkpoints(), log)
+    if path is None:
+        trainer.monitor.forget_records_after(0)
+        return
+    put_weights(trainer.model, load_weights(path), path)
+    trainer.load_state(load_state(path))
+    log(f"resuming after step {trainer.step:,} from {path}")

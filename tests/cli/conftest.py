@@ -1,0 +1,39 @@
+"""A run directory as `nmt train` leaves it, with an untrained model of a few thousand weights."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair, TokenizerConfig
+from nmt.data.parallel_text import SentencePair
+from nmt.data.tokenizer import Tokenizer
+from nmt.run_directory import RunDirectory, build_model
+
+
+@pytest.fixture(scope="session")
+def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its translations are noise, but always the same noise. Its test set has three sentences."""
+    folder = tmp_path_factory.mktemp("runs")
+    pair = TextPair(source=str(folder / "test.en"), target=str(folder / "test.de"))
+    Path(pair.source).write_bytes("a dog\n\nthe \u2028 cat .\n".encode())
+    Path(pair.target).write_bytes("ein Hund .\n\ndie \u2028 Katze .\n".encode())
+    config = Config(
+        data=DataConfig(train=pair, validation=pair, test=pair),
+        tokenizer=TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True),
+        model=ModelConfig(
+            d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"
+        ),
+        decoding=DecodingConfig(beam_size=2, max_length_offset=3),
+    )
+    run = RunDirectory(folder / "tiny")
+    run.create()
+    run.write_config(config)
+    pairs = [SentencePair("a small dog", "ein kleiner Hund .")]
+    tokenizer = Tokenizer.train(pairs, config.tokenizer, run.tokenizer)
+    torch.manual_seed(1)
+    model = build_model(config, tokenizer)
+    torch.nn.init.normal_(model.output_embedding.weight)  # so that sentences end by themselves
+    save_checkpoint(run.checkpoint(1), weights_of(model))
+    return run.path

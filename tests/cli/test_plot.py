@@ -1,0 +1,100 @@
+"""`nmt plot`: paths on stdout, figures where they belong, mistakes named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from nmt.cli.plot import app
+from nmt.errors import CheckpointError, DataError
+from nmt.report import attention_maps
+
+METRICS = [
+    {"event": "train", "step": 10, "loss": 5.0},
+    {"event": "validation", "step": 10, "loss": 4.0, "bleu": 3.0},
+]
+
+
+@pytest.fixture
+def run_directory(tmp_path: Path) -> Path:
+    """As much of a run as the learning curves need."""
+    run = tmp_path / "runs" / "tiny"
+    (run / "checkpoints" / "step-00000010").mkdir(parents=True)
+    (run / "config.yaml").touch()
+    (run / "metrics.jsonl").write_text("".join(json.dumps(m) + "\n" for m in METRICS))
+    return run
+
+
+def invoke(*arguments: str | Path) -> list[Path]:
+    """The paths that a successful command prints."""
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [Path(line) for line in result.stdout.splitlines()]
+
+
+def test_loss_goes_into_the_run_and_its_paths_to_stdout(run_directory: Path) -> None:
+    plots = run_directory / "plots"
+    assert invoke("loss", "--model", run_directory) == [plots / "loss.png", plots / "loss.svg"]
+    assert (plots / "loss.png").is_file()
+    assert (plots / "loss.svg").is_file()
+
+
+def test_a_checkpoint_stands_for_its_run(run_directory: Path) -> None:
+    checkpoint = run_directory / "checkpoints" / "step-00000010"
+    assert invoke("loss", "--model", checkpoint)[0] == run_directory / "plots" / "loss.png"
+
+
+def test_output_is_a_name_without_suffix(run_directory: Path, tmp_path: Path) -> None:
+    paths = invoke("loss", "--model", run_directory, "-o", tmp_path / "here")
+    assert paths == [tmp_path / "here.png", tmp_path / "here.svg"]
+    assert all(path.is_file() for path in paths)
+
+
+def test_an_output_that_is_a_folder_is_wrong_usage(run_directory: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["loss", "-m", str(run_directory), "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "directory" in result.stderr
+
+
+def test_a_run_without_metrics_says_so(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere/metrics\.jsonl: no metrics here"):
+        invoke("loss", "--model", tmp_path / "nowhere")
+
+
+def test_attention_needs_a_run(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="nowhere: not a run directory"):
+        invoke("attention", "--model", tmp_path / "nowhere", "a sentence")
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "layer"),
+    [
+        ([], "cross", None),
+        (["--kind", "encoder", "--layer", "2"], "encoder", 2),
+        (["--kind", "decoder"], "decoder", None),
+    ],
+)
+def test_attention_draws_the_sentence_in_the_run(
+    run_directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    kind: str,
+    layer: int | None,
+) -> None:
+    calls: list[Any] = []
+
+    def record(run: Any, *arguments: Any) -> list[Path]:
+        calls.append(arguments)
+        return [Path("drawn.png")]
+
+    monkeypatch.setattr("nmt.run_directory.load_run", lambda *_: None)
+    monkeypatch.setattr(attention_maps, "plot_attention", record)
+    assert invoke("attention", "a man", "--model", run_directory, *options) == [Path("drawn.png")]
+    assert calls == [("a man", run_directory / "plots" / f"attention-{kind}", kind, layer)]
+
+
+def test_an_unknown_kind_is_wrong_usage(run_directory: Path) -> None:
+    arguments = ["attention", "a man", "--model", str(run_directory), "--kind", "self"]
+    assert CliRunner().invoke(app, arguments).exit_code == 2

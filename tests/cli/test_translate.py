@@ -1,0 +1,194 @@
+import errno
+import gzip
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.cli import streams
+from nmt.cli.translate import translate
+from nmt.decoding.translator import Translator
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.run_directory import load_run
+
+LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
+INPUT = "\n".join(LINES).encode()
+
+app = typer.Typer()
+app.command()(translate)
+
+
+def invoke(*arguments: str | Path, text: bytes | None = None) -> Result:
+    """Run the command; an error that is no NmtError is a bug and is raised."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
+        raise result.exception
+    return result
+
+
+def succeed(*arguments: str | Path, text: bytes | None = None) -> bytes:
+    result = invoke(*arguments, text=text)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout_bytes
+
+
+@pytest.fixture(scope="session")
+def expected(tiny_run: Path) -> bytes:
+    """What the library makes of LINES."""
+    translator = Translator(load_run(tiny_run, torch.device("cpu")))
+    return b"".join(t.text.encode() + b"\n" for t in translator.translate(LINES))
+
+
+@pytest.mark.parametrize(
+    "text", [INPUT, INPUT + b"\n", INPUT.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + INPUT]
+)
+def test_stdin_to_stdout_is_line_for_line(tiny_run: Path, expected: bytes, text: bytes) -> None:
+    assert succeed("--model", tiny_run, text=text) == expected
+    assert expected.count(b"\n") == len(LINES)
+    assert expected.split(b"\n")[1] == expected.split(b"\n")[5] == b""
+
+
+def test_a_file_gives_the_same_as_stdin(tiny_run: Path, expected: bytes, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(INPUT)
+    assert succeed("-m", tiny_run, tmp_path / "in.txt") == expected
+    (tmp_path / "in.txt.gz").write_bytes(gzip.compress(INPUT))
+    assert succeed("-m", tiny_run, tmp_path / "in.txt.gz") == expected
+
+
+def test_no_input_gives_no_output(tiny_run: Path) -> None:
+    assert succeed("--model", tiny_run, text=b"") == b""
+
+
+def test_invalid_utf8_is_replaced_and_its_line_named(tiny_run: Path) -> None:
+    result = invoke("--model", tiny_run, text=b"a dog\nb\xff\xfe cat\na dog\n")
+    lines = result.stdout_bytes.split(b"\n")
+    assert len(lines) == 4
+    assert lines[0] == lines[2]
+    assert result.stderr.count("warning") == 1
+    assert "stdin:2: not valid UTF-8 (byte 0xff)" in result.stderr
+
+
+def test_stdout_carries_only_results(tiny_run: Path) -> None:
+    result = invoke("--model", tiny_run, text=b"a dog\n")
+    assert result.stderr == ""
+    assert result.stdout_bytes.count(b"\n") == 1
+
+
+def test_the_settings_of_the_search_can_be_replaced(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = {}
+
+    def record(self: Translator, texts: object, *_: object) -> list[object]:
+        seen.update(self.settings.model_dump(), precision=self.precision)
+        return []
+
+    monkeypatch.setattr(Translator, "translate", record)
+    succeed("-m", tiny_run, text=b"")
+    assert seen["beam_size"] == 2
+    options = ["--beam-size", "7", "--length-penalty", "0", "--batch-tokens", "99"]
+    succeed("-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"")
+    expected = {"beam_size": 7, "length_penalty": 0, "batch_tokens": 99, "precision": "bf16"}
+    assert expected.items() <= seen.items()
+
+
+@pytest.mark.parametrize(
+    "options", [["--beam-size", "0"], ["--length-penalty", "-1"], ["--device", "tpu"]]
+)
+def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
+    result = invoke("-m", tiny_run, *options, text=b"")
+    assert result.exit_code == 2
+    assert options[0] in result.stderr
+
+
+def test_the_checkpoint_can_be_chosen(tiny_run: Path) -> None:
+    by_default = succeed("-m", tiny_run, text=INPUT)
+    assert succeed("-m", tiny_run, "--checkpoint", "step-1", text=INPUT) == by_default
+    error = invoke("-m", tiny_run, "--checkpoint", "step-9", text=INPUT).exception
+    assert isinstance(error, CheckpointError)
+    assert "step-9" in str(error)
+
+
+def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    error = invoke("--model", tmp_path, text=b"a\n").exception
+    assert isinstance(error, CheckpointError)
+    assert "not a run directory" in str(error)
+
+
+def test_an_input_that_cannot_be_read_is_named(tiny_run: Path, tmp_path: Path) -> None:
+    for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
+        error = invoke("--model", tiny_run, path).exception
+        assert isinstance(error, DataError)
+        assert f"{path}: cannot be read: {reason}" in str(error)
+
+
+def test_a_closed_stdin_is_named(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match="stdin is closed"), streams.open_lines(None):
+        pass
+
+
+def test_the_output_file_appears_when_complete(
+    tiny_run: Path, expected: bytes, tmp_path: Path
+) -> None:
+    target = tmp_path / "out.txt"
+    assert succeed("-m", tiny_run, "-o", target, text=INPUT) == b""
+    assert target.read_bytes() == expected
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_failure_leaves_the_old_output_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "out.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt), streams.open_output(target) as sink:
+        sink.write(b"half a tr")
+        raise KeyboardInterrupt
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(DataError, match=r"out\.txt: cannot be written: No space left"),
+        streams.open_output(tmp_path / "out.txt"),
+    ):
+        raise full
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_in_no_directory_is_refused_before_translating(
+    tiny_run: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "none" / "out.txt"
+    error = invoke("-m", tiny_run, "-o", target, text=INPUT).exception
+    assert isinstance(error, DataError)
+    assert f"{target}: cannot be written: No such file or directory" in str(error)
+    error = invoke("-m", tiny_run, "-o", tmp_path, text=INPUT).exception
+    assert isinstance(error, DataError)
+    assert "Is a directory" in str(error)
+
+
+def test_what_is_no_regular_file_is_written_directly(tiny_run: Path, tmp_path: Path) -> None:
+    succeed("-m", tiny_run, "-o", "/dev/null", text=INPUT)
+    assert Path("/dev/null").is_char_device()
+
+
+def test_an_output_behind_a_link_replaces_what_the_link_names(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.txt", tmp_path / "link.txt"
+    real.write_text("old")
+    link.symlink_to(real)
+    with streams.open_output(link) as sink:
+        sink.write(b"new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_lines_are_counted_only_where_that_is_free(tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"a\nb\n")
+    assert streams.count_lines(tmp_path / "in.txt") == 2
+    assert streams.count_lines(tmp_path / "in.txt.gz") is None
+    assert streams.count_lines(None) is None

@@ -1,0 +1,42 @@
+"""What all tests share: the slow marker, the real data where there is some, a quiet machine."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+PROJECT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the long tests as well")
+
+
+def pytest_configure() -> None:
+    # More threads gain nothing on tiny tensors, and one thread gives the same sums everywhere.
+    torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--slow"):
+        return
+    skip = pytest.mark.skip(reason="a long test; runs with --slow")
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def project() -> Path:
+    """The root of the project."""
+    return PROJECT
+
+
+@pytest.fixture(scope="session")
+def test_data() -> Path:
+    """Real parallel text: the folder that NMT_TEST_DATA names, by default ../shared/data."""
+    path = Path(os.environ.get("NMT_TEST_DATA") or PROJECT.parent / "shared" / "data")
+    if not path.is_dir():
+        pytest.skip(f"no real text at {path}; set NMT_TEST_DATA to the folder that holds it")
+    return path

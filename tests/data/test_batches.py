@@ -1,0 +1,202 @@
+"""The plan is a pure function, wastes little and never repeats itself; batches hold what was put in."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import Config, DataConfig
+from nmt.data.batches import BatchPlan, Indices, collate, collate_source, micro_batches
+from nmt.data.prepared import prepare
+from nmt.data.tokenizer import BOS, EOS, PAD
+
+Lengths = npt.NDArray[np.int64]
+
+lengths_of_pairs = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1)
+
+
+def sides(pairs: list[tuple[int, int]]) -> tuple[Lengths, Lengths]:
+    source, target = np.array(pairs, np.int64).T
+    return source, target
+
+
+def natural(count: int, seed: int = 0) -> tuple[Lengths, Lengths]:
+    """Lengths as text has them: many middling, a few long, both sides alike."""
+    random = np.random.default_rng(seed)
+    target = np.clip(random.lognormal(2.6, 0.4, count), 2, 80)
+    source = np.clip(target * random.normal(1, 0.15, count), 2, 80)
+    return source.astype(np.int64), target.astype(np.int64)
+
+
+def epoch_of(plan: BatchPlan, epoch: int) -> list[Indices]:
+    first = epoch * plan.steps_per_epoch
+    return [plan.step(first + position) for position in range(plan.steps_per_epoch)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths_of_pairs, st.integers(1, 120), st.integers(0, 3))
+def test_every_pair_comes_once_an_epoch_and_no_step_is_over_budget(
+    pairs: list[tuple[int, int]], budget: int, epoch: int
+) -> None:
+    source, target = sides(pairs)
+    steps = epoch_of(BatchPlan(source, target, budget, seed=1), epoch)
+    assert sorted(np.concatenate(steps)) == list(range(len(pairs)))
+    for step in steps:
+        assert len(step) >= 1
+        assert len(step) == 1 or max(source[step].sum(), target[step].sum()) <= budget
+
+
+def test_one_step_holds_all_that_fits() -> None:
+    source, target = natural(50)
+    assert BatchPlan(source, target, 5000, seed=1).steps_per_epoch == 1
+
+
+def test_steps_are_a_pure_function_of_seed_and_number() -> None:
+    source, target = natural(500)
+    plan = BatchPlan(source, target, 300, seed=1)
+    steps = [plan.step(number) for number in range(3 * plan.steps_per_epoch)]
+    for number in (7, 0, len(steps) - 1, plan.steps_per_epoch, plan.steps_per_epoch - 1):
+        assert np.array_equal(steps[number], plan.step(number))
+        afresh = BatchPlan(source, target, 300, seed=1)
+        assert np.array_equal(steps[number], afresh.step(number))
+    other = BatchPlan(source, target, 300, seed=2)
+    assert not all(np.array_equal(step, other.step(n)) for n, step in enumerate(steps))
+
+
+def test_company_changes_from_epoch_to_epoch() -> None:
+    source, target = natural(5000)
+    plan = BatchPlan(source, target, 1000, seed=1)
+    step_of = np.empty((2, 5000), np.int64)
+    for epoch in (0, 1):
+        for number, step in enumerate(epoch_of(plan, epoch)):
+            step_of[epoch, step] = number
+    together = np.zeros((plan.steps_per_epoch,) * 2)
+    np.add.at(together, (step_of[0], step_of[1]), 1)
+    before = together.sum(1)
+    met_again = (together * (together - 1)).sum() / (before * (before - 1)).sum()
+    assert met_again < 0.15
+
+
+def test_short_and_long_steps_come_in_mixed_order() -> None:
+    source, target = natural(5000)
+    plan = BatchPlan(source, target, 1000, seed=1)
+    means = [target[step].mean() for step in epoch_of(plan, 0)]
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.3
+
+
+def test_similar_lengths_share_a_step() -> None:
+    source, target = natural(20_000)
+    steps = epoch_of(BatchPlan(source, target, 4096, seed=1), 0)
+    padded_source = sum(len(step) * source[step].max() for step in steps)
+    padded_target = sum(len(step) * target[step].max() for step in steps)
+    assert 1 - source.sum() / padded_source < 0.15
+    assert 1 - target.sum() / padded_target < 0.08
+
+
+def test_steps_are_nearly_as_few_as_the_budget_allows() -> None:
+    source, target = natural(20_000)
+    plan = BatchPlan(source, target, 4096, seed=1)
+    least = np.maximum(source, target).sum() / 4096
+    assert plan.steps_per_epoch <= 1.02 * least + 2
+
+
+def test_noise_that_needs_more_steps_than_promised_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def worst_order(plan: BatchPlan, random: np.random.Generator) -> Indices:
+        return worst
+
+    # long and short in turn: every step ends half full
+    source = target = np.repeat([51, 10], 40)
+    worst = np.arange(80).reshape(2, 40).T.ravel()
+    plan = BatchPlan(source, target, 100, seed=1)
+    assert len(plan._cut(worst)) - 1 <= plan.steps_per_epoch
+    plan.steps_per_epoch = len(plan._cut(worst)) - 2
+    monkeypatch.setattr(BatchPlan, "_noisy_order", worst_order)
+    with_noise_gone = [tuple(sorted(source[step])) for step in epoch_of(plan, 0)]
+    assert len(with_noise_gone) == plan.steps_per_epoch
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths_of_pairs, st.integers(1, 200))
+def test_micro_batches_hold_the_step_and_fit_in_memory(
+    pairs: list[tuple[int, int]], budget: int
+) -> None:
+    source, target = sides(pairs)
+    indices = np.arange(len(pairs))[::2]
+    parts = micro_batches(indices, source, target, budget)
+    assert sorted(np.concatenate(parts)) == list(indices)
+    for part in parts:
+        longest = max(source[part].max(), target[part].max())
+        assert len(part) == 1 or len(part) * longest <= budget
+
+
+def test_micro_batches_pad_less_than_the_step() -> None:
+    source, target = natural(1000)
+    parts = micro_batches(np.arange(1000), source, target, 512)
+    padded = sum(len(part) * target[part].max() for part in parts)
+    assert 1 - target.sum() / padded < 0.05
+    assert len(parts) < 1.4 * np.maximum(source, target).sum() / 512
+
+
+class Lists:
+    """Pairs of ids in memory."""
+
+    def __init__(self, *pairs: tuple[list[int], list[int]]) -> None:
+        self.pairs = pairs
+
+    def source(self, index: int) -> npt.NDArray[np.uint16]:
+        return np.array(self.pairs[index][0], np.uint16)
+
+    def target(self, index: int) -> npt.NDArray[np.uint16]:
+        return np.array(self.pairs[index][1], np.uint16)
+
+
+STORE = Lists(([5, 6, 7, EOS], [8, EOS]), ([9, EOS], [5, 4, EOS]), ([EOS], [EOS]))
+
+
+def test_batch_shifts_the_target_by_one() -> None:
+    batch = collate(STORE, np.array([1, 0]))
+    assert batch.source.tolist() == [[9, EOS, PAD, PAD], [5, 6, 7, EOS]]
+    assert batch.target_input.tolist() == [[BOS, 5, 4], [BOS, 8, PAD]]
+    assert batch.target_output.tolist() == [[5, 4, EOS], [8, EOS, PAD]]
+    assert batch.tokens == 5
+    tensors = (batch.source, batch.target_input, batch.target_output)
+    assert {tensor.dtype for tensor in tensors} == {torch.int64}
+
+
+def test_largest_id_survives() -> None:
+    batch = collate(Lists(([65_535, EOS], [65_535, EOS])), np.array([0]))
+    assert batch.source.max() == batch.target_input.max() == batch.target_output.max() == 65_535
+
+
+def test_widths_are_padded_to_a_multiple() -> None:
+    batch = collate(STORE, np.array([0, 1, 2]), pad_multiple=8)
+    assert batch.source.shape == batch.target_input.shape == batch.target_output.shape == (3, 8)
+    assert batch.tokens == int((batch.target_output != PAD).sum())
+
+
+def test_batch_moves_as_a_whole() -> None:
+    batch = collate(STORE, np.array([0])).to(torch.device("meta"))
+    assert {batch.source.device.type, batch.target_input.device.type} == {"meta"}
+    assert (batch.target_output.device.type, batch.tokens) == ("meta", 2)
+
+
+def test_source_rows_are_filled_up() -> None:
+    assert collate_source([[5, EOS], [EOS]]).tolist() == [[5, EOS], [EOS, PAD]]
+
+
+def test_padding_on_multi30k(tmp_path: Path, test_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
+    config = Config(data=DataConfig(corpus="multi30k", directory=str(tmp_path)))
+    store = prepare(config, lambda message: None).train
+    source, target = store.source_lengths, store.target_lengths
+    steps = epoch_of(BatchPlan(source, target, 4096, seed=1), 0)
+    padded_source = sum(len(step) * source[step].max() for step in steps)
+    padded_target = sum(len(step) * target[step].max() for step in steps)
+    assert 1 - source.sum() / padded_source < 0.15
+    assert 1 - target.sum() / padded_target < 0.08

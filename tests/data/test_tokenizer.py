@@ -1,0 +1,259 @@
+"""Text survives the way to ids and back; refusals say what the text allows."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import TokenizerConfig
+from nmt.data.parallel_text import ParallelText, SentencePair
+from nmt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from nmt.errors import DataError
+
+PAIRS = [
+    SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
+    SentencePair("the house is small .", "das Haus ist klein ."),
+    SentencePair("a dog eats !", "ein Hund frisst !"),
+]
+ALPHABET = "".join(sorted({c for pair in PAIRS for c in pair.source + pair.target}))
+SIZES = {"bpe": 60, "unigram": 33, "char": 26, "word": 25}
+every_kind = pytest.mark.parametrize("kind", SIZES)
+
+
+def trained(directory: Path, kind: str = "bpe", **settings: Any) -> Tokenizer:
+    settings = {"vocabulary_size": SIZES[kind], **settings}
+    return Tokenizer.train(PAIRS, TokenizerConfig(kind=kind, **settings), directory)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def exact(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return trained(tmp_path_factory.mktemp("exact"), normalization="identity")
+
+
+@every_kind
+def test_text_of_known_units_comes_back(tmp_path: Path, kind: str) -> None:
+    tokenizer = trained(tmp_path, kind)
+    texts = [pair.target for pair in PAIRS]
+    assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
+    assert tokenizer.shared
+    assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == SIZES[kind]
+
+
+def test_each_language_may_have_its_own_vocabulary(tmp_path: Path) -> None:
+    tokenizer = trained(tmp_path, vocabulary_size=40, shared=False)
+    assert not tokenizer.shared
+    assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == 40
+    assert UNK in tokenizer.encode_source(["groß"])[0]
+    assert UNK not in tokenizer.encode_target(["groß"])[0]
+
+
+def test_character_vocabulary_ends_with_the_alphabet(tmp_path: Path) -> None:
+    tokenizer = trained(tmp_path, "char", vocabulary_size=5000)
+    specials = tokenizer.target_pieces([PAD, UNK, BOS, EOS])
+    pieces = set(tokenizer.target_pieces(range(tokenizer.target_vocabulary_size)))
+    assert pieces == {*specials, *ALPHABET.replace(" ", "▁")}
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(ALPHABET))
+def test_identity_gives_every_space_back(exact: Tokenizer, text: str) -> None:
+    assert exact.decode(exact.encode_target([text])) == [text]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
+def test_bytes_spell_any_text(spelling: Tokenizer, text: str) -> None:
+    assert spelling.decode(spelling.encode_target([text])) == [text]
+
+
+@pytest.fixture(scope="module")
+def spelling(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    return trained(
+        tmp_path_factory.mktemp("spelling"),
+        vocabulary_size=310,
+        byte_fallback=True,
+        normalization="identity",
+    )
+
+
+@every_kind
+def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_one(
+    tmp_path: Path, kind: str
+) -> None:
+    tokenizer = trained(tmp_path, kind)
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert tokenizer.target_pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    for encode in (tokenizer.encode_source, tokenizer.encode_target):
+        ids, empty = encode(["a small dog", ""])
+        assert ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
+        assert empty == [EOS]
+
+
+@every_kind
+def test_special_symbols_leave_no_trace_in_text(tmp_path: Path, kind: str) -> None:
+    tokenizer = trained(tmp_path, kind)
+    (ids,) = tokenizer.encode_target(["das Haus"])
+    noisy = [BOS, *ids[:-1], EOS, PAD, PAD]
+    assert tokenizer.decode([noisy, ids[:-1], []]) == ["das Haus", "das Haus", ""]
+    assert tokenizer.decode([]) == []
+
+
+@every_kind
+@pytest.mark.parametrize("symbol", ["</s>", "<s>", "<unk>", "<pad>"])
+def test_spelled_out_symbol_is_text(tmp_path: Path, kind: str, symbol: str) -> None:
+    pairs = [*PAIRS, SentencePair(f"a {symbol} dog {symbol}", f"{symbol} Hund")]
+    config = TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind])  # type: ignore[arg-type]
+    tokenizer = Tokenizer.train(pairs, config, tmp_path)
+    (ids,) = tokenizer.encode_target([f"Hund {symbol}"])
+    assert not {PAD, BOS, EOS} & set(ids[:-1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [("word", "ein Zebra frisst", "ein ⁇ frisst"), ("word", "Zebra", "⁇"), ("char", "aЖb", "a⁇b")],
+)
+def test_unknown_units_become_the_unknown_symbol(
+    tmp_path: Path, kind: str, text: str, expected: str
+) -> None:
+    tokenizer = trained(tmp_path, kind)
+    (ids,) = tokenizer.encode_target([text])
+    assert ids.count(UNK) == 1
+    assert tokenizer.decode([ids]) == [expected]
+
+
+def test_pieces_are_what_the_model_reads(exact: Tokenizer) -> None:
+    pieces = exact.source_pieces("the house")
+    assert "".join(pieces) == "▁the▁house</s>"
+    assert exact.target_pieces(exact.encode_target(["the house"])[0]) == pieces
+
+
+@every_kind
+def test_training_again_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
+    for name in ("one", "two"):
+        trained(tmp_path / name, kind)
+    one, two = ((tmp_path / name / "tokenizer.model").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_loaded_tokenizer_equals_the_saved_one(tmp_path: Path) -> None:
+    separate = trained(tmp_path / "a", vocabulary_size=40, shared=False)
+    separate.save(tmp_path / "b")
+    loaded = Tokenizer.load(tmp_path / "b")
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == [
+        "source.model",
+        "target.model",
+    ]
+    assert not loaded.shared
+    for text in ("the house", "das Haus"):
+        assert loaded.encode_source([text]) == separate.encode_source([text])
+        assert loaded.encode_target([text]) == separate.encode_target([text])
+
+
+def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
+    # SentencePiece itself skips lines over 4192 bytes, and dies of words over 65,535 characters
+    long = SentencePair("dog " * 3000 + "end", "ä" * 100_000)
+    config = TokenizerConfig(kind="char", vocabulary_size=12)
+    tokenizer = Tokenizer.train([long], config, tmp_path)
+    assert UNK not in tokenizer.encode_source(["dog end ä"])[0]
+    bpe = Tokenizer.train([long], TokenizerConfig(vocabulary_size=20), tmp_path)
+    assert bpe.decode(bpe.encode_target([long.source])) == [long.source]
+
+
+def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
+    texts = [f"{'small ' * (n % 7)}dog{n}" for n in range(1000)]
+    assert exact.encode_source(texts) == [exact.encode_source([text])[0] for text in texts]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_vocabulary_larger_than_the_text_allows_names_the_largest(
+    tmp_path: Path, kind: str
+) -> None:
+    with pytest.raises(DataError, match=r"is 5000, but .* both languages allows at most") as error:
+        trained(tmp_path, kind, vocabulary_size=5000)
+    found = re.search(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
+    assert found is not None
+    largest = int(found[1])
+    assert trained(tmp_path, kind, vocabulary_size=largest).target_vocabulary_size == largest
+    with pytest.raises(DataError, match=f"at most {largest}"):
+        trained(tmp_path, kind, vocabulary_size=largest + 1)
+
+
+def test_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="is 10, but .* the source language needs at least") as error:
+        trained(tmp_path, vocabulary_size=10, shared=False)
+    found = re.search(r"at least (\d+), one for each character; raise it", str(error.value))
+    assert found is not None
+    pairs = [SentencePair(pair.source, pair.source) for pair in PAIRS]
+    config = TokenizerConfig(vocabulary_size=int(found[1]), shared=False)
+    assert Tokenizer.train(pairs, config, tmp_path).source_vocabulary_size == int(found[1])
+
+
+@pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
+def test_blank_text_teaches_nothing(tmp_path: Path, pairs: list[SentencePair]) -> None:
+    with pytest.raises(DataError, match="training text of both languages is blank"):
+        Tokenizer.train(pairs, TokenizerConfig(), tmp_path)
+
+
+@pytest.mark.parametrize("after", [0, 3, 5000])
+def test_error_of_the_reader_is_not_swallowed(tmp_path: Path, after: int) -> None:
+    def pairs() -> Iterator[SentencePair]:
+        yield from PAIRS * after
+        raise DataError("line 7 is broken")
+
+    with pytest.raises(DataError, match="line 7 is broken"):
+        Tokenizer.train(pairs(), TokenizerConfig(vocabulary_size=60), tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    message = "no tokenizer here; expected tokenizer.model, or source.model and target.model"
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(DataError, match=message):
+            Tokenizer.load(folder)
+
+
+def test_file_instead_of_a_tokenizer_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="cannot be read: Not a directory"):
+        Tokenizer.load(tmp_path / "file")
+
+
+@pytest.mark.parametrize("data", [b"", b"no model", b"\x00" * 99])
+def test_damaged_tokenizer_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(data)
+    with pytest.raises(DataError, match="no SentencePiece model, or a damaged one; prepare again"):
+        Tokenizer.load(tmp_path)
+
+
+def test_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+    model = io.BytesIO()
+    texts = iter([pair.source for pair in PAIRS])
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=texts, model_writer=model, vocab_size=21, minloglevel=2
+    )
+    (tmp_path / "tokenizer.model").write_bytes(model.getvalue())
+    with pytest.raises(DataError, match=r"are \(-1, 0, 1, 2\), expected \(0, 1, 2, 3\); use a"):
+        Tokenizer.load(tmp_path)
+
+
+def test_training_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trained(tmp_path, "unigram")
+    Tokenizer.load(tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
+    tmp_path: Path, test_data: Path
+) -> None:
+    folder = test_data / "multi30k_tok"
+    text = ParallelText(*(folder / f"val.lc.norm.tok.{side}.xz" for side in ("en", "de")))
+    config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
+    tokenizer = Tokenizer.train(text, config, tmp_path)
+    targets = [pair.target for pair in text]
+    assert tokenizer.decode(tokenizer.encode_target(targets)) == targets

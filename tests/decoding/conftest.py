@@ -1,0 +1,106 @@
+"""Stand-in models, small enough to search exhaustively or to know every answer of."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config import Config, TokenizerConfig
+from nmt.data.parallel_text import SentencePair
+from nmt.data.tokenizer import BOS, PAD, Tokenizer
+from nmt.run_directory import Run
+
+STATES = 9973
+
+
+class PrefixCache:
+    """All tokens so far of each row, and each sentence's source ids."""
+
+    def __init__(self, source: Tensor) -> None:
+        self.source = source
+        self.prefix = source.new_empty((len(source), 0))
+
+    def reorder(self, rows: Tensor) -> None:
+        self.prefix = self.prefix[rows]
+
+    def keep_sentences(self, sentences: Tensor) -> None:
+        self.source = self.source[sentences]
+
+    def append(self, tokens: Tensor) -> Tensor:
+        """Returns which sentence each row belongs to."""
+        per_sentence = len(tokens) // len(self.source)
+        if self.prefix.shape[1] == 0:
+            self.prefix = self.prefix.new_empty((len(tokens), 0))
+        self.prefix = torch.cat((self.prefix, tokens), dim=1)
+        return torch.arange(len(self.source)).repeat_interleave(per_sentence)
+
+
+class TableModel:
+    """Next-token logits drawn at random for each (source, prefix), and PAD and BOS the highest."""
+
+    padding = PAD
+
+    def __init__(self, vocabulary_size: int, seed: int = 0) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        self.table = 2 * torch.randn(STATES, vocabulary_size, generator=generator)
+        self.table[:, [PAD, BOS]] += 5
+
+    def encode(self, source: Tensor) -> Tensor:
+        return source
+
+    def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
+        return PrefixCache(source)
+
+    def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+        sentence = cache.append(tokens)
+        state = cache.source[sentence, 0] * 7919
+        for column in cache.prefix.T:
+            state = (state * 31 + column + 1) % STATES
+        return self.table[state][:, None]
+
+
+class Copier(nn.Module):
+    """Translates every sentence by itself, token for token."""
+
+    padding = PAD
+
+    def __init__(self, vocabulary_size: int) -> None:
+        super().__init__()
+        self.certainty = nn.Parameter(50 * torch.eye(vocabulary_size))
+        self.batches: list[tuple[int, int]] = []
+
+    def encode(self, source: Tensor) -> Tensor:
+        self.batches.append(tuple(source.shape))
+        return source
+
+    def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
+        return PrefixCache(source)
+
+    def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+        sentence = cache.append(tokens)
+        position = min(cache.prefix.shape[1], cache.source.shape[1]) - 1
+        return self.certainty[cache.source[sentence, position]][:, None]
+
+
+@pytest.fixture
+def table_model() -> Callable[..., TableModel]:
+    return TableModel
+
+
+@pytest.fixture(scope="session")
+def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
+    """Characters and bytes: every text comes back as it was."""
+    config = TokenizerConfig(
+        kind="char", vocabulary_size=280, byte_fallback=True, normalization="identity"
+    )
+    pairs = [SentencePair("ein kleiner Hund </s>", "a small dog 123 .")]
+    return Tokenizer.train(pairs, config, tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def copying_run(byte_tokenizer: Tokenizer) -> Run:
+    """A run whose translation of a text is the text."""
+    model = Copier(byte_tokenizer.target_vocabulary_size)
+    return Run(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]

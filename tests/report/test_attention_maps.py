@@ -1,0 +1,147 @@
+"""Attention maps: labels that fit the weights, and sentences that cannot be drawn."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config import Config
+from nmt.errors import DataError
+from nmt.model.attention import AttentionRecord
+from nmt.model.transformer import Transformer
+from nmt.report.attention_maps import (
+    MAX_PIECES,
+    Attended,
+    attend,
+    attention_map,
+    draw_attention,
+    plot_attention,
+    readable,
+)
+
+KINDS = ("cross", "encoder", "decoder")
+LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
+
+
+class LetterTokenizer:
+    """A letter a piece: as much of a tokenizer as the maps need."""
+
+    def encode_source(self, texts: list[str]) -> list[list[int]]:
+        return [[4 + LETTERS.index(c) for c in text.replace(" ", "▁")] + [3] for text in texts]
+
+    def source_pieces(self, text: str) -> list[str]:
+        return [*text.replace(" ", "▁"), "</s>"]
+
+    def target_pieces(self, ids: Any) -> list[str]:
+        return [LETTERS[i - 4] if i >= 4 else "<unk>" for i in ids]
+
+
+@pytest.fixture(scope="module")
+def run() -> Any:
+    torch.manual_seed(1)
+    config = Config.model_validate(
+        {
+            "model": {
+                "d_model": 8,
+                "heads": 2,
+                "d_ff": 8,
+                "encoder_layers": 2,
+                "decoder_layers": 3,
+            },
+            "decoding": {"beam_size": 1, "max_length_offset": 3},
+        }
+    )
+    size = 4 + len(LETTERS)
+    model = Transformer(config.model, size, size).eval()
+    model.target_embedding.weight.data[3] = 0.0  # never the most probable: it does not stop
+    return SimpleNamespace(config=config, tokenizer=LetterTokenizer(), model=model)
+
+
+@pytest.fixture(scope="module")
+def attended(run: Any) -> Attended:
+    return attend(run, "a cat")
+
+
+def test_subword_pieces_become_readable_labels() -> None:
+    assert [readable(p) for p in ("▁The", "ing", "▁", "▁New▁York", "$")] == [
+        "The",
+        "ing",
+        "␣",
+        "New York",
+        "$",
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_of_every_head_is_a_distribution_with_a_label(
+    attended: Attended, kind: Any
+) -> None:
+    attention = attention_map(attended, kind)
+    assert attention.weights.shape == (2, len(attention.rows), len(attention.columns))
+    assert np.allclose(attention.weights.sum(-1), 1, atol=1e-5)
+
+
+def test_labels_name_what_is_read_and_what_is_written(attended: Attended) -> None:
+    source = ["a", "␣", "c", "a", "t", "</s>"]
+    assert attended.target
+    assert attention_map(attended, "encoder").rows == source
+    assert attention_map(attended, "cross").columns == source
+    assert attention_map(attended, "cross").rows == [*attended.target, "</s>"]
+    assert attention_map(attended, "decoder").columns == ["<s>", *attended.target]
+
+
+def test_decoder_attention_never_looks_at_what_is_not_yet_written(attended: Attended) -> None:
+    weights = attention_map(attended, "decoder").weights
+    assert np.all(np.triu(weights, k=1) == 0)
+
+
+def test_layers_count_from_one_and_the_last_is_the_default(attended: Attended) -> None:
+    first, last = attention_map(attended, "cross", 1), attention_map(attended, "cross", 3)
+    assert np.array_equal(first.weights, attended.record.cross[0][0].numpy())
+    assert np.array_equal(last.weights, attention_map(attended, "cross").weights)
+    assert first.title.endswith("layer 1 of 3")
+
+
+@pytest.mark.parametrize(("kind", "layer"), [("cross", 4), ("cross", 0), ("encoder", 3)])
+def test_a_layer_that_does_not_exist_is_refused(attended: Attended, kind: Any, layer: int) -> None:
+    message = f"layer {layer}: the (en|de)coder of this model has layers 1 to [23]"
+    with pytest.raises(DataError, match=message):
+        attention_map(attended, kind, layer)
+
+
+def test_an_empty_sentence_is_refused(run: Any) -> None:
+    with pytest.raises(DataError, match="the sentence is empty; give some text"):
+        attend(run, "")
+
+
+def test_a_sentence_too_long_to_read_is_refused(run: Any) -> None:
+    with pytest.raises(DataError, match=f"the sentence has 81 pieces; .* up to {MAX_PIECES}"):
+        attend(run, "a" * (MAX_PIECES + 1))
+
+
+def test_a_translation_too_long_to_read_is_refused(run: Any) -> None:
+    settings = run.config.decoding.model_copy(update={"max_length_offset": 100})
+    chatty = SimpleNamespace(
+        config=run.config.model_copy(update={"decoding": settings}),
+        tokenizer=run.tokenizer,
+        model=run.model,
+    )
+    with pytest.raises(DataError, match="the translation has .* give a shorter sentence"):
+        attend(chatty, "a cat")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_maps_are_drawn_for_each_use_of_attention(tmp_path: Path, run: Any, kind: Any) -> None:
+    paths = plot_attention(run, "a cat", tmp_path / kind, kind, layer=1)
+    assert [path.name for path in paths] == [f"{kind}.png", f"{kind}.svg"]
+    assert all(path.stat().st_size > 1000 for path in paths)
+
+
+def test_dollar_signs_are_text_and_not_formulas(tmp_path: Path) -> None:
+    weights = torch.full((1, 1, 3, 3), 1 / 3)
+    attended = Attended(["$", "x_2 $"], ["$\\", "$"], AttentionRecord(cross=[weights]))
+    _, svg = draw_attention(attention_map(attended, "cross"), tmp_path / "dollar")
+    assert "x_2 $" in svg.read_text("utf-8")

@@ -1,0 +1,203 @@
+"""The plan of the house, read from the source: who may import whom, and what no file may hold.
+
+cli -> serving, report, export -> training -> evaluation -> decoding
+    -> checkpoint, run_directory -> data, model -> config, device, errors
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGE = PROJECT / "nmt"
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+LAYERS = [
+    {"cli", "__main__"},
+    {"serving", "report", "export"},
+    {"training"},
+    {"evaluation"},
+    {"decoding"},
+    {"checkpoint", "run_directory"},
+    {"data", "model"},
+    {"config", "device", "errors"},
+]
+STRANGERS = {"data", "model", "serving", "report", "export"}
+"""units that never import a neighbour of their own layer"""
+HOMES = {
+    "sentencepiece": "data/tokenizer.py",
+    "sacrebleu": "evaluation/metrics.py",
+    "datasets": "data/download.py",
+    "typer": "cli/",
+    "click": "cli/",
+    "yaml": "config.py",
+    "pydantic": "config.py",
+    "matplotlib": "report/",
+    "safetensors": "checkpoint.py",
+    "transformers": "export/",
+}
+DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "constants", "lib"}
+TABLES = {"lexicon.py"}
+"""rows of words, which nobody reads from top to bottom"""
+READY_MADE = re.compile(r"Transformer((En|De)coder(Layer)?)?|MultiheadAttention")
+MACHINE_PATH = re.compile(
+    r"""(?:^|[\s"'=(:])/(?:home|root|Users|work|farm|mnt|tmp|opt)/""", re.MULTILINE
+)
+
+
+def name_of(path: Path) -> str:
+    """nmt/data/batches.py -> nmt.data.batches; nmt/data/__init__.py -> nmt.data."""
+    parts = path.relative_to(PROJECT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+TREES = {name_of(path): ast.parse(path.read_text("utf-8")) for path in SOURCES}
+FILES = {name_of(path): path.relative_to(PACKAGE).as_posix() for path in SOURCES}
+
+
+def imports_of(tree: ast.Module) -> Iterator[str]:
+    """Every module that is imported anywhere in the file, functions and type checks included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inside = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (name if name in TREES else node.module for name in inside)
+
+
+def unit_of(module: str) -> str:
+    """nmt.data.batches -> data."""
+    return (module.split(".") + [""])[1]
+
+
+def layer_of(module: str) -> int:
+    return next(n for n, layer in enumerate(LAYERS) if unit_of(module) in layer)
+
+
+def may_import(importer: str, imported: str) -> bool:
+    here, there = unit_of(importer), unit_of(imported)
+    if here == there or not there:
+        return True
+    if layer_of(importer) == layer_of(imported):
+        return not {here, there} & STRANGERS
+    return layer_of(importer) < layer_of(imported)
+
+
+def test_every_unit_has_its_place_in_the_layers() -> None:
+    assert {unit_of(module) for module in TREES} - {""} <= set().union(*LAYERS)
+
+
+def test_imports_point_one_way() -> None:
+    wrong = [
+        f"{module} imports {imported}"
+        for module, tree in TREES.items()
+        for imported in imports_of(tree)
+        if module != "nmt" and unit_of(imported) and imported.startswith("nmt.")
+        if not may_import(module, imported)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "allowed"),
+    [
+        ("nmt.cli.train", "nmt.training.trainer", True),
+        ("nmt.training.trainer", "nmt.cli.train", False),
+        ("nmt.data.batches", "nmt.model.transformer", False),
+        ("nmt.model.transformer", "nmt.data.batches", False),
+        ("nmt.run_directory", "nmt.checkpoint", True),
+        ("nmt.decoding.translator", "nmt.training.loss", False),
+        ("nmt.errors", "nmt.model.masks", False),
+        ("nmt.model.encoder", "nmt.model.masks", True),
+    ],
+)
+def test_the_rule_itself(importer: str, imported: str, allowed: bool) -> None:
+    assert may_import(importer, imported) is allowed
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    graph = {
+        module: {name for name in imports_of(tree) if name in TREES and name != module}
+        for module, tree in TREES.items()
+        if module != "nmt"
+    }
+    while leaves := {module for module, targets in graph.items() if not targets & graph.keys()}:
+        graph = {module: targets for module, targets in graph.items() if module not in leaves}
+    assert graph == {}
+
+
+def test_third_party_libraries_stay_at_home() -> None:
+    strays = [
+        f"{FILES[module]} imports {imported}"
+        for module, tree in TREES.items()
+        for imported in imports_of(tree)
+        if not FILES[module].startswith(HOMES.get(imported.split(".")[0], ""))
+    ]
+    assert strays == []
+
+
+def test_imports_are_absolute() -> None:
+    relative = [
+        f"{FILES[module]}:{node.lineno}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.level
+    ]
+    assert relative == []
+
+
+def test_package_files_of_the_folders_hold_no_code() -> None:
+    wordy = [
+        file
+        for module, file in FILES.items()
+        if file.endswith("/__init__.py")
+        if any(not isinstance(getattr(n, "value", None), ast.Constant) for n in TREES[module].body)
+    ]
+    assert wordy == []
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    files = [*SOURCES, *(PROJECT / "tests").rglob("*.py")]
+    files = [path for path in files if path.name not in TABLES]
+    long = [str(path) for path in files if len(path.read_text("utf-8").splitlines()) > 400]
+    assert long == []
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    long = [
+        f"{FILES[module]}:{node.lineno} {node.name}"
+        for module, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert long == []
+
+
+def test_no_module_is_a_drawer() -> None:
+    paths = [p for folder in ("nmt", "scripts", "tests") for p in (PROJECT / folder).rglob("*")]
+    assert [str(path) for path in paths if path.stem.removeprefix("_") in DRAWERS] == []
+
+
+def test_the_transformer_is_written_here_and_not_taken_from_torch() -> None:
+    taken = []
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("nn"):
+                names = [node.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("torch.nn"):
+                names = [alias.name for alias in node.names]
+            else:
+                continue
+            taken += [f"{FILES[module]}: {name}" for name in names if READY_MADE.fullmatch(name)]
+    assert taken == []
+
+
+def test_nothing_names_a_path_of_one_machine() -> None:
+    folders = ("nmt", "configs", "scripts", "tests", ".ci")
+    files = [*PROJECT.glob("*.*"), *(p for f in folders for p in (PROJECT / f).rglob("*"))]
+    texts = [p for p in files if p.is_file() and p.suffix in {"", ".py", ".yaml", ".md", ".toml"}]
+    assert [str(path) for path in texts if MACHINE_PATH.search(path.read_text("utf-8"))] == []

@@ -1,0 +1,95 @@
+"""The bundled recipes: each can be read, and `base` and `big` are the paper's, to the letter."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config, load_config
+
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
+RECIPES = sorted(CONFIGS.glob("*.yaml"))
+
+PAPER = {
+    "model.norm": "post",
+    "model.attention_dropout": 0.0,
+    "model.activation_dropout": 0.0,
+    "model.embeddings": "shared",
+    "tokenizer.kind": "bpe",
+    "tokenizer.shared": True,
+    "training.batch_tokens": 25_000,
+    "training.warmup_steps": 4000,
+    "training.peak_learning_rate": None,
+    "training.adam_beta1": 0.9,
+    "training.adam_beta2": 0.98,
+    "training.adam_epsilon": 1e-9,
+    "training.weight_decay": 0.0,
+    "training.clip_norm": None,
+    "training.label_smoothing": 0.1,
+    "training.early_stopping": None,
+    "decoding.beam_size": 4,
+    "decoding.length_penalty": 0.6,
+    "decoding.max_length_offset": 50,
+}
+"""sections 3.1, 3.4, 5.1 to 5.4 and 6.1"""
+
+BASE = {
+    "model.d_model": 512,
+    "model.heads": 8,
+    "model.d_ff": 2048,
+    "model.encoder_layers": 6,
+    "model.decoder_layers": 6,
+    "model.dropout": 0.1,
+    "training.max_steps": 100_000,
+    "training.average_checkpoints": 5,
+}
+BIG = {
+    "model.d_model": 1024,
+    "model.heads": 16,
+    "model.d_ff": 4096,
+    "model.encoder_layers": 6,
+    "model.decoder_layers": 6,
+    "model.dropout": 0.3,
+    "training.max_steps": 300_000,
+    "training.average_checkpoints": 20,
+}
+"""table 3 and section 6.1"""
+
+
+def settings(config: Config) -> dict[str, object]:
+    """section.key -> value of every setting."""
+    return {
+        f"{section}.{key}": value
+        for section, values in config.model_dump().items()
+        if isinstance(values, dict)
+        for key, value in values.items()
+    }
+
+
+def test_there_are_recipes() -> None:
+    assert {"demo", "base", "big"} <= {path.stem for path in RECIPES}
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_loads(path: Path) -> None:
+    assert isinstance(load_config(str(path)), Config)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_opens_with_what_it_does_and_its_command(path: Path) -> None:
+    comment = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    assert f"nmt train --config {path.name}" in "\n".join(comment)
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("base", BASE), ("big", BIG)])
+def test_base_and_big_are_the_recipes_of_the_paper(name: str, sizes: dict[str, object]) -> None:
+    expected = PAPER | sizes
+    actual = settings(load_config(str(CONFIGS / f"{name}.yaml")))
+    assert {key: actual[key] for key in expected} == expected
+
+
+def test_base_and_big_train_on_the_corpus_of_the_paper() -> None:
+    for name in ("base", "big"):
+        config = load_config(str(CONFIGS / f"{name}.yaml"))
+        assert config.data.corpus == "wmt14"
+        assert (config.data.source_language, config.data.target_language) == ("en", "de")
+        assert config.tokenizer.vocabulary_size == 37_000
