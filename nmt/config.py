@@ -173,11 +173,11 @@ class DecodingConfig(Section):
 class Config(Section):
     """One recipe: everything that decides what is trained and how it translates."""
 
-    data: DataConfig = Field(default_factory=DataConfig)
-    tokenizer: TokenizerConfig = Field(default_factory=TokenizerConfig)
-    model: ModelConfig = Field(default_factory=ModelConfig)
-    training: TrainingConfig = Field(default_factory=TrainingConfig)
-    decoding: DecodingConfig = Field(default_factory=DecodingConfig)
+    data: DataConfig = DataConfig()
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    model: ModelConfig = ModelConfig()
+    training: TrainingConfig = TrainingConfig()
+    decoding: DecodingConfig = DecodingConfig()
     seed: int = Field(1, ge=0)
     """fixes initial weights, dropout and the order of the data"""
 
@@ -198,12 +198,13 @@ class _StrictLoader(yaml.SafeLoader):
     """YAML 1.2 scalars (1e-4 is a number, no is a word); no duplicate keys, no aliases."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.AliasEvent):
-            mark = self.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem="aliases are not allowed", problem_mark=mark)
-        if getattr(self.peek_event(), "tag", None):
-            mark = self.peek_event().start_mark
-            raise yaml.MarkedYAMLError(problem="tags are not allowed", problem_mark=mark)
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        for refused, problem in (
+            (isinstance(event, yaml.AliasEvent), "aliases are not allowed"),
+            (getattr(event, "tag", None), "tags are not allowed"),
+        ):
+            if refused:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -235,7 +236,9 @@ for _tag, _pattern, _first in (
     )
 
 
-def _lines_of_keys(node: yaml.Node | None, path: tuple[str, ...] = ()) -> dict[tuple[str, ...], int]:
+def _lines_of_keys(
+    node: yaml.Node | None, path: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], int]:
     """Map each key path of a parsed document to its line number, counted from one."""
     lines: dict[tuple[str, ...], int] = {}
     if isinstance(node, yaml.MappingNode):
@@ -315,7 +318,9 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     """
     values, lines = _parse(text, where)
     if not isinstance(values, dict):
-        raise ConfigError(f"{where}: expected sections such as 'model:', got {type(values).__name__}")
+        raise ConfigError(
+            f"{where}: expected sections such as 'model:', got {type(values).__name__}"
+        )
     for assignment in settings:
         _apply_setting(values, assignment)
     try:

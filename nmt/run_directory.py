@@ -1,8 +1,8 @@
 """What lies where in a run, who may write to it, and how a model is loaded from it.
 
-    runs/NAME/
-      config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
-      checkpoints/step-00012000/   averaged/   best.json  last.json
+runs/NAME/
+  config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
+  checkpoints/step-00012000/   averaged/   best.json  last.json
 """
 
 import fcntl

@@ -1,14 +1,14 @@
 """The command `nmt`: one file a command, and one place where errors become a sentence."""
 
-import os
+import signal
 import sys
 import traceback
+from types import FrameType
 
-import click
 import typer
 
 from nmt.cli import average, data, eval_bleu, plot, prepare, train, translate
-from nmt.errors import NmtError
+from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
     name="nmt",
@@ -45,24 +45,18 @@ def options(
     """Train Transformer translation models and put them to use."""
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise StoppedBySignal(f"stopped by {signal.Signals(number).name}", number)
+
+
 def main() -> None:
-    """Run the command line; errors the user can act on are one sentence on stderr."""
-    debug = "--debug" in sys.argv[1:2]
+    """Run the command line; what the user can act on is one sentence on stderr."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
     try:
-        code = app(standalone_mode=False)
+        app()
     except NmtError as error:
-        if debug:
+        if "--debug" in sys.argv[1:2]:
             traceback.print_exc()
         print(f"nmt: {error}", file=sys.stderr)
-        code = error.exit_code
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        print("nmt: interrupted", file=sys.stderr)
-        code = 130
-    except BrokenPipeError:
-        # The reader of our output has left; what it did not read is not wanted.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
-    sys.exit(code)
+        sys.exit(error.exit_code)

@@ -13,7 +13,9 @@ def average(
     last: Annotated[int, typer.Option(min=1, help="How many of the last checkpoints.")] = 5,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder for the weights; averaged/ in the run if left out."),
+        typer.Option(
+            "-o", "--output", help="Folder for the weights; averaged/ in the run if left out."
+        ),
     ] = None,
 ) -> None:
     """Average the last checkpoints of a run. Prints the folder of the new weights."""

@@ -16,6 +16,7 @@ from nmt.cli.translate import (
     Device,
     DeviceOption,
     LengthPenaltyOption,
+    ModelOption,
     Precision,
     PrecisionOption,
     load_translator,
@@ -35,32 +36,37 @@ class Split(StrEnum):
     test = "test"
 
 
+TestSetOption = Annotated[Split, typer.Option(help="Which of the run's own sets.")]
+SourceOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
+]
+ReferenceOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Its right translation, line by line.")
+]
+HypothesisOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
+]
+TokenizedOption = Annotated[
+    bool, typer.Option("--tokenized", help="With --hypothesis: score its tokens as they are.")
+]
+ConfidenceOption = Annotated[
+    bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
+]
+
+
 def eval_bleu(
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint to score."),
-    ] = None,
-    test_set: Annotated[Split, typer.Option(help="Which of the run's own sets.")] = Split.test,
-    source: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Its right translation, line by line.")
-    ] = None,
-    hypothesis: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
-    ] = None,
-    tokenized: Annotated[
-        bool,
-        typer.Option("--tokenized", help="With --hypothesis: score its tokens as they are."),
-    ] = False,
-    confidence: Annotated[
-        bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
-    ] = True,
+    model: Annotated[str | None, ModelOption] = None,
+    test_set: TestSetOption = Split.test,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
+    hypothesis: HypothesisOption = None,
+    output: OutputOption = None,
+    tokenized: TokenizedOption = False,
+    confidence: ConfidenceOption = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     checkpoint: CheckpointOption = "best",
     beam_size: BeamSizeOption = None,

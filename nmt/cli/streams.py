@@ -12,6 +12,7 @@ from typing import BinaryIO
 from nmt.errors import ConfigError, DataError
 
 COMPRESSED = (".gz", ".xz", ".zst")
+STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -24,7 +25,7 @@ def warn(message: str) -> None:
 
 @contextlib.contextmanager
 def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
-    """The lines of a file, or of stdin for None, without their ends.
+    """The lines of a file, or of stdin for None and "-", without their ends.
 
     Bytes that are not UTF-8 become U+FFFD and `warn` hears which line held them; a compressed
     file must be UTF-8 throughout.
@@ -33,7 +34,7 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
         DataError: the file cannot be read.
         ConfigError: there is no stdin.
     """
-    if path is None:
+    if path is None or str(path) in STDIN:
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe text in")
         yield decoded_lines(sys.stdin.buffer, "stdin", warn)
@@ -76,7 +77,7 @@ def count_lines(path: Path | None) -> int | None:
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to write, or stdout for None. The file appears under its name when complete.
+    """A file to write, or stdout for None and "-". The file appears under its name when complete.
 
     It is written beside its place and renamed; after an error nothing remains. What is no regular
     file (a pipe, /dev/null) is written directly.
@@ -84,7 +85,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
     Raises:
         DataError: the file cannot be written.
     """
-    if path is None:
+    if path is None or str(path) in STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():

@@ -11,7 +11,8 @@ from nmt.config import find_config, load_config
 def train(
     config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")],
     run_dir: Annotated[
-        Path | None, typer.Option(help="Where the run lives; runs/<name of the recipe> if left out.")
+        Path | None,
+        typer.Option(help="Where the run lives; runs/<name of the recipe> if left out."),
     ] = None,
     settings: Annotated[
         list[str] | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.streams import count_lines, open_lines, open_output, warn
+from nmt.cli.streams import STDIN, count_lines, open_lines, open_output, warn
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translator
@@ -28,6 +28,7 @@ class Precision(StrEnum):
     bf16 = "bf16"
 
 
+ModelOption = typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 CheckpointOption = Annotated[
     str, typer.Option(help="Which weights of the run: best, last, averaged or step-N.")
 ]
@@ -39,7 +40,7 @@ BeamSizeOption = Annotated[
 ]
 LengthPenaltyOption = Annotated[
     float | None,
-    typer.Option(min=0, help="alpha of the length penalty; 0: none.  [default: the run's]"),
+    typer.Option(min=0, max=10, help="alpha of the length penalty; 0: none.  [default: the run's]"),
 ]
 BatchTokensOption = Annotated[
     int | None,
@@ -81,9 +82,7 @@ def load_translator(
 
 
 def translate(
-    model: Annotated[
-        str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
-    ],
+    model: Annotated[str, ModelOption],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")
     ] = None,
@@ -107,11 +106,12 @@ def translate(
 
         from nmt.decoding.translator import WINDOW_LINES
 
-        typed = file is None and sys.stdin.isatty()
+        from_stdin = file is None or str(file) in STDIN
+        typed = from_stdin and sys.stdin.isatty()
         translator = load_translator(
             model, checkpoint, device, precision, beam_size, length_penalty, batch_tokens
         )
-        show = file is not None and sys.stderr.isatty()
+        show = not from_stdin and sys.stderr.isatty()
         total = count_lines(file) if show else None
         with tqdm(total=total, unit=" lines", disable=not show) as bar:
             window_lines = 1 if typed else WINDOW_LINES

@@ -54,7 +54,7 @@ class Corpus:
             ConfigError: naming the pairs that there are.
         """
         for first, second in self.language_pairs:
-            for pair in ((second, first), (first, second)):
+            for pair in ((first, second), (second, first)):
                 if source in (None, pair[0]) and target in (None, pair[1]):
                     return pair
         pairs = ", ".join(f"{first}-{second}" for first, second in self.language_pairs)
@@ -81,7 +81,7 @@ _CORPORA = (
     Corpus(
         name="demo",
         description="generated from a small grammar; trains in minutes, needs no network",
-        language_pairs=(("de", "en"),),
+        language_pairs=(("en", "de"),),
         pairs="32,000",
         licence="as this program",
         url="nmt/data/demo_corpus.py",
@@ -90,7 +90,7 @@ _CORPORA = (
     Corpus(
         name="multi30k",
         description="descriptions of photographs, raw text; test set 2016 Flickr",
-        language_pairs=(("de", "en"), ("de", "fr"), ("en", "fr")),
+        language_pairs=(("en", "de"), ("en", "fr"), ("de", "fr")),
         pairs="29,000",
         licence="research and education, not commercial",
         url="https://github.com/multi30k/dataset",
@@ -99,7 +99,7 @@ _CORPORA = (
     Corpus(
         name="multi30k_tokenized",
         description="the same lower-cased and tokenised by Moses, as older papers score it",
-        language_pairs=(("de", "en"), ("de", "fr"), ("en", "fr")),
+        language_pairs=(("en", "de"), ("en", "fr"), ("de", "fr")),
         pairs="29,000",
         licence="research and education, not commercial",
         url="https://github.com/multi30k/dataset",
@@ -118,7 +118,7 @@ _CORPORA = (
     Corpus(
         name="wmt14",
         description="the paper's task; validation newstest2013, test newstest2014",
-        language_pairs=(("de", "en"), ("en", "fr")),
+        language_pairs=(("en", "de"), ("en", "fr")),
         pairs="4.5 M (de), 40.8 M (fr)",
         licence="research; see the description of each part",
         url="https://huggingface.co/datasets/wmt/wmt14",

@@ -254,7 +254,10 @@ def write_hub_text(
             rows = datasets.load_dataset(name, configuration, revision=revision)
         else:
             files = _parquet_files(origin.folder, configuration)
-            rows = datasets.load_dataset("parquet", data_files=files, streaming=True)
+            cache = str(origin.downloads)
+            rows = datasets.load_dataset(
+                "parquet", data_files=files, streaming=True, cache_dir=cache
+            )
         for split in SPLITS:
             _write_split(rows[split], split, languages, folder, origin.log)
     except NmtError:

@@ -162,7 +162,8 @@ def describe_dropped(counts: dict[str, Any]) -> str:
         "too_long": "longer than data.max_length",
         "length_ratio": "beyond data.max_length_ratio",
     }
-    words = [f"{n:,} {reasons[reason]}" for reason, n in counts["dropped"].items() if n]
+    dropped = counts["dropped"]
+    words = [f"{dropped[reason]:,} {words}" for reason, words in reasons.items() if dropped[reason]]
     return ", ".join(words) or "none left out"
 
 

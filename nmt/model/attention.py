@@ -98,4 +98,4 @@ class MultiHeadAttention(nn.Module):
         return self._split_heads(self.value(memory))
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

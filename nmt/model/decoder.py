@@ -1,5 +1,7 @@
 """Section 3.1 and Figure 1, right: the decoder, in one pass or step by step."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
@@ -70,9 +72,12 @@ class DecoderLayer(nn.Module):
 class Decoder(nn.Module):
     """A stack of N identical layers."""
 
+    layers: Sequence[DecoderLayer]
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.decoder_layers))
+        layers = [DecoderLayer(config) for _ in range(config.decoder_layers)]
+        self.layers = nn.ModuleList(layers)  # type: ignore[assignment]
         self.norm = final_norm(config)
 
     def forward(

@@ -74,7 +74,7 @@ def label_smoothed_cross_entropy(
 
     The logits are consumed: their memory holds the gradient afterwards.
     """
-    total, cross_entropy = _SmoothedCrossEntropy.apply(
+    total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         logits.flatten(0, 1), target.flatten(), (target != padding).flatten(), smoothing
     )
     return Loss(total, cross_entropy)

@@ -8,7 +8,7 @@ import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.data.batches import BatchPlan, collate, micro_batches
-from nmt.data.prepared import TokenStore
+from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, seed_step
 from nmt.errors import StoppedBySignal
@@ -167,7 +167,9 @@ class Trainer:
             path = self.directory.checkpoint(self.step)
             if not path.exists():
                 save_checkpoint(path, weights_of(self.model), self.state())
-            self.directory.write_json(self.directory.last, {"step": self.step, "weights": path.name})
+            self.directory.write_json(
+                self.directory.last, {"step": self.step, "weights": path.name}
+            )
             if self.best:
                 best = self.directory.checkpoint(self.best["step"])
                 weights = f"{self.directory.checkpoints.name}/{best.name}"
@@ -177,7 +179,9 @@ class Trainer:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """The first signal asks for a stop after this step; the second one is obeyed at once."""
         if self._stop_signal is not None:
-            raise KeyboardInterrupt
+            raise StoppedBySignal(
+                f"stopped at once by a second {signal.Signals(number).name}", number
+            )
         self._stop_signal = number
 
     def _leave(self, number: int) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt.config import Config
 from nmt.data.batches import Batch, collate, micro_batches
 from nmt.data.parallel_text import SentencePair
 from nmt.data.tokenizer import PAD, Tokenizer

@@ -58,6 +58,11 @@ def test_a_file_gives_the_same_as_stdin(tiny_run: Path, expected: bytes, tmp_pat
     assert succeed("-m", tiny_run, tmp_path / "in.txt.gz") == expected
 
 
+def test_a_dash_is_stdin_and_stdout(tiny_run: Path, expected: bytes) -> None:
+    assert succeed("-m", tiny_run, "-", "-o", "-", text=INPUT) == expected
+    assert succeed("-m", tiny_run, "/dev/stdin", "-o", "/dev/stdout", text=INPUT) == expected
+
+
 def test_no_input_gives_no_output(tiny_run: Path) -> None:
     assert succeed("--model", tiny_run, text=b"") == b""
 
@@ -96,7 +101,15 @@ def test_the_settings_of_the_search_can_be_replaced(
 
 
 @pytest.mark.parametrize(
-    "options", [["--beam-size", "0"], ["--length-penalty", "-1"], ["--device", "tpu"]]
+    "options",
+    [
+        ["--beam-size", "0"],
+        ["--length-penalty", "-1"],
+        ["--length-penalty", "nan"],
+        ["--length-penalty", "inf"],
+        ["--batch-tokens", "x"],
+        ["--device", "tpu"],
+    ],
 )
 def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
     result = invoke("-m", tiny_run, *options, text=b"")

@@ -1,8 +1,8 @@
 """A folder is there with everything in it, or it is not there."""
 
-import os
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -58,9 +58,9 @@ def test_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     message = "file.*: cannot be written: Not a directory; free some space, or set data.directory"
     with pytest.raises(DataError, match=message), new_folder(tmp_path / "file" / "folder"):
         pass
-    with pytest.raises(DataError, match=r"file: cannot be written: File exists"):
-        with locked(tmp_path / "file", "folder", lambda message: None):
-            pass
+    lock = locked(tmp_path / "file", "folder", lambda message: None)
+    with pytest.raises(DataError, match=r"file: cannot be written: File exists"), lock:
+        pass
 
 
 def test_second_process_waits_for_the_first(tmp_path: Path) -> None:
@@ -70,16 +70,14 @@ def test_second_process_waits_for_the_first(tmp_path: Path) -> None:
         "with locked(pathlib.Path(sys.argv[1]), 'thing', lambda m: print(m, flush=True)):\n"
         "    print('mine', flush=True)\n"
     )
-    with locked(tmp_path, "thing", lambda message: None):
+    with ExitStack() as stack:
+        stack.enter_context(locked(tmp_path, "thing", lambda message: None))
         command = [sys.executable, "-c", script, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as second:
-            assert second.stdout is not None
-            assert second.stdout.readline().startswith("waiting for another process that works on")
-            assert second.poll() is None
-            os.utime(tmp_path)
-            release = True
-        # leaving the inner block waits for the second process, which waits for us
-    assert release
+        second = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert second.stdout is not None
+        assert second.stdout.readline().startswith("waiting for another process that works on")
+        assert second.poll() is None
+    assert second.communicate(timeout=30) == ("mine\n", None)
 
 
 def test_lock_can_be_taken_again(tmp_path: Path) -> None:

@@ -185,7 +185,9 @@ def test_vocabulary_larger_than_the_text_allows_names_the_largest(
 
 
 def test_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is 10, but .* the source language needs at least") as error:
+    with pytest.raises(
+        DataError, match="is 10, but .* the source language needs at least"
+    ) as error:
         trained(tmp_path, vocabulary_size=10, shared=False)
     found = re.search(r"at least (\d+), one for each character; raise it", str(error.value))
     assert found is not None

@@ -1,0 +1,75 @@
+"""`nmt data` names the corpora and fetches them; stdout holds the result alone."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from nmt.cli.data import app
+from nmt.data import demo_corpus
+from nmt.data.corpora import known_corpora
+from nmt.errors import ConfigError, DataError
+
+
+@pytest.fixture(autouse=True)
+def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NMT_TEST_DATA", raising=False)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_list_names_every_corpus_and_its_licence() -> None:
+    result = run("list")
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    for corpus in known_corpora():
+        assert f"{corpus.name}: {corpus.description}\n" in result.stdout
+        assert corpus.licence in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_download_prints_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(directory: Path, seed: int = 1) -> None:
+        for split in ("train", "validation", "test"):
+            for language in ("en", "de"):
+                (directory / f"{split}.{language}").write_text("a\n")
+
+    monkeypatch.setattr(demo_corpus, "write", write)
+    result = run("download", "demo", "--directory", str(tmp_path))
+    assert result.exit_code == 0
+    folder = tmp_path / "demo" / "de-en"
+    names = ("train.en", "train.de", "validation.en", "validation.de", "test.en", "test.de")
+    assert result.stdout.splitlines() == [str(folder / name) for name in names]
+    assert all((folder / name).is_file() for name in names)
+    assert result.stderr == "generating the demo corpus\n"
+    again = run("download", "demo", "--directory", str(tmp_path))
+    assert (again.stdout, again.stderr) == (result.stdout, "")
+
+
+def test_download_from_copies_needs_no_network(tmp_path: Path, test_data: Path) -> None:
+    arguments = ["download", "multi30k", "--source-language", "fr", "--directory", str(tmp_path)]
+    result = run(*arguments, "--from", str(test_data / "multi30k"))
+    assert result.exit_code == 0
+    first = result.stdout.splitlines()[0]
+    assert first == str(tmp_path / "multi30k" / "en-fr" / "train.fr")
+    assert Path(first).stat().st_size == 2_111_303
+    assert result.stderr == ""
+
+
+def test_copies_that_lack_a_file_are_refused(tmp_path: Path) -> None:
+    result = run("download", "multi30k", "--directory", str(tmp_path), "--from", str(tmp_path))
+    assert isinstance(result.exception, DataError)
+    assert "none of train.en.gz, train.en, " in str(result.exception)
+
+
+def test_wrong_names_are_refused(tmp_path: Path) -> None:
+    for arguments, message in (
+        (["multi30"], "did you mean 'multi30k'?"),
+        (["demo", "--target-language", "fr"], "has no any-fr; it has en-de"),
+        (["demo", "--from", str(tmp_path / "absent")], "absent: no such folder"),
+    ):
+        result = run("download", *arguments)
+        assert isinstance(result.exception, ConfigError)
+        assert message in str(result.exception)

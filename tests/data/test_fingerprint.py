@@ -1,0 +1,130 @@
+"""The fingerprint changes with all that shapes the data, and with nothing else."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config import Config, DataConfig, TextPair, TokenizerConfig, TrainingConfig
+from nmt.data.fingerprint import fingerprint
+from nmt.errors import DataError
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> TextPair:
+    for name, line in (("a.en", "dog\n"), ("a.de", "Hund\n")):
+        (tmp_path / name).write_text(line)
+        settle(tmp_path / name)
+    return TextPair(source=str(tmp_path / "a.en"), target=str(tmp_path / "a.de"))
+
+
+def settle(path: Path, seconds: int = 1_000_000_000) -> None:
+    """Give a file a time of change long ago."""
+    os.utime(path, (seconds, seconds))
+
+
+def data(**settings: Any) -> Config:
+    return Config(data=DataConfig(**settings))
+
+
+def tokenizer(**settings: Any) -> Config:
+    return Config(tokenizer=TokenizerConfig(**settings))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        data(max_length=255),
+        data(max_length_ratio=3.0),
+        tokenizer(kind="unigram"),
+        tokenizer(vocabulary_size=8001),
+        tokenizer(character_coverage=0.9995),
+        tokenizer(byte_fallback=True),
+        tokenizer(normalization="identity"),
+    ],
+)
+def test_settings_that_shape_the_data_count(tmp_path: Path, text: TextPair, config: Config) -> None:
+    assert fingerprint(config, text, tmp_path) != fingerprint(Config(), text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config(seed=2),
+        Config(training=TrainingConfig(batch_tokens=1)),
+        data(directory="elsewhere"),
+        data(source_language="de", target_language="en"),
+        data(tokenized=True),
+    ],
+)
+def test_other_settings_do_not(tmp_path: Path, text: TextPair, config: Config) -> None:
+    assert fingerprint(config, text, tmp_path) == fingerprint(Config(), text, tmp_path)
+
+
+def test_contents_count_and_places_do_not(tmp_path: Path, text: TextPair) -> None:
+    before = fingerprint(Config(), text, tmp_path)
+    assert len(before) == 16 and int(before, 16) > 0
+    moved = tmp_path / "moved.en"
+    Path(text.source).rename(moved)
+    assert (
+        fingerprint(Config(), TextPair(source=str(moved), target=text.target), tmp_path) == before
+    )
+    moved.write_text("cat\n")
+    assert (
+        fingerprint(Config(), TextPair(source=str(moved), target=text.target), tmp_path) != before
+    )
+
+
+def test_sides_are_told_apart(tmp_path: Path, text: TextPair) -> None:
+    turned = TextPair(source=text.target, target=text.source)
+    assert fingerprint(Config(), turned, tmp_path) != fingerprint(Config(), text, tmp_path)
+
+
+def test_unchanged_files_are_read_once(
+    tmp_path: Path, text: TextPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = fingerprint(Config(), text, tmp_path)
+
+    def read_again(*arguments: object) -> None:
+        raise AssertionError("the file was read again")
+
+    monkeypatch.setattr(hashlib, "file_digest", read_again)
+    assert fingerprint(Config(), text, tmp_path) == before
+    settle(Path(text.source), 2_000_000_000)
+    with pytest.raises(AssertionError, match="read again"):
+        fingerprint(Config(), text, tmp_path)
+
+
+def test_file_changed_within_its_time_stamp_is_noticed(tmp_path: Path, text: TextPair) -> None:
+    path = Path(text.source)
+    path.write_text("dog\n")
+    stat = path.stat()
+    before = fingerprint(Config(), text, tmp_path)
+    path.write_text("cat\n")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert fingerprint(Config(), text, tmp_path) != before
+
+
+@pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"\xff", b'{"a": 1}'])
+def test_illegible_memory_is_no_obstacle(tmp_path: Path, text: TextPair, memory: bytes) -> None:
+    before = fingerprint(Config(), text, tmp_path)
+    (tmp_path / "hashes.json").write_bytes(memory)
+    assert fingerprint(Config(), text, tmp_path) == before
+
+
+def test_memory_is_not_needed(tmp_path: Path, text: TextPair) -> None:
+    (tmp_path / "hashes.json").mkdir()
+    assert fingerprint(Config(), text, tmp_path) == fingerprint(Config(), text, tmp_path / "other")
+
+
+def test_missing_file_is_named(tmp_path: Path, text: TextPair) -> None:
+    Path(text.source).unlink()
+    with pytest.raises(DataError, match="a.en: no such file; check the path"):
+        fingerprint(Config(), text, tmp_path)
+
+
+def test_folder_is_no_file(tmp_path: Path, text: TextPair) -> None:
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        fingerprint(Config(), TextPair(source=str(tmp_path), target=text.target), tmp_path)
