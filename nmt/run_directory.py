@@ -128,6 +128,20 @@ def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
     )
 
 
+def find_run(path: Path) -> RunDirectory:
+    """The run directory that `path` is, or that the checkpoint folder `path` lies in.
+
+    Raises:
+        CheckpointError: there is none; says what is missing.
+    """
+    for folder in (path, *path.absolute().parents[:2]):
+        run = RunDirectory(folder)
+        if run.config.is_file():
+            return run
+    reason = "it has no config.yaml" if path.exists() else "no such directory"
+    raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
+
+
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> Run:
     """Load a run directory's weights, or a checkpoint folder inside one, ready to translate.
 
@@ -136,22 +150,13 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
     """
-    path = Path(path)
-    inside = next((p for p in (path, *path.absolute().parents[:2]) if _is_run(p)), None)
-    if inside is None:
-        reason = "no such directory" if not path.exists() else "it has no config.yaml and tokenizer"
-        raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
-    run = RunDirectory(inside)
-    folder = path if (path / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
+    run = find_run(Path(path))
+    folder = Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
     config = load_config(str(run.config))
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
     put_weights(model, load_weights(folder), folder)
     return Run(config, tokenizer, model.to(device).eval(), folder)
-
-
-def _is_run(path: Path) -> bool:
-    return (path / "config.yaml").is_file() and (path / "tokenizer").is_dir()
 
 
 def checkpoint_folder(run: RunDirectory, name: str) -> Path:

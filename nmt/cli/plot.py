@@ -2,12 +2,9 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-if TYPE_CHECKING:
-    from nmt.run_directory import RunDirectory
 
 app = typer.Typer(
     name="plot", help="Draw a run's learning curves and attention maps.", no_args_is_help=True
@@ -40,8 +37,9 @@ class Kind(StrEnum):
 def loss(model: ModelOption, output: OutputOption = None) -> None:
     """Draw training loss, validation loss and BLEU of a run."""
     from nmt.report.curves import plot_loss
+    from nmt.run_directory import find_run
 
-    run = _run_around(Path(model))
+    run = find_run(Path(model))
     _print(plot_loss(run.metrics, output or run.plots / "loss"))
 
 
@@ -59,19 +57,11 @@ def attention(
     import torch
 
     from nmt.report.attention_maps import plot_attention
-    from nmt.run_directory import load_run
+    from nmt.run_directory import find_run, load_run
 
     run = load_run(model, torch.device("cpu"))
-    stem = output or _run_around(Path(model)).plots / f"attention-{kind.value}"
+    stem = output or find_run(Path(model)).plots / f"attention-{kind.value}"
     _print(plot_attention(run, sentence, stem, kind.value, layer))
-
-
-def _run_around(path: Path) -> "RunDirectory":
-    """The run directory that `path` is, or that the checkpoint folder `path` lies in."""
-    from nmt.run_directory import RunDirectory
-
-    runs = map(RunDirectory, (path, *path.absolute().parents[:2]))
-    return next((run for run in runs if run.config.is_file()), RunDirectory(path))
 
 
 def _print(paths: list[Path]) -> None:

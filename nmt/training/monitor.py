@@ -49,11 +49,13 @@ class Monitor:
         """Drop the lines of later steps, and a last line that was cut off while being written."""
         if not self.metrics.is_file():
             return
-        lines = self.metrics.read_text("utf-8").split("\n")
+        text = self.metrics.read_text("utf-8")
+        lines = text.split("\n")
         kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
-        if kept != lines[:-1]:
+        kept_text = "".join(f"{line}\n" for line in kept)
+        if kept_text != text:
             temporary = self.metrics.with_suffix(".tmp")
-            temporary.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+            temporary.write_text(kept_text, "utf-8")
             temporary.replace(self.metrics)
 
     def open_bar(self, step: int, max_steps: int) -> None:

@@ -72,10 +72,10 @@ def _choose_best_weights(
     training = trainer.config.training
     paths = regular_checkpoints(directory, training)
     save_checkpoint(directory.averaged, average_weights(paths))
-    candidates = {
-        directory.averaged.name: directory.averaged,
-        f"checkpoints/step-{trainer.best['step']:08d}": directory.checkpoint(trainer.best["step"]),
-    }
+    candidates = {directory.averaged.name: directory.averaged}
+    if trainer.best:
+        best_single = directory.checkpoint(trainer.best["step"])
+        candidates[f"{directory.checkpoints.name}/{best_single.name}"] = best_single
     beam = trainer.config.decoding.beam_size
     results = {}
     for name, folder in candidates.items():

@@ -59,8 +59,9 @@ def test_an_output_that_is_a_folder_is_wrong_usage(run_directory: Path, tmp_path
 
 
 def test_a_run_without_metrics_says_so(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere/metrics\.jsonl: no metrics here"):
-        invoke("loss", "--model", tmp_path / "nowhere")
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(DataError, match=r"metrics\.jsonl: no metrics here"):
+        invoke("loss", "--model", tmp_path)
 
 
 def test_attention_needs_a_run(tmp_path: Path) -> None:

@@ -1,0 +1,135 @@
+"""Attention is Eq. 1, head by head."""
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.model.attention import (
+    MultiHeadAttention,
+    attention_weights,
+    fused_attention,
+    scaled_dot_product_attention,
+)
+from nmt.model.masks import causal_mask, padding_mask
+
+B, H, T, S, K = 2, 3, 5, 7, 4
+
+
+def random_heads(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
+    """Query (B, H, T, K), key and value (B, H, S, K)."""
+    torch.manual_seed(1)
+    shapes = ((B, H, T, K), (B, H, S, K), (B, H, S, K))
+    query, key, value = (3 * torch.randn(shape, dtype=dtype) for shape in shapes)
+    return query, key, value
+
+
+def source_mask() -> Tensor:
+    ids = torch.ones(B, S, dtype=torch.int64)
+    ids[0, 4:] = 0
+    return padding_mask(ids, padding=0)
+
+
+def equation_1(q: np.ndarray, k: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V of one head, written out."""
+    exponentials = np.exp(q @ k.T / np.sqrt(q.shape[1]))
+    return exponentials / exponentials.sum(axis=1, keepdims=True) @ v
+
+
+def test_attention_is_equation_1() -> None:
+    query, key, value = random_heads(torch.float64)
+    attended = scaled_dot_product_attention(query, key, value, None).numpy()
+    for b in range(B):
+        for h in range(H):
+            expected = equation_1(query[b, h].numpy(), key[b, h].numpy(), value[b, h].numpy())
+            np.testing.assert_allclose(attended[b, h], expected, rtol=1e-12)
+
+
+def test_masked_attention_is_equation_1_over_the_allowed_positions() -> None:
+    query, key, value = random_heads(torch.float64)
+    attended = scaled_dot_product_attention(query, key, value, source_mask())
+    short = scaled_dot_product_attention(query[:1], key[:1, :, :4], value[:1, :, :4], None)
+    torch.testing.assert_close(attended[:1], short)
+
+
+@pytest.mark.parametrize("mask", [None, source_mask(), causal_mask(T)[..., :T]])
+def test_fused_attention_equals_equation_1(mask: Tensor | None) -> None:
+    query, key, value = random_heads()
+    if mask is not None and mask.shape[-1] == T:
+        key, value = key[:, :, :T], value[:, :, :T]
+    expected = scaled_dot_product_attention(query, key, value, mask)
+    fused = fused_attention(query, key, value, mask)
+    assert (fused - expected).abs().max() < 2e-6 * expected.abs().max()
+
+
+def test_fused_attention_stays_in_float32_on_a_cpu_under_autocast() -> None:
+    query, key, value = random_heads()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        fused = fused_attention(query, key, value, None)
+    assert fused.dtype == torch.float32
+    torch.testing.assert_close(fused, scaled_dot_product_attention(query, key, value, None))
+
+
+def test_weights_sum_to_one_and_ignore_masked_positions() -> None:
+    query, key, _ = random_heads()
+    weights = attention_weights(query, key, source_mask())
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, T))
+    assert (weights[0, :, :, 4:] == 0).all()
+    assert (weights[0, :, :, :4] > 0).all()
+    assert (weights[1] > 0).all()
+
+
+def test_causal_weights_never_look_ahead() -> None:
+    query, key, _ = random_heads()
+    weights = attention_weights(query, key[:, :, :T], causal_mask(T))
+    assert (weights.triu(1) == 0).all()
+    assert (weights[:, :, 0, 0] == 1).all()
+
+
+def test_multi_head_attention_is_attention_in_slices_of_the_width() -> None:
+    torch.manual_seed(2)
+    width = H * K
+    attention = MultiHeadAttention(width, H).double()
+    x = torch.randn(B, T, width, dtype=torch.float64)
+    memory = torch.randn(B, S, width, dtype=torch.float64)
+    mask = source_mask()
+    heads = []
+    for h in range(H):
+        rows = slice(h * K, (h + 1) * K)
+        query, key, value = (
+            inputs @ linear.weight[rows].T + linear.bias[rows]
+            for inputs, linear in (
+                (x, attention.query),
+                (memory, attention.key),
+                (memory, attention.value),
+            )
+        )
+        heads.append(scaled_dot_product_attention(query, key, value, mask[:, 0]))
+    concatenated = torch.cat(heads, dim=2)
+    expected = concatenated @ attention.output.weight.T + attention.output.bias
+    # float64 goes in, and the fused kernel computes in float32 on a CPU
+    attended = attention.float()(x.float(), memory.float(), mask)
+    torch.testing.assert_close(attended, expected.float(), rtol=1e-5, atol=1e-5)
+
+
+def test_recorded_weights_are_those_of_each_head() -> None:
+    torch.manual_seed(3)
+    attention = MultiHeadAttention(H * K, H)
+    x, memory = torch.randn(B, T, H * K), torch.randn(B, S, H * K)
+    record: list[Tensor] = []
+    silent = attention(x, memory, source_mask())
+    recorded = attention(x, memory, source_mask(), record)
+    assert torch.equal(silent, recorded)
+    assert [weights.shape for weights in record] == [(B, H, T, S)]
+    value = attention.project_value(memory)
+    expected = attention.output((record[0] @ value).transpose(1, 2).reshape(B, T, H * K))
+    torch.testing.assert_close(recorded, expected)
+
+
+def test_attention_dropout_acts_while_training_only() -> None:
+    torch.manual_seed(4)
+    attention = MultiHeadAttention(H * K, H, dropout=0.5)
+    x = torch.randn(B, T, H * K)
+    assert not torch.equal(attention(x, x, None), attention(x, x, None))
+    attention.eval()
+    assert torch.equal(attention(x, x, None), attention(x, x, None))

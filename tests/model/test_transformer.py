@@ -1,0 +1,228 @@
+"""Properties of the whole model, whatever its weights."""
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.attention import AttentionRecord
+from nmt.model.transformer import Transformer
+
+PAD, V = 0, 23
+B, S, T = 3, 7, 6
+SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+
+
+@pytest.fixture(params=["post", "pre"])
+def model(request: pytest.FixtureRequest) -> Iterator[Transformer]:
+    """Dropout is configured, so that a test in evaluation mode shows that it is off."""
+    torch.manual_seed(1)
+    made = Transformer(ModelConfig(**SIZES, norm=request.param), V, V, PAD).eval()
+    for name, parameter in made.named_parameters():
+        if parameter.dim() == 1:  # biases and gains that are not neutral
+            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
+    with torch.inference_mode():
+        yield made
+
+
+def random_ids(*shape: int, seed: int = 2) -> Tensor:
+    return torch.randint(1, V, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def padded(ids: Tensor, columns: int) -> Tensor:
+    return nn.functional.pad(ids, (0, columns), value=PAD)
+
+
+def test_future_tokens_never_change_past_logits(model: Transformer) -> None:
+    source, target = random_ids(B, S), random_ids(B, T)
+    logits = model(source, target)
+    for t in range(T - 1):
+        changed = target.clone()
+        changed[:, t + 1 :] = random_ids(B, T - t - 1, seed=3 + t)
+        assert torch.equal(model(source, changed)[:, : t + 1], logits[:, : t + 1])
+        assert not torch.allclose(model(source, changed)[:, t + 1 :], logits[:, t + 1 :])
+
+
+def test_source_padding_never_changes_logits(model: Transformer) -> None:
+    source, target = random_ids(B, S), random_ids(B, T)
+    expected = model(source, target)
+    torch.testing.assert_close(model(padded(source, 4), target), expected, rtol=0, atol=1e-5)
+
+
+def test_target_padding_never_changes_logits(model: Transformer) -> None:
+    source, target = random_ids(B, S), random_ids(B, T)
+    logits = model(source, padded(target, 4))[:, :T]
+    torch.testing.assert_close(logits, model(source, target), rtol=0, atol=1e-5)
+
+
+def test_a_sentence_in_a_batch_has_the_logits_it_has_alone(model: Transformer) -> None:
+    long, short = random_ids(1, S), random_ids(1, 3, seed=4)
+    target = random_ids(2, T)
+    batch = model(torch.cat((long, padded(short, S - 3))), target)
+    alone = torch.cat((model(long, target[:1]), model(short, target[1:])))
+    torch.testing.assert_close(batch, alone, rtol=0, atol=1e-5)
+
+
+def test_every_source_token_and_its_place_matter(model: Transformer) -> None:
+    source, target = random_ids(1, S), random_ids(1, T)
+    logits = model(source, target)
+    swapped = source[:, [1, 0, *range(2, S)]]
+    assert source[0, 0] != source[0, 1]
+    assert (model(swapped, target) - logits).abs().max() > 1e-2
+    for s in range(S):
+        changed = source.clone()
+        changed[:, s] = changed[:, s] % (V - 1) + 1
+        assert (model(changed, target) - logits).abs().max() > 1e-2
+
+
+def test_cached_decoding_equals_one_full_pass(model: Transformer) -> None:
+    source, target = random_ids(B, S), random_ids(B, T)
+    source[0, 4:] = PAD
+    cache = model.start(model.encode(source), source)
+    steps = []
+    for t in range(T):
+        assert cache.length == t
+        steps.append(model.decode(target[:, t : t + 1], cache))
+    torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target), rtol=0, atol=1e-5)
+
+
+def test_beams_are_adjacent_rows_over_one_copy_of_their_sentence(model: Transformer) -> None:
+    beam = 4
+    source, target = random_ids(B, S), random_ids(B * beam, T)
+    source[1, 3:] = PAD
+    cache = model.start(model.encode(source), source)
+    steps = [model.decode(target[:, t : t + 1], cache) for t in range(T)]
+    expected = model(source.repeat_interleave(beam, dim=0), target)
+    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+    assert cache.sentences == B
+    assert all(layer.cross_key.shape[0] == B for layer in cache.layers)
+
+
+def test_reordered_hypotheses_continue_what_they_were(model: Transformer) -> None:
+    source = random_ids(2, S)
+    prefix, rest = random_ids(2, 3), random_ids(4, 2, seed=5)
+    cache = model.start(model.encode(source), source)
+    for t in range(3):
+        model.decode(prefix[:, t : t + 1], cache)
+    rows = torch.tensor([0, 0, 1, 1])  # each sentence branches into two hypotheses
+    cache.reorder(rows)
+    steps = [model.decode(rest[:, t : t + 1], cache) for t in range(2)]
+    whole = torch.cat((prefix[rows], rest), dim=1)
+    expected = model(source[rows], whole)[:, 3:]
+    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+
+
+def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transformer) -> None:
+    source, target = random_ids(3, S), random_ids(3, T)
+    source[2, 5:] = PAD
+    cache = model.start(model.encode(source), source)
+    for t in range(3):
+        model.decode(target[:, t : t + 1], cache)
+    kept = torch.tensor([0, 2])
+    cache.keep_sentences(kept)
+    cache.reorder(kept)
+    assert cache.sentences == 2
+    steps = [model.decode(target[kept, t : t + 1], cache) for t in range(3, T)]
+    expected = model(source[kept], target[kept])[:, 3:]
+    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+
+
+def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
+    record = AttentionRecord()
+    source, target = random_ids(B, S), random_ids(B, T)
+    assert torch.equal(model(source, target, record), model(source, target))
+    heads = SIZES["heads"]
+    assert [w.shape for w in record.encoder] == [(B, heads, S, S)] * SIZES["encoder_layers"]
+    assert [w.shape for w in record.decoder] == [(B, heads, T, T)] * SIZES["decoder_layers"]
+    assert [w.shape for w in record.cross] == [(B, heads, T, S)] * SIZES["decoder_layers"]
+    for weights in (*record.encoder, *record.decoder, *record.cross):
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
+    assert all((weights.triu(1) == 0).all() for weights in record.decoder)
+
+
+def test_dropout_is_active_while_training_only(model: Transformer) -> None:
+    source, target = random_ids(B, S), random_ids(B, T)
+    assert torch.equal(model(source, target), model(source, target))
+    model.train()
+    assert not torch.equal(model(source, target), model(source, target))
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "matrices"), [("shared", 1), ("target", 2), ("separate", 3)]
+)
+def test_tied_weights_are_one_tensor_and_named_once(embeddings: str, matrices: int) -> None:
+    model = Transformer(ModelConfig(**SIZES, embeddings=embeddings), V, V)
+    sides = (model.source_embedding, model.target_embedding, model.output_embedding)
+    assert len({side.weight.data_ptr() for side in sides}) == matrices
+    assert (model.target_embedding is model.output_embedding) == (matrices < 3)
+    assert (model.target_embedding is model.source_embedding) == (matrices == 1)
+    names = [name for name, _ in model.named_parameters() if "embedding" in name]
+    assert len(names) == matrices
+
+
+def test_every_parameter_has_a_gradient() -> None:
+    model = Transformer(ModelConfig(**SIZES, norm="pre", embeddings="separate"), V, V)
+    model(random_ids(B, S), random_ids(B, T)).square().sum().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
+
+
+def layer_parameters(d: int, d_ff: int, layers: int) -> int:
+    """The paper's layers with their biases: attention 4 d^2, feed-forward 2 d d_ff, norms 2 d."""
+    attention = 4 * (d * d + d)
+    feed_forward = 2 * d * d_ff + d_ff + d
+    norm = 2 * d
+    encoder = attention + feed_forward + 2 * norm
+    decoder = 2 * attention + feed_forward + 3 * norm
+    return layers * (encoder + decoder)
+
+
+@pytest.mark.parametrize(
+    ("d_model", "heads", "d_ff", "millions", "tolerance"),
+    [(512, 8, 2048, 65, 0.03), (1024, 16, 4096, 213, 0.015)],
+    ids=["base", "big"],
+)
+def test_parameter_count_is_that_of_the_paper(
+    d_model: int, heads: int, d_ff: int, millions: int, tolerance: float
+) -> None:
+    config = ModelConfig(d_model=d_model, heads=heads, d_ff=d_ff)
+    vocabulary = 37_000
+    with torch.device("meta"):
+        model = Transformer(config, vocabulary, vocabulary)
+    count = sum(p.numel() for p in model.parameters())
+    assert count == layer_parameters(d_model, d_ff, layers=6) + vocabulary * d_model
+    assert abs(count / (millions * 1e6) - 1) < tolerance
+
+
+def test_pre_norm_adds_one_norm_to_each_stack() -> None:
+    counts = {}
+    for norm in ("post", "pre"):
+        with torch.device("meta"):
+            model = Transformer(ModelConfig(norm=norm), V, V)
+        counts[norm] = sum(p.numel() for p in model.parameters())
+    assert counts["pre"] - counts["post"] == 2 * 2 * 512
+
+
+def test_matrices_start_glorot_uniform_and_biases_at_zero() -> None:
+    torch.manual_seed(1)
+    config = ModelConfig(d_model=64, heads=4, d_ff=128, encoder_layers=2, decoder_layers=2)
+    matrices = [m for m in Transformer(config, V, V).modules() if isinstance(m, nn.Linear)]
+    assert len(matrices) == 2 * (4 + 2) + 2 * (8 + 2)
+    for linear in matrices:
+        bound = math.sqrt(6 / (linear.in_features + linear.out_features))
+        assert linear.weight.abs().max() <= bound
+        # uniform on [-a, a] has the standard deviation a / sqrt(3)
+        assert abs(linear.weight.std().item() / (bound / math.sqrt(3)) - 1) < 0.05
+        assert (linear.bias == 0).all()
+
+
+def test_norms_start_neutral() -> None:
+    model = Transformer(ModelConfig(**SIZES, norm="pre"), V, V)
+    for norm in (m for m in model.modules() if isinstance(m, nn.LayerNorm)):
+        assert (norm.weight == 1).all()
+        assert (norm.bias == 0).all()

@@ -1,0 +1,334 @@
+"""A checkpoint is whole or it is refused, and a failure to save costs nothing that was there."""
+
+import errno
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.checkpoint import (
+    MANIFEST,
+    STATE,
+    WEIGHTS,
+    average_weights,
+    load_state,
+    load_weights,
+    newest_checkpoint,
+    put_weights,
+    save_checkpoint,
+    weights_of,
+)
+from nmt.errors import CheckpointError
+
+STATE_CONTENT = {"step": 3, "moments": torch.arange(5.0), "best": {"bleu": None}, "names": ["a"]}
+
+
+def weights(seed: int = 1) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        "layer.weight": torch.randn(3, 4, generator=generator),
+        "layer.bias": torch.randn(3, generator=generator),
+    }
+
+
+def saved(path: Path, seed: int = 1) -> Path:
+    save_checkpoint(path, weights(seed), STATE_CONTENT)
+    return path
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def flip_a_bit(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-2] ^= 1
+    file.write_bytes(data)
+
+
+def append(file: Path) -> None:
+    file.write_bytes(file.read_bytes() + b"\0")
+
+
+DAMAGES = [truncate, empty, flip_a_bit, append, Path.unlink]
+
+
+def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+    path = saved(tmp_path / "deep" / "step-3")
+    loaded, expected = load_weights(path), weights()
+    assert list(loaded) == sorted(expected)
+    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+    state = load_state(path)
+    assert torch.equal(state.pop("moments"), STATE_CONTENT["moments"])
+    assert state == {key: value for key, value in STATE_CONTENT.items() if key != "moments"}
+    assert [p.name for p in path.parent.iterdir()] == ["step-3"]
+
+
+def test_manifest_holds_size_and_hash_of_each_file(tmp_path: Path) -> None:
+    path = saved(tmp_path / "step-3")
+    manifest = json.loads((path / MANIFEST).read_text())
+    assert {p.name for p in path.iterdir()} == {WEIGHTS, STATE, MANIFEST}
+    for name in (WEIGHTS, STATE):
+        data = (path / name).read_bytes()
+        assert manifest[name] == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def test_same_weights_make_the_same_bytes(tmp_path: Path) -> None:
+    first, second = saved(tmp_path / "a"), saved(tmp_path / "b")
+    assert (first / WEIGHTS).read_bytes() == (second / WEIGHTS).read_bytes()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_weights_are_refused_and_named(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path = saved(tmp_path / "step-3")
+    damage(path / WEIGHTS)
+    with pytest.raises(CheckpointError, match=rf"step-3.*{WEIGHTS}"):
+        load_weights(path)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_state_is_refused_and_named(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path = saved(tmp_path / "step-3")
+    damage(path / STATE)
+    with pytest.raises(CheckpointError, match=rf"step-3.*{STATE}"):
+        load_state(path)
+    assert load_weights(path)
+
+
+@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
+def test_a_damaged_manifest_is_refused_and_named(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    path = saved(tmp_path / "step-3")
+    damage(path / MANIFEST)
+    for load in (load_weights, load_state):
+        with pytest.raises(CheckpointError, match=rf"step-3.*{MANIFEST}"):
+            load(path)
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "null", '{"model.safetensors": 1}'])
+def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+    path = saved(tmp_path / "step-3")
+    (path / MANIFEST).write_text(text)
+    with pytest.raises(CheckpointError, match="no usable checkpoint"):
+        load_weights(path)
+
+
+def with_honest_manifest(path: Path, name: str, data: bytes) -> None:
+    """Replace a file and vouch for it."""
+    (path / name).write_bytes(data)
+    manifest = json.loads((path / MANIFEST).read_text())
+    manifest[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (path / MANIFEST).write_text(json.dumps(manifest))
+
+
+def test_weights_that_are_no_safetensors_are_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "step-3")
+    with_honest_manifest(path, WEIGHTS, b"\xff" * 100)
+    with pytest.raises(CheckpointError, match=f"{WEIGHTS}: not readable"):
+        load_weights(path)
+
+
+class Bomb:
+    def __init__(self, witness: Path) -> None:
+        self.witness = witness
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.witness),)
+
+
+@pytest.mark.parametrize("by_torch", [True, False])
+def test_a_pickle_bomb_is_never_executed(tmp_path: Path, by_torch: bool) -> None:
+    path, witness = saved(tmp_path / "step-3"), tmp_path / "executed"
+    bomb = tmp_path / "bomb"
+    if by_torch:
+        torch.save({"step": Bomb(witness)}, bomb)
+    else:
+        bomb.write_bytes(pickle.dumps({"step": Bomb(witness)}))
+    with_honest_manifest(path, STATE, bomb.read_bytes())
+    with pytest.raises(CheckpointError, match=f"{STATE}: not readable"):
+        load_state(path)
+    assert not witness.exists()
+
+
+# -- the newest -----------------------------------------------------------------------------------
+
+
+def test_the_newest_whole_checkpoint_is_taken(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
+    log: list[str] = []
+    assert newest_checkpoint(paths, log.append) == paths[2]
+    assert newest_checkpoint([], log.append) is None
+    assert log == []
+
+
+@pytest.mark.parametrize("file", [WEIGHTS, STATE, MANIFEST])
+def test_damaged_ones_are_set_aside_and_named(tmp_path: Path, file: str) -> None:
+    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
+    truncate(paths[1] / file)
+    (paths[2] / file).unlink()
+    log: list[str] = []
+    assert newest_checkpoint(paths, log.append) == paths[0]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "damaged-step-1",
+        "damaged-step-2",
+        "step-0",
+    ]
+    assert "step-2" in log[0] and "step-1" in log[1]
+    assert all(file in line and "set aside as damaged-step-" in line for line in log)
+
+
+def test_all_damaged_leaves_none(tmp_path: Path) -> None:
+    path = saved(tmp_path / "step-1")
+    flip_a_bit(path / WEIGHTS)
+    assert newest_checkpoint([path], lambda message: None) is None
+    assert (tmp_path / "damaged-step-1" / WEIGHTS).is_file()
+
+
+# -- the average ----------------------------------------------------------------------------------
+
+
+def test_average_is_the_mean(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / str(seed), seed) for seed in range(3)]
+    average = average_weights(paths)
+    for name, weight in average.items():
+        expected = torch.stack([weights(seed)[name].double() for seed in range(3)]).mean(0)
+        assert weight.dtype == torch.float32
+        assert torch.equal(weight, expected.float())
+
+
+def test_average_of_one_is_itself(tmp_path: Path) -> None:
+    average = average_weights([saved(tmp_path / "a")])
+    assert all(torch.equal(average[name], weight) for name, weight in weights().items())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"layer.weight": torch.zeros(3, 5), "layer.bias": torch.zeros(3)},
+        {"layer.weight": torch.zeros(3, 4)},
+        {"layer.weight": torch.zeros(3, 4), "layer.bias": torch.zeros(3), "x": torch.zeros(1)},
+    ],
+    ids=["shape", "missing", "additional"],
+)
+def test_different_models_are_not_averaged(tmp_path: Path, other: dict[str, Tensor]) -> None:
+    first, second = saved(tmp_path / "first"), tmp_path / "second"
+    save_checkpoint(second, other)
+    with pytest.raises(CheckpointError, match=r"second: of another model than .*first"):
+        average_weights([first, second])
+
+
+def test_nothing_has_no_average() -> None:
+    with pytest.raises(CheckpointError, match="no checkpoints to average"):
+        average_weights([])
+
+
+# -- into a model and out of it -------------------------------------------------------------------
+
+
+def test_weights_move_from_model_to_model() -> None:
+    first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+    put_weights(second, weights_of(first), Path("origin"))
+    assert torch.equal(first.weight, second.weight)
+    assert torch.equal(first.bias, second.bias)
+    assert first.weight.data_ptr() != second.weight.data_ptr()
+
+
+def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    model[1].weight = model[0].weight
+    save_checkpoint(tmp_path / "tied", weights_of(model))
+    loaded = load_weights(tmp_path / "tied")
+    assert list(loaded) == ["0.weight"]
+    put_weights(model, loaded, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bias": torch.zeros(2)}, r"bias is \(2,\), the configuration expects \(3,\)"),
+        ({"gain": torch.zeros(1)}, r"gain is \(1,\), .* expects no such tensor"),
+        ({"bias": None}, r"bias is missing, the configuration expects \(3,\)"),
+    ],
+    ids=["shape", "additional", "missing"],
+)
+def test_weights_of_another_model_are_refused(change: dict[str, Any], message: str) -> None:
+    changed = {**weights_of(nn.Linear(4, 3)), **change}
+    found = {name: weight for name, weight in changed.items() if weight is not None}
+    with pytest.raises(CheckpointError, match=f"origin: weights of another model: {message}"):
+        put_weights(nn.Linear(4, 3), found, Path("origin"))
+
+
+# -- failures to save -----------------------------------------------------------------------------
+
+
+def fail(*arguments: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.mkdir"])
+def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    path = saved(tmp_path / "averaged")
+    with monkeypatch.context() as patched:
+        patched.setattr(call, fail if call == "os.fsync" else lambda *a, **k: fail())
+        with pytest.raises(CheckpointError, match=r"not saved: No space left.*needs \d+ MiB"):
+            save_checkpoint(path, weights(seed=2), {})
+    assert [p.name for p in tmp_path.iterdir()] == ["averaged"]
+    assert torch.equal(load_weights(path)["layer.bias"], weights()["layer.bias"])
+    assert load_state(path)["step"] == 3
+
+
+def test_a_disk_that_fills_up_in_the_last_file_leaves_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[int] = []
+
+    def third_fails(descriptor: int) -> None:
+        flushed.append(descriptor)
+        if len(flushed) == 3:
+            fail()
+
+    monkeypatch.setattr(os, "fsync", third_fails)
+    with pytest.raises(CheckpointError, match="not saved"):
+        saved(tmp_path / "step-3")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    path = saved(tmp_path / "averaged")
+    save_checkpoint(path, weights(seed=2))
+    assert torch.equal(load_weights(path)["layer.bias"], weights(seed=2)["layer.bias"])
+    assert not (path / STATE).exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["averaged"]
+
+
+def test_what_a_killed_save_left_behind_is_no_checkpoint(tmp_path: Path) -> None:
+    leftover = tmp_path / f".step-3.{os.getpid()}.tmp"
+    leftover.mkdir()
+    (leftover / WEIGHTS).write_bytes(b"half")
+    path = saved(tmp_path / "step-3")
+    assert load_weights(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["step-3"]
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="not saved: Not a directory"):
+        saved(tmp_path / "file" / "step-3")

@@ -1,0 +1,111 @@
+"""Where and how precisely to compute."""
+
+import os
+
+import pytest
+import torch
+
+from nmt import device
+from nmt.device import (
+    autocast,
+    available_cores,
+    keep_freed_memory,
+    pick_device,
+    pick_precision,
+    processor_features,
+    seed_step,
+    use_threads,
+)
+from nmt.errors import ConfigError
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.mark.parametrize(("found", "expected"), [(True, "cuda"), (False, "cpu")])
+def test_auto_takes_the_gpu_if_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, found: bool, expected: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: found)
+    assert pick_device("auto").type == expected
+    assert pick_device("cpu").type == "cpu"
+
+
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="finds no CUDA device here; use cpu or auto"):
+        pick_device("cuda")
+
+
+@pytest.mark.parametrize(
+    ("features", "expected"),
+    [({"avx512f"}, "fp32"), (set(), "fp32"), ({"amx_bf16"}, "bf16"), ({"avx512_bf16"}, "bf16")],
+)
+def test_auto_precision_is_bf16_where_the_processor_has_it(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], expected: str
+) -> None:
+    monkeypatch.setattr(device, "processor_features", lambda: features)
+    assert pick_precision("auto", CPU) == expected
+    assert pick_precision("fp32", CPU) == "fp32"
+    assert pick_precision("bf16", CPU) == "bf16"
+
+
+@pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "fp32")])
+def test_auto_precision_of_a_gpu_is_bf16_where_it_is_native(
+    monkeypatch: pytest.MonkeyPatch, native: bool, expected: str
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: native)
+    assert pick_precision("auto", CUDA) == expected
+
+
+def test_processor_features_are_words() -> None:
+    assert all(word and not word.isspace() for word in processor_features())
+
+
+def test_no_processor_features_where_the_system_tells_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*arguments: object, **settings: object) -> str:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(device.Path, "read_text", refuse)
+    assert processor_features() == set()
+
+
+@pytest.mark.parametrize(
+    ("precision", "expected"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
+)
+def test_autocast_decides_the_type_of_products(precision: str, expected: torch.dtype) -> None:
+    x = torch.ones(2, 2)
+    with autocast(CPU, precision):
+        assert (x @ x).dtype == expected
+    assert (x @ x).dtype == torch.float32
+
+
+def test_threads_are_set_as_asked_and_by_cores_otherwise() -> None:
+    before = torch.get_num_threads()
+    try:
+        assert use_threads(1) == 1 == torch.get_num_threads()
+        assert use_threads("auto") == available_cores() == torch.get_num_threads()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_cores_are_those_this_process_may_use() -> None:
+    assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+def drawn(seed: int, step: int) -> list[float]:
+    seed_step(seed, step)
+    return torch.rand(4).tolist()
+
+
+def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
+    first = drawn(1, 5)
+    torch.rand(9)
+    assert drawn(1, 5) == first
+    assert drawn(1, 6) != first
+
+
+def test_keeping_freed_memory_is_harmless() -> None:
+    keep_freed_memory()
+    assert torch.ones(1000).sum() == 1000
