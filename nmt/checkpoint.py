@@ -152,19 +152,42 @@ def load_state(path: Path) -> dict[str, Any]:
     return state
 
 
-def newest_checkpoint(checkpoints: Sequence[Path], log: Callable[[str], None]) -> Path | None:
-    """The last of `checkpoints` (oldest first) that verifies; damaged ones are set aside."""
-    for path in reversed(checkpoints):
+def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
+    """Those whose weights verify; the others are named in the log."""
+    intact = []
+    for path in paths:
+        try:
+            _read_verified(path, WEIGHTS)
+            intact.append(path)
+        except CheckpointError as error:
+            log(f"{error}; going on without it")
+    return intact
+
+
+def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path:
+    """The last of `paths` (oldest first) that verifies; damaged ones after it are set aside.
+
+    Raises:
+        CheckpointError: none verifies; nothing is then moved.
+    """
+    damaged: dict[Path, CheckpointError] = {}
+    for path in reversed(paths):
         try:
             for name in (WEIGHTS, STATE):
                 _read_verified(path, name)
-            return path
         except CheckpointError as error:
-            aside = path.with_name(f"damaged-{path.name}")
+            damaged[path] = error
+            continue
+        for bad, reason in damaged.items():
+            aside = bad.with_name(f"damaged-{bad.name}")
             shutil.rmtree(aside, ignore_errors=True)
-            path.rename(aside)
-            log(f"{error}; set aside as {aside.name}, trying the one before")
-    return None
+            bad.rename(aside)
+            log(f"{reason}; set aside as {aside.name}")
+        return path
+    raise CheckpointError(
+        f"no checkpoint to go on from: {'; '.join(map(str, damaged.values()))}. "
+        f"Restore one, or start anew with another --run-dir"
+    )
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:

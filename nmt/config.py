@@ -36,7 +36,7 @@ class TextPair(Section):
     """Two line-aligned text files: line n of `target` translates line n of `source`."""
 
     source: str
-    """path of the source side: plain text, .gz, .xz or .zst"""
+    """path of the source side, from the current directory: plain text, .gz, .xz or .zst"""
     target: str
     """path of the target side, with as many lines"""
 
@@ -122,7 +122,7 @@ class TrainingConfig(Section):
     batch_tokens: int = Field(25_000, ge=1)
     """source and target tokens of one optimiser step, each at most; over all devices"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """padded target tokens computed at once; auto: what suits the device"""
+    """rows times the longest side computed at once; auto: what suits the device"""
     max_steps: int = Field(100_000, ge=1)
     """optimiser steps in all"""
     warmup_steps: int = Field(4000, ge=1)
@@ -178,7 +178,7 @@ class Config(Section):
     model: ModelConfig = ModelConfig()
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=1 << 63)
     """fixes initial weights, dropout and the order of the data"""
 
     @model_validator(mode="after")
@@ -257,11 +257,11 @@ def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
     return list(section.model_fields)
 
 
-def _explain(error: Any, where: str, lines: dict[tuple[str, ...], int]) -> str:
-    """One sentence for one pydantic error: file, line, key, what was found, what is allowed."""
+def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
+    """One sentence for one pydantic error: place, key, what was found, what is allowed."""
     path = tuple(str(part) for part in error["loc"])
-    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in lines), path)
-    place = f"{where}:{lines[key_path]}" if key_path in lines else where
+    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
+    place = places.get(key_path, where)
     if error["type"] == "extra_forbidden":
         known = _known_keys(Config, path[:-1])
         near = difflib.get_close_matches(path[-1], known, n=1)
@@ -321,12 +321,15 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
         raise ConfigError(
             f"{where}: expected sections such as 'model:', got {type(values).__name__}"
         )
+    places = {path: f"{where}:{line}" for path, line in lines.items()}
     for assignment in settings:
         _apply_setting(values, assignment)
+        key = assignment.partition("=")[0]
+        places[tuple(key.split("."))] = f"--set {key}"
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        messages = [_explain(e, where, lines) for e in error.errors()]
+        messages = [_explain(e, where, places) for e in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(messages))) from error
 
 

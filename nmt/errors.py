@@ -3,6 +3,7 @@
     NmtError                 1   a run-time error the message explains
       DataError              1   text, corpora, tokenizers, downloads
       CheckpointError        1   weights and training state on disk
+      DivergedError          1   training that has left the numbers
       MissingExtraError      1   an optional dependency that is not installed
       ConfigError            2   a wrong configuration or wrong usage
       RunDirectoryBusyError 75   another process holds the run directory
@@ -28,6 +29,10 @@ class CheckpointError(NmtError):
     """A checkpoint or model directory that is missing, incomplete or damaged."""
 
 
+class DivergedError(NmtError):
+    """A loss that is not a number: nothing was updated or saved since."""
+
+
 class MissingExtraError(NmtError):
     """A feature whose optional dependency is not installed."""
 
@@ -48,7 +53,7 @@ class RunDirectoryBusyError(NmtError):
 
 
 class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends, not a failure
-    """Training stopped on request; everything done so far is saved."""
+    """A command stopped on request; training has saved its last step first."""
 
     def __init__(self, message: str, signal_number: int = signal.SIGTERM) -> None:
         super().__init__(message)

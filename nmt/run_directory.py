@@ -5,9 +5,11 @@ runs/NAME/
   checkpoints/step-00012000/   averaged/   best.json  last.json
 """
 
+import contextlib
 import fcntl
 import json
 import os
+import shutil
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -65,19 +67,45 @@ class RunDirectory:
                 f"choose another with --run-dir"
             ) from error
 
+    def clear_leftovers(self) -> None:
+        """Remove what a process that was killed while saving left half-written."""
+        for folder in (self.path, self.checkpoints):
+            for pattern in (".*.tmp", ".*.old"):
+                for path in folder.glob(pattern):
+                    if path.is_dir():
+                        shutil.rmtree(path)
+                    else:
+                        path.unlink()
+
+    def discard_if_unused(self) -> None:
+        """Remove what `create` and `lock` made, if nothing else was written since."""
+        if not self.config.is_file():
+            with contextlib.suppress(OSError):
+                self.checkpoints.rmdir()
+                (self.path / ".lock").unlink()
+                self.path.rmdir()
+
     def lock(self) -> "RunLock":
         """Reserve the directory for this process, for as long as the returned lock lives."""
         return RunLock(self.path)
 
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
         """Replace a small JSON file of the run at once or not at all."""
-        temporary = path.with_name(f".{path.name}.tmp")
-        temporary.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        temporary.replace(path)
+        _replace_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def write_config(self, config: Config) -> None:
         """Keep the whole configuration, every default written out."""
-        self.config.write_text(dump_config(config), "utf-8")
+        _replace_text(self.config, dump_config(config))
+
+
+def _replace_text(path: Path, text: str) -> None:
+    """Write a small file: readers and crashes see the old one or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
 
 
 class RunLock:
@@ -87,7 +115,7 @@ class RunLock:
         self._file = (path / ".lock").open("a+")
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+        except BlockingIOError as error:
             self._file.seek(0)
             owner = self._file.read().strip() or "another process"
             self._file.close()
@@ -118,7 +146,7 @@ class Run:
     tokenizer: Tokenizer
     model: Transformer
     path: Path
-    """the folder the weights came from"""
+    """the folder of the weights, or the run directory while they are trained"""
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
@@ -134,7 +162,8 @@ def find_run(path: Path) -> RunDirectory:
     Raises:
         CheckpointError: there is none; says what is missing.
     """
-    for folder in (path, *path.absolute().parents[:2]):
+    inside = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
+    for folder in (path, *inside):
         run = RunDirectory(folder)
         if run.config.is_file():
             return run
@@ -170,7 +199,7 @@ def checkpoint_folder(run: RunDirectory, name: str) -> Path:
     if name == "averaged":
         folder = run.averaged
     elif name == "best" and run.best.is_file():
-        folder = run.path / json.loads(run.best.read_text("utf-8"))["weights"]
+        folder = run.path / _best_weights(run.best)
     elif name in ("best", "last"):
         folder = saved[-1] if saved else None
     elif name.startswith("step-") and name[5:].isdigit():
@@ -179,3 +208,13 @@ def checkpoint_folder(run: RunDirectory, name: str) -> Path:
         known = ", ".join(p.name for p in saved) or "no checkpoint yet"
         raise CheckpointError(f"{run.path}: no checkpoint '{name}'; it has: {known}")
     return folder
+
+
+def _best_weights(best: Path) -> str:
+    """The folder that best.json points to, seen from the run directory."""
+    try:
+        return str(json.loads(best.read_text("utf-8"))["weights"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{best}: damaged: it names no weights; choose others: last, averaged or step-N"
+        ) from error

@@ -67,7 +67,7 @@ DAMAGES = [truncate, empty, flip_a_bit, append, Path.unlink]
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
     path = saved(tmp_path / "deep" / "step-3")
     loaded, expected = load_weights(path), weights()
-    assert list(loaded) == sorted(expected)
+    assert loaded.keys() == expected.keys()
     assert all(torch.equal(loaded[name], expected[name]) for name in expected)
     state = load_state(path)
     assert torch.equal(state.pop("moments"), STATE_CONTENT["moments"])
@@ -159,7 +159,7 @@ def test_a_pickle_bomb_is_never_executed(tmp_path: Path, by_torch: bool) -> None
     if by_torch:
         torch.save({"step": Bomb(witness)}, bomb)
     else:
-        bomb.write_bytes(pickle.dumps({"step": Bomb(witness)}))
+        bomb.write_bytes(pickle.dumps({"step": Bomb(witness)}, protocol=2))
     with_honest_manifest(path, STATE, bomb.read_bytes())
     with pytest.raises(CheckpointError, match=f"{STATE}: not readable"):
         load_state(path)

@@ -9,11 +9,11 @@ from nmt import device
 from nmt.device import (
     autocast,
     available_cores,
-    keep_freed_memory,
     pick_device,
     pick_precision,
     processor_features,
     seed_step,
+    tune_memory,
     use_threads,
 )
 from nmt.errors import ConfigError
@@ -104,8 +104,9 @@ def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
     torch.rand(9)
     assert drawn(1, 5) == first
     assert drawn(1, 6) != first
+    assert drawn(2, 5) != first
 
 
-def test_keeping_freed_memory_is_harmless() -> None:
-    keep_freed_memory()
+def test_tuning_memory_is_harmless() -> None:
+    tune_memory()
     assert torch.ones(1000).sum() == 1000

@@ -103,15 +103,26 @@ def test_a_run_without_checkpoints_says_so(run: RunDirectory, name: str) -> None
         load_run(run.path, CPU, name)
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path, run: RunDirectory) -> None:
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"nowhere: not a run directory: no such directory"):
         load_run(tmp_path / "nowhere", CPU)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CheckpointError, match=r"has no config.yaml and tokenizer/; give what `nmt"):
+    with pytest.raises(CheckpointError, match=r"empty: .* it has no config.yaml; give what `nmt"):
         load_run(tmp_path / "empty", CPU)
+
+
+def test_a_run_without_its_tokenizer_is_refused(run: RunDirectory) -> None:
     shutil.rmtree(run.tokenizer)
-    with pytest.raises(CheckpointError, match=r"copy: not a run directory"):
+    with pytest.raises(NmtError, match="copy/tokenizer: no tokenizer here"):
         load_run(run.path, CPU)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"bleu": 1}'])
+def test_a_damaged_best_json_is_an_error_of_ours(run: RunDirectory, text: str) -> None:
+    run.best.write_text(text)
+    with pytest.raises(CheckpointError, match=r"best.json: damaged: .*; choose others: last"):
+        load_run(run.path, CPU)
+    assert number_of(run.path, "last") == 2
 
 
 def test_damaged_weights_are_never_used(run: RunDirectory) -> None:

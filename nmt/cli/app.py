@@ -60,3 +60,9 @@ def main() -> None:
             traceback.print_exc()
         print(f"nmt: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
+    except OSError as error:
+        if "--debug" in sys.argv[1:2]:
+            traceback.print_exc()
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"nmt: {where}{error.strerror or error}", file=sys.stderr)
+        sys.exit(1)

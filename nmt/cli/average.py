@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, ConfigError
 
 
 def average(
@@ -14,21 +14,26 @@ def average(
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", help="Folder for the weights; averaged/ in the run if left out."
+            "--output", "-o", help="Folder for the weights; averaged-last-N in the run if left out."
         ),
     ] = None,
 ) -> None:
-    """Average the last checkpoints of a run. Prints the folder of the new weights."""
-    from nmt.checkpoint import average_weights, save_checkpoint
-    from nmt.run_directory import RunDirectory
+    """Average the last checkpoints of a run. Prints the folder, which --model then takes."""
+    from nmt.checkpoint import MANIFEST, STATE, average_weights, save_checkpoint
+    from nmt.run_directory import find_run
 
-    run = RunDirectory(model)
-    saved = run.saved_checkpoints()[-last:]
-    if len(saved) < last:
-        raise CheckpointError(
-            f"{model}: {last} checkpoints asked for, it has {len(saved)} under checkpoints/"
-        )
-    folder = output or run.averaged
-    save_checkpoint(folder, average_weights(saved))
+    run = find_run(model)
+    with run.lock():
+        saved = run.saved_checkpoints()[-last:]
+        if len(saved) < last:
+            raise CheckpointError(
+                f"{model}: {last} checkpoints asked for, it has {len(saved)} under checkpoints/"
+            )
+        folder = output or run.path / f"averaged-last-{last}"
+        if folder.exists() and (not (folder / MANIFEST).is_file() or (folder / STATE).exists()):
+            raise ConfigError(
+                f"{folder}: exists and holds no average; choose a new folder as --output"
+            )
+        save_checkpoint(folder, average_weights(saved))
     typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)
     typer.echo(str(folder))

@@ -67,10 +67,10 @@ def load_translator(
         CheckpointError: `model` holds no usable weights.
     """
     from nmt.decoding.translator import Translator
-    from nmt.device import keep_freed_memory, pick_device
+    from nmt.device import pick_device, tune_memory
     from nmt.run_directory import load_run
 
-    keep_freed_memory()
+    tune_memory()
     run = load_run(model, pick_device(device.value), checkpoint)
     given = {
         "beam_size": beam_size,

@@ -162,7 +162,7 @@ def micro_batches(
 
 
 class Store(Protocol):
-    """What `collate` reads pairs from; `prepared.TokenStore` is one."""
+    """What `collate` reads pairs from; `token_store.TokenStore` is one."""
 
     def source(self, index: int) -> npt.NDArray[np.integer]: ...
     def target(self, index: int) -> npt.NDArray[np.integer]: ...

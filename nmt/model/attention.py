@@ -22,7 +22,10 @@ def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
 ) -> Tensor:
-    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (Eq. 1) -> (B, H, T, K)."""
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (Eq. 1) -> (B, H, T, K).
+
+    The equation as it is read; the model computes it by `fused_attention`, held equal by a test.
+    """
     return attention_weights(query, key, mask) @ value
 
 

@@ -34,11 +34,6 @@ class DecoderCache:
         self.source_mask = source_mask  # (B, 1, 1, S)
         self.length = 0
 
-    @property
-    def sentences(self) -> int:
-        """How many sentences the cross-attention part holds."""
-        return self.source_mask.shape[0]
-
     def reorder(self, rows: Tensor) -> None:
         """Let hypothesis i continue what hypothesis rows[i] was: rows (R,) ids of current rows."""
         for layer in self.layers:

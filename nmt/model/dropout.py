@@ -24,7 +24,7 @@ class Dropout(nn.Module):
             return x
         if x.is_cuda:
             return torch.dropout(x, self.p, True)
-        dropped_levels = round(self.p * LEVELS)
+        dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
         keep = levels >= dropped_levels - LEVELS // 2

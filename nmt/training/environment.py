@@ -1,6 +1,7 @@
 """Where a run was made: versions, hardware, command and data, kept in environment.json."""
 
 import importlib.metadata
+import json
 import platform
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import torch
 
 import nmt
 from nmt.device import available_cores
+from nmt.run_directory import RunDirectory
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 
@@ -36,20 +38,35 @@ def describe_environment(
     }
 
 
-def _git_revision() -> str | None:
-    """The commit of the source tree this package runs from, None outside a repository."""
+def keep_environment(directory: RunDirectory, environment: dict[str, Any]) -> None:
+    """Write environment.json; what a resumed run adds stands under `resumed`, in order."""
     try:
-        output = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(nmt.__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return output.stdout.strip() or None
+        first = json.loads(directory.environment.read_text("utf-8"))
+        first.setdefault("resumed", []).append(environment)
+    except (OSError, ValueError, AttributeError):
+        first = environment  # a new run, or a file that cannot be read any more
+    directory.write_json(directory.environment, first)
+
+
+def _git_revision() -> str | None:
+    """The commit of the source tree this package runs from, None outside of one."""
+    source = Path(nmt.__file__)
+    # A package installed inside somebody else's repository is not tracked there.
+    is_tracked, revision = f"ls-files --error-unmatch {source.name}", "describe --always --dirty"
+    output = ""
+    for arguments in (is_tracked, revision):
+        try:
+            output = subprocess.run(
+                ["git", *arguments.split()],
+                cwd=source.parent,
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=True,
+            ).stdout.strip()
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return output or None
 
 
 def _processor() -> str:

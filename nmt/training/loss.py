@@ -8,7 +8,6 @@ from torch import Tensor
 
 # What stays in a processor's second-level cache; what fills a GPU.
 ROWS_AT_ONCE = {"cpu": 64, "cuda": 2048}
-TINY = torch.finfo(torch.float32).tiny
 
 
 @dataclass(frozen=True)
@@ -46,13 +45,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             gradient.split(rows), target[:, None].split(rows), real.split(rows), strict=True
         ):
             p = p_buffer[: len(x)].copy_(x)
-            right_logit, logit_sum = p.gather(1, y)[:, 0], p.sum(1)
+            right_logit, largest_logit, logit_sum = p.gather(1, y)[:, 0], p.amax(1), p.sum(1)
             torch.softmax(p, 1, out=p)
-            right_log_p = p.gather(1, y)[:, 0].clamp_min(TINY).log()
-            log_z = right_logit - right_log_p
+            log_z = largest_logit - p.amax(1).log()  # the largest p is at least 1 / V
             smoothed = log_z - right * right_logit - wrong * (logit_sum - right_logit)
             total += (smoothed * is_real).sum()
-            cross_entropy -= (right_log_p * is_real).sum()
+            cross_entropy += ((log_z - right_logit) * is_real).sum()
             p.sub_(wrong).scatter_add_(1, y, p.new_full(y.shape, wrong - right))
             x.copy_(p.mul_(is_real[:, None]))
         ctx.save_for_backward(gradient)

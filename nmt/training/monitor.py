@@ -109,8 +109,11 @@ class Monitor:
             tokens_per_second=round(speed, 1),
             seconds=round(self.seconds, 2),
         )
-        if self._bar is not None:
-            self._bar.set_postfix_str(f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s")
+        words = f"epoch {epoch:.1f}, loss {loss:.3f}, {speed:,.0f} tokens/s"
+        if self._bar is not None and not self._bar.disable:
+            self._bar.set_postfix_str(words)
+        else:
+            self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, loss: float, bleu: float | None) -> None:
         """Write and say how the model does on the validation set; loss in nats per token."""
@@ -131,7 +134,7 @@ class Monitor:
 
     def _write(self, **record: Any) -> None:
         with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
     def say(self, message: str) -> None:
         """Tell the user one thing on stderr, above the bar."""

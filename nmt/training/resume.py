@@ -1,5 +1,6 @@
 """Going on with an earlier run: what may have changed since, and where it stood."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +16,6 @@ HARMLESS = {
     "training.micro_batch_tokens",
     "training.log_every",
     "training.validate_every",
-    "training.validation_bleu",
     "training.checkpoint_every",
     "training.average_checkpoints",
     "training.early_stopping",
@@ -42,7 +42,7 @@ def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
     Raises:
         ConfigError: naming each key with both values.
     """
-    if not directory.config.is_file():
+    if not directory.saved_checkpoints():
         return
     old = _flat(load_config(str(directory.config)).model_dump())
     new = _flat(config.model_dump())
@@ -60,12 +60,36 @@ def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
         )
 
 
+def refuse_changed_data(directory: RunDirectory, fingerprint: str) -> None:
+    """Refuse to continue a run on other text: its ids would mean other words.
+
+    Raises:
+        ConfigError: the training text or the tokenizer's settings are not those of the run.
+    """
+    if not directory.saved_checkpoints():
+        return
+    try:
+        known = json.loads(directory.environment.read_text("utf-8"))["data_fingerprint"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # a run whose provenance is lost can only be trusted
+    if known != fingerprint:
+        raise ConfigError(
+            f"{directory.path}: the training text has changed since this run began "
+            f"(fingerprint {known}, now {fingerprint}); restore it, or choose another --run-dir"
+        )
+
+
 def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]) -> None:
-    """Continue from the newest checkpoint that verifies; without one, start at step 0."""
-    path = newest_checkpoint(directory.saved_checkpoints(), log)
-    if path is None:
+    """Continue from the newest checkpoint that verifies; a run without any starts at step 0.
+
+    Raises:
+        CheckpointError: there are checkpoints, and every one is damaged.
+    """
+    saved = directory.saved_checkpoints()
+    if not saved:
         trainer.monitor.forget_records_after(0)
         return
+    path = newest_checkpoint(saved, log)
     put_weights(trainer.model, load_weights(path), path)
     trainer.load_state(load_state(path))
     log(f"resuming after step {trainer.step:,} from {path}")

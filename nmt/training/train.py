@@ -1,20 +1,28 @@
 """A whole training run: prepare, build or resume, train, average, choose the best weights."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from nmt.checkpoint import average_weights, load_weights, put_weights, save_checkpoint
+from nmt.checkpoint import (
+    average_weights,
+    intact_checkpoints,
+    load_weights,
+    put_weights,
+    save_checkpoint,
+)
 from nmt.config import Config
 from nmt.data.corpora import resolve
 from nmt.data.parallel_text import read_pairs
-from nmt.data.prepared import Prepared, prepare
-from nmt.device import keep_freed_memory, pick_device, pick_precision, use_threads
+from nmt.data.prepared import describe_dropped, prepare
+from nmt.device import pick_device, pick_precision, tune_memory, use_threads
+from nmt.errors import NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
-from nmt.training.environment import describe_environment
-from nmt.training.resume import refuse_changed_recipe, resume
+from nmt.training.environment import describe_environment, keep_environment
+from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume
 from nmt.training.retention import regular_checkpoints
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
@@ -29,40 +37,64 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
     directory = RunDirectory(path)
     directory.create()
     with directory.lock():
-        refuse_changed_recipe(directory, config)
-        keep_freed_memory()
-        prepared = prepare(config, log)
-        trainer = _make_trainer(config, directory, prepared, log)
+        directory.clear_leftovers()
+        try:
+            trainer, fingerprint = _begin(config, directory, log)
+        except NmtError:
+            directory.discard_if_unused()
+            raise
         resume(trainer, directory, log)
-        if trainer.finished() and directory.averaged.is_dir():
+        if trainer.finished() and _best_is_chosen(directory, trainer.step):
             log(f"{path}: already trained to step {trainer.step:,}; nothing to do")
             return directory
+        _keep_recipe(trainer, directory, fingerprint)
         trainer.train()
         _choose_best_weights(trainer, directory, log)
     return directory
 
 
-def _make_trainer(
-    config: Config, directory: RunDirectory, prepared: Prepared, log: Callable[[str], None]
-) -> Trainer:
+def _begin(
+    config: Config, directory: RunDirectory, log: Callable[[str], None]
+) -> tuple[Trainer, str]:
+    """A trainer at step 0 and the fingerprint of its data; what can fail early fails first."""
     device = pick_device(config.training.device)
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
+    tune_memory()
+    refuse_changed_recipe(directory, config)
+    validation = resolve(config.data, log).validation
+    pairs = list(read_pairs(Path(validation.source), Path(validation.target)))
+    prepared = prepare(config, log)
+    refuse_changed_data(directory, prepared.fingerprint)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
-    directory.write_config(config)
-    prepared.tokenizer.save(directory.tokenizer)
-    environment = describe_environment(sys.argv, device, precision, prepared.fingerprint)
-    directory.write_json(directory.environment, environment)
-    parameters = sum(p.numel() for p in model.parameters())
     log(
-        f"{parameters:,} parameters, vocabulary {prepared.tokenizer.target_vocabulary_size:,}, "
-        f"{len(prepared.train):,} pairs, {device.type}, {precision}, {threads} threads"
+        f"{sum(p.numel() for p in model.parameters()):,} parameters, "
+        f"vocabulary {prepared.tokenizer.target_vocabulary_size:,}, "
+        f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
+        f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}"
     )
-    splits = resolve(config.data, log)
-    pairs = list(read_pairs(Path(splits.validation.source), Path(splits.validation.target)))
     run = Run(config, prepared.tokenizer, model, directory.path)
-    return Trainer(run, directory, prepared.train, Validator(pairs, run, precision), precision)
+    validator = Validator(pairs, run, precision)
+    return Trainer(run, directory, prepared.train, validator, precision), prepared.fingerprint
+
+
+def _keep_recipe(trainer: Trainer, directory: RunDirectory, fingerprint: str) -> None:
+    """Leave in the run what is needed to use it elsewhere and to tell how it came about."""
+    if not directory.saved_checkpoints():
+        trainer.run.tokenizer.save(directory.tokenizer)
+    environment = describe_environment(sys.argv, trainer.device, trainer.precision, fingerprint)
+    keep_environment(directory, environment)
+    directory.write_config(trainer.config)
+
+
+def _best_is_chosen(directory: RunDirectory, step: int) -> bool:
+    """Whether the last thing that a run of `step` steps does is done."""
+    try:
+        best = json.loads(directory.best.read_text("utf-8"))
+        return bool(best["trained_steps"] == step)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _choose_best_weights(
@@ -70,12 +102,13 @@ def _choose_best_weights(
 ) -> None:
     """Average the last checkpoints; keep as best what translates the validation set better."""
     training = trainer.config.training
-    paths = regular_checkpoints(directory, training)
+    paths = intact_checkpoints(regular_checkpoints(directory, training), log)
     save_checkpoint(directory.averaged, average_weights(paths))
     candidates = {directory.averaged.name: directory.averaged}
     if trainer.best:
-        best_single = directory.checkpoint(trainer.best["step"])
-        candidates[f"{directory.checkpoints.name}/{best_single.name}"] = best_single
+        single = directory.checkpoint(trainer.best["step"])
+        if intact_checkpoints([single], log):
+            candidates[f"{directory.checkpoints.name}/{single.name}"] = single
     beam = trainer.config.decoding.beam_size
     results = {}
     for name, folder in candidates.items():
@@ -92,7 +125,7 @@ def _choose_best_weights(
             **results[best].figures(),
             "averaged_from": [p.name for p in paths] if best == directory.averaged.name else None,
             "candidates": {name: result.figures() for name, result in results.items()},
-            "step": trainer.step,
+            "trained_steps": trainer.step,
             "training_seconds": round(trainer.monitor.seconds, 1),
             "target_tokens": trainer.monitor.total_tokens,
         },

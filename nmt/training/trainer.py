@@ -1,6 +1,8 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
+import math
 import signal
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -11,7 +13,7 @@ from nmt.data.batches import BatchPlan, collate, micro_batches
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, seed_step
-from nmt.errors import StoppedBySignal
+from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.loss import label_smoothed_cross_entropy
 from nmt.training.monitor import Monitor
@@ -20,7 +22,7 @@ from nmt.training.retention import forget_old_checkpoints
 from nmt.training.schedule import learning_rate
 from nmt.training.validation import Validation, Validator
 
-MICRO_BATCH_TOKENS = {"cpu": 4096, "cuda": 32_768}
+MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 
 
 class Trainer:
@@ -128,9 +130,16 @@ class Trainer:
             loss.total.backward()
             total += loss.total.detach()
             tokens += batch.tokens
+        summed = total.item()
+        if not math.isfinite(summed):
+            raise DivergedError(
+                f"step {self.step:,}: the loss is {summed}; the last checkpoint in "
+                f"{self.directory.checkpoints} is from before. Lower training.peak_learning_rate, "
+                f"raise training.warmup_steps or set training.clip_norm, in a new --run-dir"
+            )
         rate = learning_rate(self.step, self.config)
         update(self.optimizer, tokens, rate, training.clip_norm)
-        return total.item(), tokens
+        return summed, tokens
 
     def _record(self) -> None:
         epoch = self.step / self.plan.steps_per_epoch
@@ -167,14 +176,15 @@ class Trainer:
             path = self.directory.checkpoint(self.step)
             if not path.exists():
                 save_checkpoint(path, weights_of(self.model), self.state())
-            self.directory.write_json(
-                self.directory.last, {"step": self.step, "weights": path.name}
-            )
+            self._point(self.directory.last, self.step, {})
             if self.best:
-                best = self.directory.checkpoint(self.best["step"])
-                weights = f"{self.directory.checkpoints.name}/{best.name}"
-                self.directory.write_json(self.directory.best, {**self.best, "weights": weights})
+                self._point(self.directory.best, self.best["step"], self.best)
             forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
+
+    def _point(self, file: Path, step: int, figures: dict[str, Any]) -> None:
+        """Let last.json or best.json name a checkpoint, relative to the run."""
+        weights = self.directory.checkpoint(step).relative_to(self.directory.path)
+        self.directory.write_json(file, {"weights": str(weights), **figures})
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """The first signal asks for a stop after this step; the second one is obeyed at once."""
@@ -183,6 +193,7 @@ class Trainer:
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
         self._stop_signal = number
+        self.monitor.say("stopping after this step and saving; a second signal stops at once")
 
     def _leave(self, number: int) -> None:
         self._save()

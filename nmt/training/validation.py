@@ -75,7 +75,7 @@ class Validator:
         score: float | None = None
         if config.training.validation_bleu:
             settings = config.decoding.model_copy(update={"beam_size": beam_size})
-            translator = Translator(self.run, settings)
+            translator = Translator(self.run, settings, self.precision)
             translations = [t.text for t in translator.translate(p.source for p in self.pairs)]
             references = [pair.target for pair in self.pairs]
             tokenized = config.data.tokenized

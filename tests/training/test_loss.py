@@ -124,6 +124,14 @@ def test_extreme_logits_stay_finite(size: float) -> None:
     assert gradient.abs().max() <= 1
 
 
+def test_a_hopeless_token_costs_what_the_formula_says() -> None:
+    logits = torch.zeros(B, T, V)
+    logits[..., 5] = 200.0
+    target = torch.full((B, T), 7)
+    loss, _ = computed(logits, target, 0.0)
+    assert loss.total.item() == pytest.approx(200.0 * B * T)
+
+
 def test_logits_are_consumed() -> None:
     """The memory of the logits holds their gradient: nothing else as large is kept."""
     logits, target = batch()

@@ -1,0 +1,78 @@
+"""`nmt average`: the mean of the last checkpoints, and refusals that say what there is."""
+
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.checkpoint import load_weights, save_checkpoint
+from nmt.cli.average import average
+from nmt.errors import CheckpointError, ConfigError
+from nmt.run_directory import RunDirectory
+
+
+def invoke(*arguments: object) -> Result:
+    app = typer.Typer()
+    app.command()(average)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """Checkpoints of steps 1, 2, 4 and 8, each filled with its number."""
+    run = RunDirectory(tmp_path / "run")
+    for step in (1, 2, 4, 8):
+        save_checkpoint(run.checkpoint(step), {"w": torch.full((2,), float(step))})
+    return run
+
+
+def test_the_last_checkpoints_are_averaged(run: RunDirectory) -> None:
+    result = invoke("--model", run.path, "--last", 3)
+    assert result.exit_code == 0
+    assert result.stdout == f"{run.averaged}\n"
+    assert result.stderr == "averaged step-00000002, step-00000004, step-00000008\n"
+    torch.testing.assert_close(load_weights(run.averaged)["w"], torch.full((2,), 14 / 3))
+
+
+def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> None:
+    result = invoke("--model", run.path, "--last", 2, "-o", tmp_path / "mean")
+    assert result.stdout == f"{tmp_path / 'mean'}\n"
+    assert load_weights(tmp_path / "mean")["w"].tolist() == [6.0, 6.0]
+    assert not run.averaged.exists()
+
+
+def test_an_older_average_is_replaced(run: RunDirectory) -> None:
+    for last in (4, 1):
+        assert invoke("--model", run.path, "--last", last).exit_code == 0
+    assert load_weights(run.averaged)["w"].tolist() == [8.0, 8.0]
+
+
+def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path: Path) -> None:
+    result = invoke("--model", run.path, "--last", 5)
+    assert isinstance(result.exception, CheckpointError)
+    assert str(result.exception).startswith(f"{run.path}: 5 checkpoints asked for, it has 4")
+    result = invoke("--model", tmp_path / "nowhere")
+    assert "it has 0" in str(result.exception)
+    assert not run.averaged.exists()
+
+
+def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:
+    weights = run.checkpoint(4) / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    result = invoke("--model", run.path, "--last", 2)
+    assert isinstance(result.exception, CheckpointError)
+    assert "step-00000004" in str(result.exception)
+
+
+def test_a_folder_that_is_no_checkpoint_is_never_replaced(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    thesis = tmp_path / "documents" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("irreplaceable")
+    result = invoke("--model", run.path, "--last", 2, "-o", thesis.parent)
+    assert isinstance(result.exception, ConfigError)
+    assert "documents: exists and is no checkpoint; choose a new folder" in str(result.exception)
+    assert thesis.read_text() == "irreplaceable"

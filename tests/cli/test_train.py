@@ -1,0 +1,154 @@
+"""`nmt train` finds mistakes before it trains, and a rerun goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.cli.train import train
+from nmt.errors import ConfigError, DataError
+
+RECIPE = """
+data: {{directory: {folder}/data, train: {pair}, validation: {pair}}}
+tokenizer: {{vocabulary_size: 60}}
+model: {{d_model: 16, heads: 2, d_ff: 16, encoder_layers: 1, decoder_layers: 1}}
+training:
+  batch_tokens: 200
+  max_steps: 3
+  warmup_steps: 2
+  validation_bleu: false
+  log_every: 1
+  device: cpu
+  threads: 1
+"""
+
+
+def invoke(*arguments: object) -> Result:
+    app = typer.Typer()
+    app.command()(train)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    lines = [f"{'the small dog ' * (n % 3)}number {n} ." for n in range(30)]
+    for language in ("en", "de"):
+        (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in lines))
+    pair = f"{{source: {tmp_path}/text.en, target: {tmp_path}/text.de}}"
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE.format(folder=tmp_path, pair=pair))
+    return path
+
+
+def test_a_run_is_trained_and_a_rerun_has_nothing_to_do(tmp_path: Path, recipe: Path) -> None:
+    first = invoke("--config", recipe, "--run-dir", tmp_path / "run")
+    assert first.exit_code == 0, first.exception
+    assert first.stdout == ""
+    assert f"translate with: nmt translate --model {tmp_path}/run" in first.stderr
+    assert json.loads((tmp_path / "run" / "last.json").read_text())["step"] == 3
+    again = invoke("--config", recipe, "--run-dir", tmp_path / "run")
+    assert again.exit_code == 0
+    assert again.stderr.endswith("already trained to step 3; nothing to do\n")
+
+
+def test_the_run_is_named_after_the_recipe(
+    tmp_path: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke("--config", recipe, "--set", "training.max_steps=1").exit_code == 0
+    assert (tmp_path / "runs" / "recipe" / "best.json").is_file()
+
+
+def refused(kind: type[Exception], *arguments: object) -> str:
+    result = invoke(*arguments)
+    assert isinstance(result.exception, kind), result.exception
+    assert result.stdout == ""
+    return str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["text.en", "text.de"])
+def test_a_missing_file_is_named(tmp_path: Path, recipe: Path, name: str) -> None:
+    (tmp_path / name).unlink()
+    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run")
+    assert str(tmp_path / name) in message
+
+
+def test_unequal_counts_are_refused_with_both(tmp_path: Path, recipe: Path) -> None:
+    with (tmp_path / "text.de").open("a") as file:
+        file.write("one more\n")
+    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run")
+    assert "30" in message and "31" in message
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path, recipe: Path) -> None:
+    recipe.write_text(recipe.read_text() + "  max_stepps: 4\n")
+    line = recipe.read_text().count("\n")
+    message = refused(ConfigError, "--config", recipe, "--run-dir", tmp_path / "run")
+    assert message == (
+        f"{recipe}:{line}: unknown key 'training.max_stepps'; did you mean 'max_steps'?"
+    )
+    assert ConfigError.exit_code == 2
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_key_of_the_command_line_is_refused_alike(tmp_path: Path, recipe: Path) -> None:
+    message = refused(ConfigError, "--config", recipe, "--set", "training.max_stepps=4")
+    assert "unknown key 'training.max_stepps'; did you mean 'max_steps'?" in message
+
+
+def test_a_vocabulary_larger_than_the_text_allows_is_refused(tmp_path: Path, recipe: Path) -> None:
+    settings = ("--set", "tokenizer.vocabulary_size=9999")
+    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run", *settings)
+    assert "tokenizer.vocabulary_size is 9999" in message and "allows at most" in message
+
+
+def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, recipe: Path) -> None:
+    (tmp_path / "file").write_text("")
+    message = refused(ConfigError, "--config", recipe, "--run-dir", tmp_path / "file" / "run")
+    assert message == (
+        f"{tmp_path}/file/run: the run directory cannot be written: Not a directory; "
+        "choose another with --run-dir"
+    )
+
+
+def test_another_recipe_in_the_same_directory_is_refused(tmp_path: Path, recipe: Path) -> None:
+    run = ("--config", recipe, "--run-dir", tmp_path / "run", "--set", "training.max_steps=1")
+    assert invoke(*run).exit_code == 0
+    message = refused(ConfigError, *run, "--set", "seed=7")
+    assert "another recipe" in message and "seed: the run has 1, now 7" in message
+
+
+def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, project: Path) -> None:
+    """The real command, stopped from outside at no step in particular."""
+    run = tmp_path / "run"
+    command = [sys.executable, "-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(run)]
+    process = subprocess.Popen(
+        [*command, "--set", "training.max_steps=100000"],
+        cwd=project,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    metrics = run / "metrics.jsonl"
+    while process.poll() is None and not (metrics.exists() and metrics.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out) == (143, "")
+    last = err.splitlines()[-1]
+    assert last.startswith("nmt: stopped by SIGTERM after step ")
+    assert last.endswith(f"saved in {run}. Run the same command again to go on.")
+    step = json.loads((run / "last.json").read_text())["step"]
+    more = invoke("--config", recipe, "--run-dir", run, "--set", f"training.max_steps={step + 2}")
+    assert more.exit_code == 0, more.exception
+    assert f"resuming after step {step:,} from " in more.stderr
+    steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
+    assert steps[: step + 1] == list(range(1, step + 2))

@@ -1,0 +1,339 @@
+"""Stopping costs nothing: a run in parts is the run in one, bit for bit."""
+
+import json
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.checkpoint import WEIGHTS, load_state, load_weights
+from nmt.config import Config, TextPair
+from nmt.errors import ConfigError, StoppedBySignal
+from nmt.run_directory import RunDirectory
+from nmt.training.resume import refuse_changed_recipe
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
+from nmt.training.validation import Validation, Validator
+
+Recipe = Callable[..., Config]
+MEASURED = {"seconds", "tokens_per_second"}
+
+
+class PowerFailure(BaseException):
+    """Nothing catches it and nothing is saved."""
+
+
+def quiet(message: str) -> None:
+    pass
+
+
+def interrupted(
+    config: Config, path: Path, step: int, how: Callable[[], object], log: Any = quiet
+) -> BaseException:
+    """Train until `how` happens in the middle of `step`."""
+    original = Trainer.take_step
+
+    def take_step(trainer: Trainer) -> tuple[float, int]:
+        if trainer.step == step - 1:
+            how()
+        return original(trainer)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Trainer, "take_step", take_step)
+        with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
+            train(config, path, log)
+    return raised.value
+
+
+def stop() -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def fail() -> None:
+    raise PowerFailure
+
+
+def records(run: RunDirectory) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+    return [{key: line[key] for key in line if key not in MEASURED} for line in lines]
+
+
+def assert_equal(one: Any, other: Any, place: str = "") -> None:
+    """Tensors and plain values, nested alike."""
+    if isinstance(one, torch.Tensor):
+        assert torch.equal(one, other), place
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys(), place
+        for key in one:
+            if key not in MEASURED:
+                assert_equal(one[key], other[key], f"{place}.{key}")
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other), place
+        for number, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_equal(a, b, f"{place}[{number}]")
+    else:
+        assert one == other, place
+
+
+def assert_same_run(path: Path, whole: RunDirectory) -> None:
+    run = RunDirectory(path)
+    assert records(run) == records(whole)
+    assert_equal(load_state(run.checkpoint(12)), load_state(whole.checkpoint(12)))
+    for folder, expected in (
+        (run.checkpoint(12), whole.checkpoint(12)),
+        (run.averaged, whole.averaged),
+    ):
+        assert (folder / WEIGHTS).read_bytes() == (expected / WEIGHTS).read_bytes()
+    best, expected_best = (json.loads(r.best.read_text()) for r in (run, whole))
+    best.pop("training_seconds"), expected_best.pop("training_seconds")
+    assert best == expected_best
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
+    """Made by the first test that asks, once."""
+    return []
+
+
+@pytest.fixture
+def whole(
+    recipe: Recipe, uninterrupted: list[RunDirectory], tmp_path_factory: pytest.TempPathFactory
+) -> RunDirectory:
+    if not uninterrupted:
+        path = tmp_path_factory.mktemp("whole") / "run"
+        uninterrupted.append(train(recipe(), path, quiet))
+    return uninterrupted[0]
+
+
+def test_the_run_crosses_the_end_of_an_epoch(whole: RunDirectory) -> None:
+    """So that the tests below do."""
+    epochs = [record["epoch"] for record in records(whole) if record["event"] == "train"]
+    assert epochs[0] < 1 < epochs[-1]
+
+
+def test_the_same_recipe_trains_the_same_model(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    train(recipe(), tmp_path / "again", quiet)
+    assert_same_run(tmp_path / "again", whole)
+
+
+@pytest.mark.parametrize("step", [1, 3, 4, 5, 8, 11, 12])
+def test_a_stopped_run_goes_on_bit_for_bit(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int
+) -> None:
+    log: list[str] = []
+    error = interrupted(recipe(), tmp_path / "run", step, stop)
+    assert isinstance(error, StoppedBySignal)
+    assert f"stopped by SIGTERM after step {step}; saved in {tmp_path / 'run'}" in str(error)
+    assert error.exit_code == 128 + signal.SIGTERM
+    train(recipe(), tmp_path / "run", log.append)
+    assert any(line.startswith(f"resuming after step {step} from ") for line in log)
+    assert_same_run(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("step", [1, 4, 7, 9, 12])
+def test_a_run_that_lost_power_goes_on_bit_for_bit(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int
+) -> None:
+    interrupted(recipe(), tmp_path / "run", step, fail)
+    train(recipe(), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_many_stops_are_as_good_as_none(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    for step, how in ((2, stop), (3, fail), (6, stop), (9, fail), (10, stop)):
+        interrupted(recipe(), tmp_path / "run", step, how)
+    train(recipe(), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "training_state.pt", "manifest.json"])
+def test_a_damaged_newest_checkpoint_costs_its_steps_alone(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path, file: str
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    interrupted(recipe(), run.path, 10, stop)
+    newest = run.checkpoint(10) / file
+    newest.write_bytes(newest.read_bytes()[:-3])
+    log: list[str] = []
+    train(recipe(), run.path, log.append)
+    assert any("step-00000010" in line and "set aside" in line for line in log)
+    assert any(line.startswith("resuming after step 8 ") for line in log)
+    shutil.rmtree(run.checkpoints / "damaged-step-00000010")
+    assert_same_run(run.path, whole)
+
+
+def test_a_last_record_that_was_cut_is_written_again(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    interrupted(recipe(), run.path, 7, fail)
+    with run.metrics.open("a") as file:
+        file.write('{"event": "train", "st')
+    train(recipe(), run.path, quiet)
+    assert_same_run(run.path, whole)
+
+
+def test_a_second_signal_is_obeyed_at_once(recipe: Recipe, tmp_path: Path) -> None:
+    def twice() -> None:
+        stop()
+        signal.raise_signal(signal.SIGINT)
+
+    error = interrupted(recipe(), tmp_path / "run", 3, twice)
+    assert isinstance(error, StoppedBySignal)
+    assert "stopped at once by a second SIGINT" in str(error)
+    assert error.exit_code == 130
+    assert not RunDirectory(tmp_path / "run").saved_checkpoints()
+
+
+def test_the_handlers_of_before_are_put_back(recipe: Recipe, tmp_path: Path) -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    interrupted(recipe(), tmp_path / "run", 2, stop)
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_finished_run_is_left_alone(whole: RunDirectory, recipe: Recipe) -> None:
+    def contents() -> dict[Path, bytes]:
+        files = (path for path in whole.path.rglob("*") if path.is_file())
+        mutable = {whole.environment, whole.config, whole.path / ".lock"}
+        return {path: path.read_bytes() for path in files if path not in mutable}
+
+    before, config = contents(), whole.config.read_text()
+    log: list[str] = []
+    train(recipe(), whole.path, log.append)
+    assert log[-1] == f"{whole.path}: already trained to step 12; nothing to do"
+    assert contents() == before
+    assert whole.config.read_text() == config
+
+
+def test_a_finished_run_goes_on_when_asked_for_more_steps(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    train(recipe("training.max_steps=8"), run.path, quiet)
+    train(recipe(), run.path, quiet)
+    # the shorter run validated at its last step, which the longer one passes by
+    assert [r for r in records(run) if r["step"] != 8 or r["event"] == "train"] == records(whole)
+    weights, expected = load_weights(run.checkpoint(12)), load_weights(whole.checkpoint(12))
+    assert_equal(weights, expected)
+
+
+def test_a_run_that_lost_power_while_choosing_its_best_weights_chooses_again(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    run = RunDirectory(tmp_path / "run")
+    validate = Validator.validate
+
+    def with_a_beam_fails(validator: Validator, beam_size: int = 1) -> Validation:
+        if beam_size > 1:
+            fail()
+        return validate(validator, beam_size)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Validator, "validate", with_a_beam_fails)
+        with pytest.raises(PowerFailure):
+            train(recipe(), run.path, quiet)
+    assert run.averaged.is_dir()
+    train(recipe(), run.path, quiet)
+    assert_same_run(run.path, whole)
+
+
+def test_a_run_cut_short_before_its_first_validation_keeps_what_it_has(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    interrupted(recipe(), tmp_path / "run", 3, stop)
+    run = train(recipe("training.max_steps=3"), tmp_path / "run", quiet)
+    best = json.loads(run.best.read_text())
+    assert (best["weights"], best["step"]) == ("averaged", 3)
+
+
+# -- the recipe -----------------------------------------------------------------------------------
+
+
+def started(directory: Path, config: Config) -> RunDirectory:
+    run = RunDirectory(directory)
+    run.create()
+    run.write_config(config)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training.batch_tokens=99", "training.batch_tokens: the run has 120, now 99"),
+        ("model.d_ff=25", "model.d_ff: the run has 24, now 25"),
+        ("seed=2", "seed: the run has 1, now 2"),
+        ("training.clip_norm=1", "training.clip_norm: the run has None, now 1.0"),
+        ("tokenizer.kind=char", "tokenizer.kind: the run has 'bpe', now 'char'"),
+        ("data.max_length=9", "data.max_length: the run has 256, now 9"),
+        ("training.precision=bf16", "training.precision: the run has 'fp32', now 'bf16'"),
+        ("training.warmup_steps=7", "training.warmup_steps: the run has 6, now 7"),
+        ("model.norm=pre", "model.norm: the run has 'post', now 'pre'"),
+    ],
+)
+def test_a_changed_recipe_is_refused(
+    recipe: Recipe, tmp_path: Path, setting: str, message: str
+) -> None:
+    run = started(tmp_path, recipe())
+    with pytest.raises(ConfigError) as raised:
+        refuse_changed_recipe(run, recipe(setting))
+    assert str(raised.value) == (
+        f"{tmp_path}: already holds a run with another recipe; "
+        f"choose another --run-dir, or undo: {message}"
+    )
+
+
+def test_every_changed_key_is_named(recipe: Recipe, tmp_path: Path) -> None:
+    run = started(tmp_path, recipe())
+    with pytest.raises(ConfigError, match=r"model\.d_ff: .*; training\.warmup_steps: .*; seed: "):
+        refuse_changed_recipe(run, recipe("seed=2", "model.d_ff=25", "training.warmup_steps=7"))
+
+
+def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> None:
+    run = started(tmp_path, recipe())
+    before = run.config.read_text()
+    with pytest.raises(ConfigError, match="another recipe"):
+        train(recipe("seed=2"), tmp_path, quiet)
+    assert run.config.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "training.max_steps=99",
+        "training.log_every=7",
+        "training.validate_every=7",
+        "training.checkpoint_every=7",
+        "training.early_stopping=3",
+        "training.micro_batch_tokens=64",
+        "training.threads=2",
+        "training.device=auto",
+        "training.validation_bleu=false",
+        "training.average_checkpoints=9",
+        "decoding.beam_size=9",
+        "data.directory=elsewhere",
+    ],
+)
+def test_keys_that_alter_no_step_already_taken_may_change(
+    recipe: Recipe, tmp_path: Path, setting: str
+) -> None:
+    refuse_changed_recipe(started(tmp_path, recipe()), recipe(setting))
+
+
+def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
+    without = recipe()
+    data = without.data.model_copy(update={"test": TextPair(source="a", target="b")})
+    with_test = without.model_copy(update={"data": data})
+    refuse_changed_recipe(started(tmp_path / "a", without), with_test)
+    refuse_changed_recipe(started(tmp_path / "b", with_test), without)
+
+
+def test_a_new_directory_takes_any_recipe(recipe: Recipe, tmp_path: Path) -> None:
+    refuse_changed_recipe(RunDirectory(tmp_path), recipe())

@@ -1,0 +1,102 @@
+"""Validation: the loss of the formula, the BLEU of the translations, and nothing learnt."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from nmt.config import Config
+from nmt.data.parallel_text import SentencePair, read_pairs
+from nmt.data.tokenizer import BOS, Tokenizer
+from nmt.decoding.translator import Translator
+from nmt.evaluation.metrics import bleu
+from nmt.run_directory import Run, build_model
+from nmt.training import validation
+from nmt.training.validation import Validation, Validator
+
+
+@pytest.fixture
+def pairs(corpus: Path) -> list[SentencePair]:
+    return list(read_pairs(corpus / "validation.en", corpus / "validation.de"))
+
+
+@pytest.fixture
+def make_run(recipe: Callable[..., Config], corpus: Path, tmp_path: Path) -> Callable[..., Run]:
+    def made(*settings: str) -> Run:
+        config = recipe(*settings)
+        text = read_pairs(corpus / "train.en", corpus / "train.de")
+        tokenizer = Tokenizer.train(text, config.tokenizer, tmp_path / "tokenizer")
+        torch.manual_seed(1)
+        return Run(config, tokenizer, build_model(config, tokenizer), tmp_path)
+
+    return made
+
+
+@torch.inference_mode()
+def loss_one_by_one(run: Run, pairs: list[SentencePair]) -> float:
+    """Mean cross-entropy of a target token, each sentence alone."""
+    total, tokens = 0.0, 0
+    for pair in pairs:
+        source = torch.tensor(run.tokenizer.encode_source([pair.source]))
+        target = torch.tensor(run.tokenizer.encode_target([pair.target]))
+        logits = run.model(source, F.pad(target[:, :-1], (1, 0), value=BOS))
+        total += F.cross_entropy(logits[0].double(), target[0], reduction="sum").item()
+        tokens += target.shape[1]
+    return total / tokens
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
+def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
+    make_run: Callable[..., Run],
+    pairs: list[SentencePair],
+    monkeypatch: pytest.MonkeyPatch,
+    batch_tokens: int,
+) -> None:
+    monkeypatch.setattr(validation, "BATCH_TOKENS", batch_tokens)
+    run = make_run()
+    result = Validator(pairs, run, "fp32").validate()
+    assert result.loss == pytest.approx(loss_one_by_one(_evaluating(run), pairs), rel=1e-5)
+
+
+def _evaluating(run: Run) -> Run:
+    run.model.eval()
+    return run
+
+
+def test_bleu_is_that_of_the_translations(
+    make_run: Callable[..., Run], pairs: list[SentencePair]
+) -> None:
+    run = make_run()
+    result = Validator(pairs, run, "fp32").validate(beam_size=3)
+    settings = run.config.decoding.model_copy(update={"beam_size": 3})
+    run.model.eval()
+    texts = [t.text for t in Translator(run, settings).translate(pair.source for pair in pairs)]
+    assert result.translations == texts
+    expected = bleu(texts, [pair.target for pair in pairs], tokenized=False, confidence=False)
+    assert result.bleu == expected.value
+
+
+def test_bleu_may_be_left_out(make_run: Callable[..., Run], pairs: list[SentencePair]) -> None:
+    result = Validator(pairs, make_run("training.validation_bleu=false"), "fp32").validate()
+    assert result.bleu is None
+    assert result.translations == []
+
+
+def test_weights_stay_and_training_goes_on_afterwards(
+    make_run: Callable[..., Run], pairs: list[SentencePair]
+) -> None:
+    run = make_run()
+    before = [parameter.detach().clone() for parameter in run.model.parameters()]
+    first, second = (Validator(pairs, run, "fp32").validate() for _ in range(2))
+    assert first == second
+    assert run.model.training
+    assert all(p.grad is None for p in run.model.parameters())
+    assert all(map(torch.equal, before, run.model.parameters()))
+
+
+def test_models_are_chosen_by_bleu_or_else_by_loss() -> None:
+    assert Validation(3.0, 20.0, []).score > Validation(2.0, 19.0, []).score
+    assert Validation(2.0, None, []).score > Validation(3.0, None, []).score
+    assert Validation(2.0, 19.0, ["a"]).figures() == {"loss": 2.0, "bleu": 19.0}
