@@ -18,6 +18,7 @@ from nmt.checkpoint import (
     STATE,
     WEIGHTS,
     average_weights,
+    intact_checkpoints,
     load_state,
     load_weights,
     newest_checkpoint,
@@ -173,7 +174,6 @@ def test_the_newest_whole_checkpoint_is_taken(tmp_path: Path) -> None:
     paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
     log: list[str] = []
     assert newest_checkpoint(paths, log.append) == paths[2]
-    assert newest_checkpoint([], log.append) is None
     assert log == []
 
 
@@ -193,11 +193,20 @@ def test_damaged_ones_are_set_aside_and_named(tmp_path: Path, file: str) -> None
     assert all(file in line and "set aside as damaged-step-" in line for line in log)
 
 
-def test_all_damaged_leaves_none(tmp_path: Path) -> None:
+def test_where_all_are_damaged_none_is_moved(tmp_path: Path) -> None:
     path = saved(tmp_path / "step-1")
-    flip_a_bit(path / WEIGHTS)
-    assert newest_checkpoint([path], lambda message: None) is None
-    assert (tmp_path / "damaged-step-1" / WEIGHTS).is_file()
+    (path / STATE).unlink()
+    with pytest.raises(CheckpointError, match=r"no checkpoint to go on from: .*step-1.*--run-dir"):
+        newest_checkpoint([path], lambda message: None)
+    assert path.is_dir()
+
+
+def test_only_intact_ones_are_averaged(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
+    truncate(paths[1] / WEIGHTS)
+    log: list[str] = []
+    assert intact_checkpoints(paths, log.append) == [paths[0], paths[2]]
+    assert len(log) == 1 and "step-1" in log[0] and log[0].endswith("going on without it")
 
 
 # -- the average ----------------------------------------------------------------------------------

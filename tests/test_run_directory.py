@@ -213,3 +213,21 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         RunDirectory(tmp_path).lock()
     with RunDirectory(tmp_path).lock():
         assert "lost power" not in (tmp_path / ".lock").read_text()
+
+
+def test_a_checkpoint_that_is_gone_is_not_replaced_by_another(run: RunDirectory) -> None:
+    gone = run.checkpoint(987)
+    with pytest.raises(CheckpointError, match="step-00000987: not a run directory: no such"):
+        load_run(gone, torch.device("cpu"))
+
+
+def test_leftovers_of_a_killed_process_are_cleared(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path)
+    run.create()
+    (run.checkpoints / ".step-00000003.17.tmp").mkdir()
+    (tmp_path / ".averaged.old").mkdir()
+    (tmp_path / ".best.json.tmp").touch()
+    run.checkpoint(2).mkdir()
+    run.clear_leftovers()
+    assert [path.name for path in run.checkpoints.iterdir()] == ["step-00000002"]
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]

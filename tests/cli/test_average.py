@@ -24,16 +24,19 @@ def run(tmp_path: Path) -> RunDirectory:
     """Checkpoints of steps 1, 2, 4 and 8, each filled with its number."""
     run = RunDirectory(tmp_path / "run")
     for step in (1, 2, 4, 8):
-        save_checkpoint(run.checkpoint(step), {"w": torch.full((2,), float(step))})
+        weights = {"w": torch.full((2,), float(step))}
+        save_checkpoint(run.checkpoint(step), weights, {"step": step})
+    run.config.touch()
     return run
 
 
 def test_the_last_checkpoints_are_averaged(run: RunDirectory) -> None:
     result = invoke("--model", run.path, "--last", 3)
     assert result.exit_code == 0
-    assert result.stdout == f"{run.averaged}\n"
+    mean = run.path / "averaged-last-3"
+    assert result.stdout == f"{mean}\n"
     assert result.stderr == "averaged step-00000002, step-00000004, step-00000008\n"
-    torch.testing.assert_close(load_weights(run.averaged)["w"], torch.full((2,), 14 / 3))
+    torch.testing.assert_close(load_weights(mean)["w"], torch.full((2,), 14 / 3))
 
 
 def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> None:
@@ -43,10 +46,16 @@ def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> Non
     assert not run.averaged.exists()
 
 
-def test_an_older_average_is_replaced(run: RunDirectory) -> None:
+def test_an_older_average_is_replaced(run: RunDirectory, tmp_path: Path) -> None:
     for last in (4, 1):
-        assert invoke("--model", run.path, "--last", last).exit_code == 0
-    assert load_weights(run.averaged)["w"].tolist() == [8.0, 8.0]
+        assert invoke("--model", run.path, "--last", last, "-o", tmp_path / "mean").exit_code == 0
+    assert load_weights(tmp_path / "mean")["w"].tolist() == [8.0, 8.0]
+
+
+def test_a_checkpoint_to_resume_from_is_never_replaced(run: RunDirectory) -> None:
+    result = invoke("--model", run.path, "--last", 2, "-o", run.checkpoint(8))
+    assert isinstance(result.exception, ConfigError)
+    assert "step-00000008: exists and holds no average" in str(result.exception)
 
 
 def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path: Path) -> None:
@@ -54,8 +63,8 @@ def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path:
     assert isinstance(result.exception, CheckpointError)
     assert str(result.exception).startswith(f"{run.path}: 5 checkpoints asked for, it has 4")
     result = invoke("--model", tmp_path / "nowhere")
-    assert "it has 0" in str(result.exception)
-    assert not run.averaged.exists()
+    assert "no such directory" in str(result.exception)
+    assert not (run.path / "averaged-last-5").exists()
 
 
 def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:
@@ -74,5 +83,5 @@ def test_a_folder_that_is_no_checkpoint_is_never_replaced(
     thesis.write_text("irreplaceable")
     result = invoke("--model", run.path, "--last", 2, "-o", thesis.parent)
     assert isinstance(result.exception, ConfigError)
-    assert "documents: exists and is no checkpoint; choose a new folder" in str(result.exception)
+    assert "documents: exists and holds no average; choose a new folder" in str(result.exception)
     assert thesis.read_text() == "irreplaceable"

@@ -52,7 +52,7 @@ def test_a_run_is_trained_and_a_rerun_has_nothing_to_do(tmp_path: Path, recipe: 
     assert first.exit_code == 0, first.exception
     assert first.stdout == ""
     assert f"translate with: nmt translate --model {tmp_path}/run" in first.stderr
-    assert json.loads((tmp_path / "run" / "last.json").read_text())["step"] == 3
+    assert json.loads((tmp_path / "run" / "best.json").read_text())["trained_steps"] == 3
     again = invoke("--config", recipe, "--run-dir", tmp_path / "run")
     assert again.exit_code == 0
     assert again.stderr.endswith("already trained to step 3; nothing to do\n")
@@ -146,7 +146,7 @@ def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, proje
     last = err.splitlines()[-1]
     assert last.startswith("nmt: stopped by SIGTERM after step ")
     assert last.endswith(f"saved in {run}. Run the same command again to go on.")
-    step = json.loads((run / "last.json").read_text())["step"]
+    step = int(json.loads((run / "last.json").read_text())["weights"][-8:])
     more = invoke("--config", recipe, "--run-dir", run, "--set", f"training.max_steps={step + 2}")
     assert more.exit_code == 0, more.exception
     assert f"resuming after step {step:,} from " in more.stderr

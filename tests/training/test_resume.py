@@ -251,7 +251,7 @@ def test_a_run_cut_short_before_its_first_validation_keeps_what_it_has(
     interrupted(recipe(), tmp_path / "run", 3, stop)
     run = train(recipe("training.max_steps=3"), tmp_path / "run", quiet)
     best = json.loads(run.best.read_text())
-    assert (best["weights"], best["step"]) == ("averaged", 3)
+    assert (best["weights"], best["trained_steps"]) == ("averaged", 3)
 
 
 # -- the recipe -----------------------------------------------------------------------------------
@@ -261,6 +261,7 @@ def started(directory: Path, config: Config) -> RunDirectory:
     run = RunDirectory(directory)
     run.create()
     run.write_config(config)
+    run.checkpoint(1).mkdir()
     return run
 
 
@@ -276,6 +277,10 @@ def started(directory: Path, config: Config) -> RunDirectory:
         ("training.precision=bf16", "training.precision: the run has 'fp32', now 'bf16'"),
         ("training.warmup_steps=7", "training.warmup_steps: the run has 6, now 7"),
         ("model.norm=pre", "model.norm: the run has 'post', now 'pre'"),
+        (
+            "training.validation_bleu=false",
+            "training.validation_bleu: the run has True, now False",
+        ),
     ],
 )
 def test_a_changed_recipe_is_refused(
@@ -315,7 +320,6 @@ def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> Non
         "training.micro_batch_tokens=64",
         "training.threads=2",
         "training.device=auto",
-        "training.validation_bleu=false",
         "training.average_checkpoints=9",
         "decoding.beam_size=9",
         "data.directory=elsewhere",
@@ -337,3 +341,21 @@ def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
 
 def test_a_new_directory_takes_any_recipe(recipe: Recipe, tmp_path: Path) -> None:
     refuse_changed_recipe(RunDirectory(tmp_path), recipe())
+
+
+def test_other_training_text_is_refused_and_the_run_left_as_it_was(
+    recipe: Recipe, tmp_path: Path, corpus: Path
+) -> None:
+    """Its ids would mean other words, and the weights would still fit."""
+    for language in ("en", "de"):
+        shutil.copy(corpus / f"train.{language}", tmp_path)
+    text = f"{{source: {tmp_path}/train.en, target: {tmp_path}/train.de}}"
+    config = recipe("training.max_steps=1", f"data.train={text}")
+    run = train(config, tmp_path / "run", quiet)
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    for language in ("en", "de"):
+        with (tmp_path / f"train.{language}").open("a") as file:
+            file.write("one more\n")
+    with pytest.raises(ConfigError, match="the training text has changed since this run began"):
+        train(config, run.path, quiet)
+    assert {path: path.read_bytes() for path in before} == before

@@ -68,7 +68,7 @@ def test_a_run_holds_all_it_needs(run: RunDirectory, made: dict[str, Any]) -> No
         "translations",
     }
     assert load_config(str(run.config)) == made["config"]
-    assert json.loads(run.last.read_text()) == {"step": 480, "weights": "step-00000480"}
+    assert json.loads(run.last.read_text()) == {"weights": "checkpoints/step-00000480"}
 
 
 def test_environment_tells_where_the_run_was_made(run: RunDirectory) -> None:
@@ -99,7 +99,7 @@ def test_best_is_the_better_of_the_average_and_the_best_checkpoint(run: RunDirec
     assert "averaged" in candidates and len(candidates) == 2
     assert best["bleu"] == candidates[best["weights"]]["bleu"]
     assert best["bleu"] == max(figures["bleu"] for figures in candidates.values())
-    assert best["step"] == 480
+    assert best["trained_steps"] == 480
     assert best["target_tokens"] == events(run, "train")[-1]["target_tokens"]
 
 
@@ -128,7 +128,10 @@ def test_the_log_says_what_was_made_and_what_comes_next(
 ) -> None:
     log = made["log"]
     parameters = sum(weight.numel() for weight in load_weights(run.averaged).values())
-    assert any(f"{parameters:,} parameters, vocabulary 48, 60 pairs, cpu, fp32" in m for m in log)
+    assert any(
+        f"{parameters:,} parameters, vocabulary 48, 60 pairs (none left out), cpu, fp32" in m
+        for m in log
+    )
     best = json.loads(run.best.read_text("utf-8"))["weights"]
     assert log[-2].startswith("trained 480 steps on ")
     assert log[-2].endswith(f"best weights: {run.path / best}")
