@@ -1,4 +1,4 @@
-"""Every knob and its default: frozen models, strict YAML, `--set`, errors that name the key.
+"""Every knob and its default: frozen models, `--set`, errors that name file, line and key.
 
 A default lives in its field below and nowhere else. `nmt train --config C` reads a YAML file of
 six sections into one `Config`; unknown keys are refused with the nearest known name.
@@ -6,14 +6,13 @@ six sections into one `Config`; unknown keys are refused with the nearest known 
 
 import difflib
 import importlib.resources
-import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from nmt import strict_yaml
 from nmt.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20
@@ -191,63 +190,6 @@ class Config(Section):
         return self
 
 
-# -- strict YAML ----------------------------------------------------------------------------------
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML 1.2 scalars (1e-4 is a number, no is a word); no duplicate keys, no aliases."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        for refused, problem in (
-            (isinstance(event, yaml.AliasEvent), "aliases are not allowed"),
-            (getattr(event, "tag", None), "tags are not allowed"),
-        ):
-            if refused:
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(
-                    problem="a key must be a word", problem_mark=key.start_mark
-                )
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"duplicate key '{key.value}'", problem_mark=key.start_mark
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_WHOLE = r"(0|[1-9][0-9_]*)"
-_FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
-_StrictLoader.yaml_implicit_resolvers = {}
-for _tag, _pattern, _first in (
-    ("bool", r"true|false", "tf"),
-    ("int", rf"[-+]?{_WHOLE}", "-+0123456789"),
-    ("float", _FLOAT, "-+.0123456789"),
-    ("null", r"null|~|", ["n", "~", ""]),
-):
-    _StrictLoader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
-    )
-
-
-def _lines_of_keys(
-    node: yaml.Node | None, path: tuple[str, ...] = ()
-) -> dict[tuple[str, ...], int]:
-    """Map each key path of a parsed document to its line number, counted from one."""
-    lines: dict[tuple[str, ...], int] = {}
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            lines[(*path, key.value)] = key.start_mark.line + 1
-            lines |= _lines_of_keys(value, (*path, key.value))
-    return lines
-
-
 def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
     """The keys allowed inside the section that `path` leads to."""
     for name in path:
@@ -276,24 +218,6 @@ def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
     return f"{place}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
 
 
-def _parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
-    """Parse strict YAML; return the plain value and the line of each key."""
-    try:
-        loader = _StrictLoader(text)
-        node = loader.get_single_node()
-        value = loader.construct_document(node) if node is not None else {}
-        return value, _lines_of_keys(node)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{where}{line}: not valid YAML here: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{where}: nested too deeply for a configuration") from error
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{where}: a value cannot be read: {error}") from error
-
-
 def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
     """Apply one `section.key=value` of the command line to the plain settings."""
     path, separator, value = assignment.partition("=")
@@ -305,7 +229,7 @@ def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
         if not isinstance(child, dict):
             child = settings[parent] = {}
         settings = child
-    settings[key], _ = _parse(value, f"--set {path}")
+    settings[key], _ = strict_yaml.parse(value, f"--set {path}")
     if settings[key] == {} and not value.strip():
         settings[key] = None
 
@@ -316,7 +240,7 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     Raises:
         ConfigError: naming file, line and key of the first mistakes, with the nearest known name.
     """
-    values, lines = _parse(text, where)
+    values, lines = strict_yaml.parse(text, where)
     if not isinstance(values, dict):
         raise ConfigError(
             f"{where}: expected sections such as 'model:', got {type(values).__name__}"
@@ -370,4 +294,4 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
 
 def dump_config(config: Config) -> str:
     """The whole configuration as YAML, every default written out; `parse_config` reads it back."""
-    return yaml.safe_dump(config.model_dump(), sort_keys=False, allow_unicode=True)
+    return strict_yaml.dump(config.model_dump())

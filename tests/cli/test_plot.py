@@ -43,6 +43,8 @@ def test_loss_goes_into_the_run_and_its_paths_to_stdout(run_directory: Path) -> 
 
 def test_a_checkpoint_stands_for_its_run(run_directory: Path) -> None:
     checkpoint = run_directory / "checkpoints" / "step-00000010"
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    (checkpoint / "model.safetensors").touch()
     assert invoke("loss", "--model", checkpoint)[0] == run_directory / "plots" / "loss.png"
 
 

@@ -97,7 +97,7 @@ def test_beams_are_adjacent_rows_over_one_copy_of_their_sentence(model: Transfor
     steps = [model.decode(target[:, t : t + 1], cache) for t in range(T)]
     expected = model(source.repeat_interleave(beam, dim=0), target)
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
-    assert cache.sentences == B
+    assert len(cache.source_mask) == B
     assert all(layer.cross_key.shape[0] == B for layer in cache.layers)
 
 
@@ -124,7 +124,7 @@ def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transfo
     kept = torch.tensor([0, 2])
     cache.keep_sentences(kept)
     cache.reorder(kept)
-    assert cache.sentences == 2
+    assert len(cache.source_mask) == 2
     steps = [model.decode(target[kept, t : t + 1], cache) for t in range(3, T)]
     expected = model(source[kept], target[kept])[:, 3:]
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)

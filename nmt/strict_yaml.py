@@ -1,0 +1,101 @@
+"""YAML without its surprises, for reading and writing configurations.
+
+YAML 1.1 reads `1e-4` as a word, `no` as false, `010` as eight, and keeps the last of two equal
+keys. Here numbers are numbers, words are words, and what is ambiguous is refused with its line.
+"""
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+from nmt.errors import ConfigError
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML 1.2 scalars (1e-4 is a number, no is a word); no duplicate keys, no aliases."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        for refused, problem in (
+            (isinstance(event, yaml.AliasEvent), "aliases are not allowed"),
+            (getattr(event, "tag", None), "tags are not allowed"),
+        ):
+            if refused:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(
+                    problem="a key must be a word", problem_mark=key.start_mark
+                )
+            if key.value in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"duplicate key '{key.value}'", problem_mark=key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_WHOLE = r"(0|[1-9][0-9_]*)"
+_FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
+_StrictLoader.yaml_implicit_resolvers = {}
+
+
+class _CarefulDumper(yaml.SafeDumper):
+    """Quotes every string that this reader or an ordinary one would take for something else."""
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|false", "tf"),
+    ("int", rf"[-+]?{_WHOLE}", "-+0123456789"),
+    ("float", _FLOAT, "-+.0123456789"),
+    ("null", r"null|~|", ["n", "~", ""]),
+):
+    for _kind in (_StrictLoader, _CarefulDumper):
+        _kind.add_implicit_resolver(
+            f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+        )
+
+
+def _lines_of_keys(
+    node: yaml.Node | None, path: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], int]:
+    """Map each key path of a parsed document to its line number, counted from one."""
+    lines: dict[tuple[str, ...], int] = {}
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            lines[(*path, key.value)] = key.start_mark.line + 1
+            lines |= _lines_of_keys(value, (*path, key.value))
+    return lines
+
+
+def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
+    """The plain value of a document, and the line of each key path, counted from one.
+
+    Raises:
+        ConfigError: naming `where` and the line.
+    """
+    try:
+        loader = _StrictLoader(text)
+        node = loader.get_single_node()
+        value = loader.construct_document(node) if node is not None else {}
+        return value, _lines_of_keys(node)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise ConfigError(f"{where}{line}: not valid YAML here: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{where}: nested too deeply for a configuration") from error
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{where}: a value cannot be read: {error}") from error
+
+
+def dump(value: Any) -> str:
+    """Write a plain value so that `parse`, and any other YAML reader, reads the same."""
+    return yaml.dump(value, Dumper=_CarefulDumper, sort_keys=False, allow_unicode=True)
