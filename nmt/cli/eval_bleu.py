@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.streams import open_output, warn
-from nmt.cli.translate import (
+from nmt.cli.model_options import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
@@ -21,6 +20,7 @@ from nmt.cli.translate import (
     PrecisionOption,
     load_translator,
 )
+from nmt.cli.streams import open_output, warn
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -78,6 +78,8 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         fetch(text.url, archive)
     try:
         _install(archive, text, path)
+    except _DiskError:
+        raise  # the archive is good: a later call starts from it
     except DataError:
         archive.unlink()
         raise
@@ -155,12 +157,16 @@ class _SecureRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
+class _DiskError(DataError):
+    """Our own disk refuses; what was received is not to blame."""
+
+
 @contextmanager
 def _disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(
+        raise _DiskError(
             f"{path}: cannot be written: {error.strerror}; free some space or choose another "
             "directory"
         ) from error

@@ -250,6 +250,17 @@ def test_archive_is_unpacked_and_verified(tmp_path: Path, server: tuple[str, Beh
     assert names(tmp_path) == ["downloads", "text"]
 
 
+def test_full_disk_does_not_cost_the_download(
+    tmp_path: Path, server: tuple[str, Behaviour]
+) -> None:
+    """The folder of the text is missing, which the disk refuses as it does when it is full."""
+    url, behaviour = server
+    behaviour.body = gzip.compress(TEXT)
+    with pytest.raises(DataError, match="cannot be written"):
+        obtain(remote(url), tmp_path / "nowhere" / "text", origin(tmp_path))
+    assert (tmp_path / "downloads" / "text.en.gz").read_bytes() == behaviour.body
+
+
 def test_download_that_is_here_already_is_used(
     tmp_path: Path, server: tuple[str, Behaviour]
 ) -> None:

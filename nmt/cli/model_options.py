@@ -1,0 +1,77 @@
+"""The options of every command that translates, and the model they ask for."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
+
+
+class Device(StrEnum):
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Precision(StrEnum):
+    """How precisely to compute matrix products."""
+
+    fp32 = "fp32"
+    bf16 = "bf16"
+
+
+ModelOption = typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
+CheckpointOption = Annotated[
+    str, typer.Option(help="Which weights of the run: best, last, averaged or step-N.")
+]
+BeamSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Hypotheses kept for each sentence; 1 is greedy.  [default: the run's]"
+    ),
+]
+LengthPenaltyOption = Annotated[
+    float | None,
+    typer.Option(min=0, max=10, help="alpha of the length penalty; 0: none.  [default: the run's]"),
+]
+BatchTokensOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Padded source tokens translated at once.  [default: the run's]"),
+]
+DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
+PrecisionOption = Annotated[
+    Precision, typer.Option(help="bf16: faster matrix products, slightly other translations.")
+]
+
+
+def load_translator(
+    model: str,
+    checkpoint: str,
+    device: Device,
+    precision: Precision,
+    beam_size: int | None,
+    length_penalty: float | None,
+    batch_tokens: int | None,
+) -> "Translator":
+    """Load a run's weights; the settings given here replace those of its configuration.
+
+    Raises:
+        CheckpointError: `model` holds no usable weights.
+    """
+    from nmt.decoding.translator import Translator
+    from nmt.device import pick_device, tune_memory
+    from nmt.run_directory import load_run
+
+    tune_memory()
+    run = load_run(model, pick_device(device.value), checkpoint)
+    given = {
+        "beam_size": beam_size,
+        "length_penalty": length_penalty,
+        "batch_tokens": batch_tokens,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    return Translator(run, run.config.decoding.model_copy(update=changes), precision.value)
