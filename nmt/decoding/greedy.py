@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor
 
+from nmt.decoding.beam_search import length_penalty
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.model.transformer import Transformer
 
 
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer, source: Tensor, bos: int, eos: int, max_lengths: Tensor
+    model: Transformer, source: Tensor, bos: int, eos: int, max_lengths: Tensor, alpha: float = 0.0
 ) -> list[Hypothesis]:
-    """Translate the source ids (B, S) with a model in eval mode; `score` is log P.
+    """Translate the source ids (B, S) with a model in eval mode; `score` is as in beam search.
 
     Sentence i ends with EOS or after `max_lengths[i]` >= 1 tokens, EOS included: (B,).
     """
@@ -31,8 +32,9 @@ def greedy_search(
         ended = (latest == eos) | (tokens.shape[1] >= max_lengths)
         if not ended.any():
             continue
+        penalised = scores[ended] / length_penalty(float(tokens.shape[1]), alpha)
         rows = zip(
-            sentences[ended].tolist(), tokens[ended].tolist(), scores[ended].tolist(), strict=True
+            sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )
         found |= {i: Hypothesis.from_row(row, score, eos) for i, row, score in rows}
         live = (~ended).nonzero()[:, 0]

@@ -12,6 +12,7 @@ from nmt.config import DecodingConfig
 from nmt.data.batches import collate_source
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.beam_search import beam_search
+from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.device import autocast
 from nmt.run_directory import Run
@@ -98,10 +99,13 @@ class Translator:
         return translations
 
     def _search(self, ids: list[list[int]]) -> list[Hypothesis]:
+        model, settings = self.run.model, self.settings
         source = collate_source(ids).to(self.device)
         with autocast(self.device, self.precision):
-            found = beam_search(self.run.model, source, self.settings, BOS, EOS)
-        return [n_best[0] for n_best in found]
+            if settings.beam_size == 1:
+                limits = (source != model.padding).sum(1) + settings.max_length_offset
+                return greedy_search(model, source, BOS, EOS, limits, settings.length_penalty)
+            return [n_best[0] for n_best in beam_search(model, source, settings, BOS, EOS)]
 
 
 def _windows(texts: Iterable[str], lines: int) -> Iterator[list[str]]:

@@ -101,14 +101,15 @@ def test_a_wide_beam_equals_exhaustive_search(
             assert_same(n_best, expected, 1e-4)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_beam_one_is_greedy_search(
-    transformer: Transformer, table_model: Callable[..., Any], source: Tensor
+    transformer: Transformer, table_model: Callable[..., Any], source: Tensor, alpha: float
 ) -> None:
-    settings = DecodingConfig(beam_size=1, length_penalty=0.0, max_length_offset=6)
+    settings = DecodingConfig(beam_size=1, length_penalty=alpha, max_length_offset=6)
     limits = (source != PAD).sum(1) + 6
     for model in (transformer, table_model(VOCABULARY)):
         beam = [n_best[0] for n_best in beam_search(model, source, settings, BOS, EOS)]
-        assert_same(beam, greedy_search(model, source, BOS, EOS, limits), 1e-5)
+        assert_same(beam, greedy_search(model, source, BOS, EOS, limits, alpha), 1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
