@@ -4,6 +4,7 @@ import signal
 import sys
 import traceback
 from types import FrameType
+from typing import NoReturn
 
 import typer
 
@@ -49,6 +50,14 @@ def _stop(number: int, frame: FrameType | None) -> None:
     raise StoppedBySignal(f"stopped by {signal.Signals(number).name}", number)
 
 
+def _leave(message: str, exit_code: int) -> NoReturn:
+    """End with the sentence, after the traceback of the error at hand if it was asked for."""
+    if "--debug" in sys.argv[1:2]:
+        traceback.print_exc()
+    print(f"nmt: {message}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
 def main() -> None:
     """Run the command line; what the user can act on is one sentence on stderr."""
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -56,13 +65,7 @@ def main() -> None:
     try:
         app()
     except NmtError as error:
-        if "--debug" in sys.argv[1:2]:
-            traceback.print_exc()
-        print(f"nmt: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        _leave(str(error), error.exit_code)
     except OSError as error:
-        if "--debug" in sys.argv[1:2]:
-            traceback.print_exc()
         where = f"{error.filename}: " if error.filename else ""
-        print(f"nmt: {where}{error.strerror or error}", file=sys.stderr)
-        sys.exit(1)
+        _leave(f"{where}{error.strerror or error}", NmtError.exit_code)

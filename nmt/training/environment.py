@@ -50,23 +50,26 @@ def keep_environment(directory: RunDirectory, environment: dict[str, Any]) -> No
 
 def _git_revision() -> str | None:
     """The commit of the source tree this package runs from, None outside of one."""
-    source = Path(nmt.__file__)
     # A package installed inside somebody else's repository is not tracked there.
-    is_tracked, revision = f"ls-files --error-unmatch {source.name}", "describe --always --dirty"
-    output = ""
-    for arguments in (is_tracked, revision):
-        try:
-            output = subprocess.run(
-                ["git", *arguments.split()],
-                cwd=source.parent,
-                capture_output=True,
-                text=True,
-                timeout=5,
-                check=True,
-            ).stdout.strip()
-        except (OSError, subprocess.SubprocessError):
-            return None
-    return output or None
+    if _git("ls-files", "--error-unmatch", Path(nmt.__file__).name):
+        return _git("describe", "--always", "--dirty")
+    return None
+
+
+def _git(*arguments: str) -> str | None:
+    """What git prints in the folder of this package; None if it fails or says nothing."""
+    try:
+        output = subprocess.run(
+            ["git", *arguments],
+            cwd=Path(nmt.__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return output.strip() or None
 
 
 def _processor() -> str:

@@ -108,7 +108,7 @@ def _choose_best_weights(
     if trainer.best:
         single = directory.checkpoint(trainer.best["step"])
         if intact_checkpoints([single], log):
-            candidates[f"{directory.checkpoints.name}/{single.name}"] = single
+            candidates[str(single.relative_to(directory.path))] = single
     beam = trainer.config.decoding.beam_size
     results = {}
     for name, folder in candidates.items():
