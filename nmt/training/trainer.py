@@ -1,6 +1,7 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
 import math
+import os
 import signal
 from pathlib import Path
 from types import FrameType
@@ -193,7 +194,8 @@ class Trainer:
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
         self._stop_signal = number
-        self.monitor.say("stopping after this step and saving; a second signal stops at once")
+        # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
+        os.write(2, b"stopping after this step and saving; a second signal stops at once\n")
 
     def _leave(self, number: int) -> None:
         self._save()
