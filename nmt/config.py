@@ -104,6 +104,9 @@ class ModelConfig(Section):
     embeddings: Literal["shared", "target", "separate"] = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: the last two"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
+    initialization_gain: float = Field(1.0, gt=0)
+    """factor on the Glorot-uniform matrices; below 1 a layer begins closer to the identity, so that
+    a small post-norm model learns with a short warm-up"""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -124,10 +127,17 @@ class TrainingConfig(Section):
     """rows times the longest side computed at once; auto: what suits the device"""
     max_steps: int = Field(100_000, ge=1)
     """optimiser steps in all"""
+    schedule: Literal[
+        "inverse_square_root", "constant", "linear", "cosine", "one_cycle", "warmup_stable_decay"
+    ] = "inverse_square_root"
+    """what the learning rate does after the warm-up; Eq. 3 is inverse_square_root"""
     warmup_steps: int = Field(4000, ge=1)
     """steps of linearly rising learning rate (Eq. 3)"""
     peak_learning_rate: float | None = Field(None, gt=0)
     """the rate at the end of the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
+    cooldown_steps: int = Field(0, ge=0)
+    """over the last so many steps the rate of any schedule falls linearly to zero; 0: none, but a
+    fifth of max_steps under warmup_stable_decay"""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
     adam_beta2: float = Field(0.98, ge=0, lt=1)
     adam_epsilon: float = Field(1e-9, gt=0)

@@ -46,6 +46,11 @@ class RunDirectory:
         """Where the checkpoint of `step` lies."""
         return self.checkpoints / f"step-{step:08d}"
 
+    @staticmethod
+    def step_of(checkpoint: Path) -> int:
+        """The step that a path made by `checkpoint` names."""
+        return int(checkpoint.name.removeprefix("step-"))
+
     def saved_checkpoints(self) -> list[Path]:
         """All complete checkpoints, oldest first."""
         return sorted(self.checkpoints.glob("step-*"))

@@ -1,4 +1,4 @@
-"""`nmt plot`: the figures of a run, as PNG and SVG."""
+"""`nmt plot`: the figures of a run or a recipe, as PNG and SVG."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from nmt.cli.recipe_options import ConfigOption, SettingsOption
+
 app = typer.Typer(
-    name="plot", help="Draw a run's learning curves and attention maps.", no_args_is_help=True
+    name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True
 )
 
 ModelOption = Annotated[
@@ -41,6 +43,20 @@ def loss(model: ModelOption, output: OutputOption = None) -> None:
 
     run = find_run(Path(model))
     _print(plot_loss(run.metrics, output or run.plots / "loss"))
+
+
+@app.command()
+def schedule(
+    config: ConfigOption,
+    settings: SettingsOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Draw the learning rate that a recipe asks for, over all its steps."""
+    from nmt.config import find_config, load_config
+    from nmt.report.schedule import plot_schedule
+
+    stem = output or Path(f"{find_config(config).stem}-schedule")
+    _print(plot_schedule(load_config(config, settings or []), stem))
 
 
 @app.command()

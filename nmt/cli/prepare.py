@@ -1,18 +1,14 @@
 """`nmt prepare`: clean the training text, learn the vocabulary, store ids."""
 
-from typing import Annotated
-
 import typer
 
+from nmt.cli.recipe_options import ConfigOption, SettingsOption
 from nmt.config import load_config
 
 
 def prepare(
-    config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
-    ] = None,
+    config: ConfigOption,
+    settings: SettingsOption = None,
 ) -> None:
     """Make the training data ready; `nmt train` does it by itself where it is missing."""
     recipe = load_config(config, settings or [])

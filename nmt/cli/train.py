@@ -5,19 +5,17 @@ from typing import Annotated
 
 import typer
 
+from nmt.cli.recipe_options import ConfigOption, SettingsOption
 from nmt.config import find_config, load_config
 
 
 def train(
-    config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")],
+    config: ConfigOption,
     run_dir: Annotated[
         Path | None,
         typer.Option(help="Where the run lives; runs/<name of the recipe> if left out."),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
-    ] = None,
+    settings: SettingsOption = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
     recipe = load_config(config, settings or [])

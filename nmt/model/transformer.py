@@ -44,7 +44,7 @@ class Transformer(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self._initialize()
+        self._initialize(config.initialization_gain)
 
     def forward(
         self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
@@ -78,9 +78,9 @@ class Transformer(nn.Module):
     def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
         return self.dropout(self.positions(embedding(ids), start))  # (B, T) -> (B, T, D)
 
-    def _initialize(self) -> None:
+    def _initialize(self, gain: float) -> None:
         """Glorot-uniform matrices and zero biases; embeddings draw N(0, 1 / d_model) themselves."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
+                nn.init.xavier_uniform_(module.weight, gain)
                 nn.init.zeros_(module.bias)

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt.errors import DataError
-from nmt.report.figure import BLUE, GREEN, ORANGE, drawing, save_figure
+from nmt.report.figure import BLUE, COLUMN_WIDTH, GREEN, LINE, ORANGE, drawing, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-COLUMN_WIDTH = 3.5
-"""inches: one column of a two-column page"""
-LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weig
 from nmt.config import Config, load_config
 from nmt.errors import ConfigError
 from nmt.run_directory import RunDirectory
+from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
 # Keys that may change between two parts of one run: none of them alters a step already taken.
@@ -42,9 +43,11 @@ def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
     Raises:
         ConfigError: naming each key with both values.
     """
-    if not directory.saved_checkpoints():
+    saved = directory.saved_checkpoints()
+    if not saved:
         return
-    old = _flat(load_config(str(directory.config)).model_dump())
+    trained_with = load_config(str(directory.config))
+    old = _flat(trained_with.model_dump())
     new = _flat(config.model_dump())
     changed = [
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
@@ -58,6 +61,19 @@ def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
             f"{directory.path}: already holds a run with another recipe; "
             f"choose another --run-dir, or undo: {'; '.join(changed)}"
         )
+    _refuse_changed_rates(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
+
+
+def _refuse_changed_rates(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
+    """A schedule that ends at max_steps cannot be given another end once it has begun to fall."""
+    for step in range(1, taken + 1):
+        if learning_rate(step, old) != learning_rate(step, new):
+            raise ConfigError(
+                f"{directory.path}: with training.max_steps {new.training.max_steps:,} instead of "
+                f"{old.training.max_steps:,} the schedule '{new.training.schedule}' would have had "
+                f"another learning rate at step {step:,}, and {taken:,} are taken; "
+                f"keep max_steps, or choose another --run-dir"
+            )
 
 
 def refuse_changed_data(directory: RunDirectory, fingerprint: str) -> None:

@@ -1,10 +1,14 @@
-"""Section 5.3: the learning rate as a pure function of the step."""
+"""Section 5.3: the learning rate as a pure function of the step, which counts from 1."""
 
-from nmt.config import Config
+import math
+
+from nmt.config import Config, TrainingConfig
+
+ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith and Topin's policy
 
 
 def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
-    """Linear warm-up to `peak`, then decay with the inverse square root of the step, from 1.
+    """Linear warm-up to `peak`, then decay with the inverse square root of the step.
 
     lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)    (Eq. 3)
 
@@ -13,8 +17,74 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
     return peak * warmup_steps**0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
+def constant(step: int, peak: float, warmup_steps: int) -> float:
+    """Linear warm-up to `peak`, where it stays."""
+    return peak * min(1.0, step / warmup_steps)
+
+
+def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
+    """Linear warm-up to `peak`, then a straight line that meets zero one step after the last."""
+    return peak * min(step / warmup_steps, _share_left(step, warmup_steps, max_steps))
+
+
+def cosine(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
+    """Linear warm-up to `peak`, then half a cosine that meets zero one step after the last."""
+    if step < warmup_steps:
+        return peak * step / warmup_steps
+    return peak * _half_cosine(_share_left(step, warmup_steps, max_steps))
+
+
+def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
+    """Half a cosine from a 25th of `peak` up to it, then another down to almost nothing.
+
+    The policy of Smith and Topin (arXiv 1708.07120) with cosine flanks, as PyTorch has it.
+    """
+    if step < warmup_steps:
+        rise = _half_cosine(step / warmup_steps)
+        return peak * (ONE_CYCLE_START + (1 - ONE_CYCLE_START) * rise)
+    left = _half_cosine(_share_left(step, warmup_steps, max_steps))
+    return peak * (ONE_CYCLE_END + (1 - ONE_CYCLE_END) * left)
+
+
+def cooldown(step: int, cooldown_steps: int, max_steps: int) -> float:
+    """The factor that ends any schedule: 1, then a straight line over the last `cooldown_steps`."""
+    if cooldown_steps == 0:
+        return 1.0
+    return min(1.0, max(0.0, max_steps + 1 - step) / (cooldown_steps + 1))
+
+
 def learning_rate(step: int, config: Config) -> float:
-    """The learning rate of optimiser step `step`, counted from 1."""
-    warmup = config.training.warmup_steps
-    peak = config.training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5
-    return inverse_square_root(step, peak, warmup)
+    """The learning rate of optimiser step `step`, as the recipe says."""
+    training = config.training
+    warmup, last = training.warmup_steps, training.max_steps
+    peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5
+    match training.schedule:
+        case "inverse_square_root":
+            rate = inverse_square_root(step, peak, warmup)
+        case "constant" | "warmup_stable_decay":
+            rate = constant(step, peak, warmup)
+        case "linear":
+            rate = linear(step, peak, warmup, last)
+        case "cosine":
+            rate = cosine(step, peak, warmup, last)
+        case "one_cycle":
+            rate = one_cycle(step, peak, warmup, last)
+    return rate * cooldown(step, _cooldown_steps(training), last)
+
+
+def _cooldown_steps(training: TrainingConfig) -> int:
+    """What the recipe says; a stable phase without any decay would be `constant`."""
+    if training.schedule == "warmup_stable_decay" and training.cooldown_steps == 0:
+        return training.max_steps // 5
+    return training.cooldown_steps
+
+
+def _share_left(step: int, warmup_steps: int, max_steps: int) -> float:
+    """Of the steps after the warm-up, the share still ahead: 1 at its end, 0 past the last."""
+    after_warmup = max(1, max_steps + 1 - warmup_steps)
+    return min(1.0, max(0, max_steps + 1 - step) / after_warmup)
+
+
+def _half_cosine(x: float) -> float:
+    """From 0 at x = 0 to 1 at x = 1, flat at both ends."""
+    return (1 - math.cos(math.pi * x)) / 2

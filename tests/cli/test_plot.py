@@ -60,6 +60,13 @@ def test_an_output_that_is_a_folder_is_wrong_usage(run_directory: Path, tmp_path
     assert "directory" in result.stderr
 
 
+def test_a_schedule_is_drawn_from_a_recipe_alone(tmp_path: Path) -> None:
+    settings = ["--set", "training.schedule=cosine", "--set", "training.max_steps=50"]
+    paths = invoke("schedule", "--config", "base", *settings, "-o", tmp_path / "rate")
+    assert paths == [tmp_path / "rate.png", tmp_path / "rate.svg"]
+    assert all(path.is_file() for path in paths)
+
+
 def test_a_run_without_metrics_says_so(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").touch()
     with pytest.raises(DataError, match=r"metrics\.jsonl: no metrics here"):

@@ -208,13 +208,15 @@ def test_pre_norm_adds_one_norm_to_each_stack() -> None:
     assert counts["pre"] - counts["post"] == 2 * 2 * 512
 
 
-def test_matrices_start_glorot_uniform_and_biases_at_zero() -> None:
+@pytest.mark.parametrize("gain", [1.0, 0.5])
+def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
     torch.manual_seed(1)
-    config = ModelConfig(d_model=64, heads=4, d_ff=128, encoder_layers=2, decoder_layers=2)
+    sizes = {"d_model": 64, "heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2}
+    config = ModelConfig(**sizes, initialization_gain=gain)
     matrices = [m for m in Transformer(config, V, V).modules() if isinstance(m, nn.Linear)]
     assert len(matrices) == 2 * (4 + 2) + 2 * (8 + 2)
     for linear in matrices:
-        bound = math.sqrt(6 / (linear.in_features + linear.out_features))
+        bound = gain * math.sqrt(6 / (linear.in_features + linear.out_features))
         assert linear.weight.abs().max() <= bound
         # uniform on [-a, a] has the standard deviation a / sqrt(3)
         assert abs(linear.weight.std().item() / (bound / math.sqrt(3)) - 1) < 0.05

@@ -257,11 +257,11 @@ def test_a_run_cut_short_before_its_first_validation_keeps_what_it_has(
 # -- the recipe -----------------------------------------------------------------------------------
 
 
-def started(directory: Path, config: Config) -> RunDirectory:
+def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
     run = RunDirectory(directory)
     run.create()
     run.write_config(config)
-    run.checkpoint(1).mkdir()
+    run.checkpoint(step).mkdir()
     return run
 
 
@@ -329,6 +329,29 @@ def test_keys_that_alter_no_step_already_taken_may_change(
     recipe: Recipe, tmp_path: Path, setting: str
 ) -> None:
     refuse_changed_recipe(started(tmp_path, recipe()), recipe(setting))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "refused"),
+    [
+        ("training.schedule=cosine", True),
+        ("training.cooldown_steps=2", True),
+        ("training.cooldown_steps=1", False),  # it had not begun at the step that was saved
+        ("training.schedule=constant", False),
+    ],
+)
+def test_another_end_is_refused_where_the_rate_had_begun_to_fall_towards_the_first(
+    recipe: Recipe, tmp_path: Path, schedule: str, refused: bool
+) -> None:
+    settings = [schedule, "training.warmup_steps=1"]
+    short, longer = (recipe(*settings, f"training.max_steps={n}") for n in (4, 9))
+    run = started(tmp_path, short, step=3)
+    refuse_changed_recipe(run, short)
+    if not refused:
+        refuse_changed_recipe(run, longer)
+        return
+    with pytest.raises(ConfigError, match=r"max_steps 9 instead of 4 .* another learning rate at"):
+        refuse_changed_recipe(run, longer)
 
 
 def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
