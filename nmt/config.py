@@ -80,6 +80,19 @@ class TokenizerConfig(Section):
     """spell unknown characters in bytes instead of writing the unknown symbol"""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
     """SentencePiece normalisation rule, applied before the text is cut into pieces"""
+    sampling: float = Field(0.0, ge=0, lt=1)
+    """cut the training text differently each time it is read: for bpe the probability that a merge
+    is left out (BPE-dropout), for unigram the sharpness of the choice among segmentations; 0: the
+    best segmentation always"""
+
+    @model_validator(mode="after")
+    def _sampling_needs_a_choice(self) -> Self:
+        if self.sampling and self.kind not in ("bpe", "unigram"):
+            raise ValueError(
+                f"tokenizer.sampling: {self.sampling} needs kind bpe or unigram, "
+                f"got kind {self.kind}, which cuts in one way only; set it to 0"
+            )
+        return self
 
 
 class ModelConfig(Section):

@@ -32,7 +32,7 @@ def fingerprint(config: Config, text: TextPair, directory: Path) -> str:
         "format": FORMAT,
         "source": hashes.of(Path(text.source)),
         "target": hashes.of(Path(text.target)),
-        "tokenizer": config.tokenizer.model_dump(),
+        "tokenizer": config.tokenizer.model_dump(exclude={"sampling"}),
         "max_length": config.data.max_length,
         "max_length_ratio": config.data.max_length_ratio,
     }

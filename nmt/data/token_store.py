@@ -5,6 +5,7 @@ memory-mapped, so that a corpus larger than memory trains as well as a small one
 """
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
@@ -46,6 +47,24 @@ class TokenStore:
     def target(self, index: int) -> Ids:
         """The ids of target sentence `index`, the last one EOS."""
         return self._target_ids[self._target_offsets[index] : self._target_offsets[index + 1]]
+
+
+class EncodedPairs:
+    """The ids of a few pairs in memory; each sentence ends with EOS. Reads as a `TokenStore`."""
+
+    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
+        self._sources = [np.asarray(ids) for ids in sources]
+        self._targets = [np.asarray(ids) for ids in targets]
+        self.source_lengths: Lengths = np.array([len(ids) for ids in sources])
+        self.target_lengths: Lengths = np.array([len(ids) for ids in targets])
+
+    def source(self, index: int) -> npt.NDArray[np.int64]:
+        """The ids of source sentence `index`, the last one EOS."""
+        return self._sources[index]
+
+    def target(self, index: int) -> npt.NDArray[np.int64]:
+        """The ids of target sentence `index`, the last one EOS."""
+        return self._targets[index]
 
 
 class SideWriter:

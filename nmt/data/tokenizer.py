@@ -116,6 +116,14 @@ class Tokenizer:
         """The ids of each text, the last one EOS (and no BOS in front)."""
         return _encode(self._target, texts)
 
+    def resample_source(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+        """Another segmentation of the text that the source ids spell; see `_resample`."""
+        return _resample(self._source, ids, alpha, seed)
+
+    def resample_target(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+        """Another segmentation of the text that the target ids spell; see `_resample`."""
+        return _resample(self._target, ids, alpha, seed)
+
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """The target-side text of each sequence; PAD, BOS and EOS leave no trace."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
@@ -137,6 +145,23 @@ def _encode(model: Any, texts: Sequence[str]) -> list[list[int]]:
     threads = min(cores or 1, 1 + len(texts) // _TEXTS_PER_THREAD)
     ids: list[list[int]] = model.encode(list(texts), add_eos=True, num_threads=threads)
     return ids
+
+
+def _resample(model: Any, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
+    """Draw a segmentation of what `ids` (the last one EOS) spell; a function of its arguments.
+
+    BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
+    model draws a segmentation with probability proportional to its likelihood to the power alpha
+    (Kudo, 2018). A text with a symbol unknown to the vocabulary keeps its ids: its spelling is
+    lost.
+    """
+    plain = [int(i) for i in ids[:-1]]
+    if UNK in plain:
+        return [*plain, EOS]
+    sentencepiece.set_random_generator_seed(seed)
+    text = model.decode(plain)
+    sampled: list[int] = model.encode(text, enable_sampling=True, alpha=alpha, nbest_size=-1)
+    return [*sampled, EOS]
 
 
 def _load(model: bytes, where: str) -> Any:

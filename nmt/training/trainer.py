@@ -7,11 +7,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.data.batches import BatchPlan, collate, micro_batches
-from nmt.data.token_store import TokenStore
+from nmt.data.batches import BatchPlan, Indices, collate, micro_batches
+from nmt.data.sampling import resample
+from nmt.data.token_store import EncodedPairs, TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, seed_step
 from nmt.errors import DivergedError, StoppedBySignal
@@ -113,16 +115,15 @@ class Trainer:
     def take_step(self) -> tuple[float, int]:
         """One update from `batch_tokens` tokens; returns its summed loss (nats) and its tokens."""
         training = self.config.training
-        indices = self.plan.step(self.step)
         self.step += 1
         seed_step(self.config.seed, self.step)
         total, tokens = torch.zeros((), device=self.device), 0
         size = training.micro_batch_tokens
         if size == "auto":
             size = MICRO_BATCH_TOKENS[self.device.type]
-        lengths = self.store.source_lengths, self.store.target_lengths
-        for rows in micro_batches(indices, *lengths, size):
-            batch = collate(self.store, rows).to(self.device)
+        store, indices = self._pairs_of_step()
+        for rows in micro_batches(indices, store.source_lengths, store.target_lengths, size):
+            batch = collate(store, rows).to(self.device)
             with autocast(self.device, self.precision):
                 logits = self.model(batch.source, batch.target_input)
             loss = label_smoothed_cross_entropy(
@@ -141,6 +142,16 @@ class Trainer:
         rate = learning_rate(self.step, self.config)
         update(self.optimizer, tokens, rate, training.clip_norm)
         return summed, tokens
+
+    def _pairs_of_step(self) -> tuple[TokenStore | EncodedPairs, Indices]:
+        """The pairs that step `step` learns from, and their places in what holds their ids."""
+        indices = self.plan.step(self.step - 1)
+        alpha = self.config.tokenizer.sampling
+        if not alpha:
+            return self.store, indices
+        tokenizer, seed = self.run.tokenizer, self.config.seed
+        pairs = resample(self.store, indices, tokenizer, alpha, seed, self.step)
+        return pairs, np.arange(len(indices))
 
     def _record(self) -> None:
         epoch = self.step / self.plan.steps_per_epoch

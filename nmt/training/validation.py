@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from nmt.data.batches import Batch, collate, micro_batches
 from nmt.data.parallel_text import SentencePair
-from nmt.data.tokenizer import PAD, Tokenizer
+from nmt.data.token_store import EncodedPairs
+from nmt.data.tokenizer import PAD
 from nmt.decoding.translator import Translator
 from nmt.device import autocast
 from nmt.evaluation.metrics import bleu
@@ -38,22 +38,6 @@ class Validation:
         return {"loss": self.loss, "bleu": self.bleu}
 
 
-class _EncodedPairs:
-    """Sentence pairs as ids, in memory; what `collate` reads from."""
-
-    def __init__(self, pairs: Sequence[SentencePair], tokenizer: Tokenizer) -> None:
-        self._sources = tokenizer.encode_source([pair.source for pair in pairs])
-        self._targets = tokenizer.encode_target([pair.target for pair in pairs])
-        self.source_lengths = np.array([len(ids) for ids in self._sources])
-        self.target_lengths = np.array([len(ids) for ids in self._targets])
-
-    def source(self, index: int) -> npt.NDArray[np.int64]:
-        return np.array(self._sources[index])
-
-    def target(self, index: int) -> npt.NDArray[np.int64]:
-        return np.array(self._targets[index])
-
-
 class Validator:
     """A validation set, encoded once, in batches of similar length."""
 
@@ -61,7 +45,10 @@ class Validator:
         self.pairs = pairs
         self.run = run
         self.precision = precision
-        encoded = _EncodedPairs(pairs, run.tokenizer)
+        encoded = EncodedPairs(
+            run.tokenizer.encode_source([pair.source for pair in pairs]),
+            run.tokenizer.encode_target([pair.target for pair in pairs]),
+        )
         lengths = encoded.source_lengths, encoded.target_lengths
         parts = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
         self.batches: list[Batch] = [collate(encoded, part) for part in parts]

@@ -122,6 +122,16 @@ def test_the_same_recipe_trains_the_same_model(
     assert_same_run(tmp_path / "again", whole)
 
 
+def test_sampled_pieces_are_those_of_the_uninterrupted_run(recipe: Recipe, tmp_path: Path) -> None:
+    config = recipe("tokenizer.sampling=0.2")
+    whole = train(config, tmp_path / "whole", quiet)
+    interrupted(config, tmp_path / "run", 8, fail)
+    train(config, tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)
+    plain = train(recipe(), tmp_path / "plain", quiet)
+    assert records(plain)[0]["loss"] != records(whole)[0]["loss"]
+
+
 @pytest.mark.parametrize("step", [1, 3, 4, 5, 8, 11, 12])
 def test_a_stopped_run_goes_on_bit_for_bit(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int
