@@ -1,21 +1,17 @@
-"""Every knob and its default: frozen models, `--set`, errors that name file, line and key.
+"""Every knob and its default, as frozen models; `config_file.py` reads and writes them.
 
-A default lives in its field below and nowhere else. `nmt train --config C` reads a YAML file of
-six sections into one `Config`; unknown keys are refused with the nearest known name.
+A default lives in its field below and nowhere else.
 """
 
-import difflib
-import importlib.resources
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-
-from nmt import strict_yaml
-from nmt.errors import ConfigError
-
-MAX_CONFIG_BYTES = 1 << 20
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 
 class Section(BaseModel):
@@ -32,16 +28,71 @@ class Section(BaseModel):
 
 
 class TextPair(Section):
-    """Two line-aligned text files: line n of `target` translates line n of `source`."""
+    """Where sentence pairs stand: in two line-aligned files, or in one file with both sides."""
 
-    source: str
+    source: str | None = None
     """path of the source side, from the current directory: plain text, .gz, .xz or .zst"""
-    target: str
+    target: str | None = None
     """path of the target side, with as many lines"""
+    file: str | None = None
+    """instead of the two: path of a .tsv, .jsonl (both also .gz, .xz, .zst) or .parquet file"""
+    source_field: str | Annotated[int, Field(ge=1)] | None = None
+    """where its source text stands: a column of a .tsv, counted from 1, or the key of a record,
+    with dots into it; null: column 1, or the key that is the language code, by itself or inside
+    `translation`"""
+    target_field: str | Annotated[int, Field(ge=1)] | None = None
+    """where its target text stands; null: column 2, or the key that is the language code"""
+    weight: float = Field(1.0, gt=0, le=1000)
+    """how often each pair is learnt from in an epoch; 0.25: in every fourth"""
+
+    @model_validator(mode="after")
+    def _either_two_files_or_one(self) -> Self:
+        two = self.source is not None and self.target is not None
+        if two == (self.file is not None) or (self.source is None) != (self.target is None):
+            raise ValueError(
+                "name two files (source, target) or one that holds both sides (file), got "
+                + (", ".join(f"{k}: {v}" for k, v in self._paths().items()) or "neither")
+            )
+        return self
+
+    def _paths(self) -> dict[str, str]:
+        named = {"source": self.source, "target": self.target, "file": self.file}
+        return {name: path for name, path in named.items() if path is not None}
+
+    @property
+    def paths(self) -> list[str]:
+        """The files to read, source before target."""
+        return list(self._paths().values())
+
+
+def _one_or_several(value: object) -> object:
+    """A single text may stand without a list around it."""
+    return [value] if isinstance(value, dict | TextPair) else value
+
+
+class CleaningConfig(Section):
+    """Which training pairs are left out; each rule counts what it drops (`nmt data inspect`)."""
+
+    max_length: int = Field(256, ge=1)
+    """a longer side, in subword tokens"""
+    max_length_ratio: float | None = Field(None, gt=1)
+    """token counts of the two sides that differ by more than this factor"""
+    identical: bool = False
+    """a target that merely repeats its source"""
+    duplicates: bool = False
+    """a pair that has come before"""
+    control_characters: bool = False
+    """a character that is no text: Unicode category Cc but for the tab, and U+FFFD"""
+    source_script: str | None = None
+    """fewer than half of the letters of the source in this script, such as Latin or Cyrillic"""
+    target_script: str | None = None
+    """the same for the target"""
+    invalid_utf8: bool = False
+    """bytes that are not UTF-8; otherwise they are an error that names file and line"""
 
 
 class DataConfig(Section):
-    """Which sentences to learn from, and which to leave out."""
+    """Which sentences to learn from."""
 
     source_language: str = "en"
     """language code of the text to translate"""
@@ -49,20 +100,17 @@ class DataConfig(Section):
     """language code of the translations"""
     corpus: str | None = None
     """a known corpus (`nmt data list`); fills the splits that are not given below"""
-    train: TextPair | None = None
-    """one's own training text"""
+    train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
+    """one's own training text: one text, or a list of several with weights"""
     validation: TextPair | None = None
     """one's own validation text: watched while training, never learnt from"""
     test: TextPair | None = None
     """one's own test text: scored by `nmt eval-bleu`"""
     directory: str = "data"
     """where downloaded corpora and prepared token stores live"""
-    max_length: int = Field(256, ge=1)
-    """training pairs with a longer side are left out and counted; in subword tokens"""
-    max_length_ratio: float | None = Field(None, gt=1)
-    """training pairs whose token counts differ by more than this factor are left out"""
     tokenized: bool = False
     """the text is already tokenised, so BLEU counts its tokens as they are"""
+    cleaning: CleaningConfig = CleaningConfig()
 
 
 class TokenizerConfig(Section):
@@ -211,110 +259,3 @@ class Config(Section):
                 "with one vocabulary for each language write embeddings: target"
             )
         return self
-
-
-def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
-    """The keys allowed inside the section that `path` leads to."""
-    for name in path:
-        annotation = section.model_fields[name].annotation
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
-    return list(section.model_fields)
-
-
-def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
-    """One sentence for one pydantic error: place, key, what was found, what is allowed."""
-    path = tuple(str(part) for part in error["loc"])
-    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
-    place = places.get(key_path, where)
-    if error["type"] == "extra_forbidden":
-        known = _known_keys(Config, path[:-1])
-        near = difflib.get_close_matches(path[-1], known, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-        return f"{place}: unknown key '{'.'.join(path)}'; {hint}"
-    message = error["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    if not path or error["type"] == "value_error":
-        return f"{place}: {message}"
-    if error["type"] == "missing":
-        return f"{place}: '{'.'.join(path)}' is missing"
-    return f"{place}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
-
-
-def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
-    """Apply one `section.key=value` of the command line to the plain settings."""
-    path, separator, value = assignment.partition("=")
-    if not separator or not path:
-        raise ConfigError(f"--set {assignment}: write it as section.key=value")
-    *parents, key = path.split(".")
-    for parent in parents:
-        child = settings.setdefault(parent, {})
-        if not isinstance(child, dict):
-            child = settings[parent] = {}
-        settings = child
-    settings[key], _ = strict_yaml.parse(value, f"--set {path}")
-    if settings[key] == {} and not value.strip():
-        settings[key] = None
-
-
-def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
-    """Build a `Config` from YAML text and `section.key=value` settings that override it.
-
-    Raises:
-        ConfigError: naming file, line and key of the first mistakes, with the nearest known name.
-    """
-    values, lines = strict_yaml.parse(text, where)
-    if not isinstance(values, dict):
-        raise ConfigError(
-            f"{where}: expected sections such as 'model:', got {type(values).__name__}"
-        )
-    places = {path: f"{where}:{line}" for path, line in lines.items()}
-    for assignment in settings:
-        _apply_setting(values, assignment)
-        key = assignment.partition("=")[0]
-        places[tuple(key.split("."))] = f"--set {key}"
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        messages = [_explain(e, where, places) for e in error.errors()]
-        raise ConfigError("\n".join(dict.fromkeys(messages))) from error
-
-
-def find_config(name: str) -> Path:
-    """The file `name` if there is one, else the bundled recipe of that name.
-
-    Raises:
-        ConfigError: naming the bundled recipes where neither exists.
-    """
-    path = Path(name)
-    if path.is_file():
-        return path
-    bundled = Path(str(importlib.resources.files("nmt"))) / "configs"
-    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"
-    stem = name.removesuffix(".yaml")
-    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
-        return folder / f"{stem}.yaml"
-    known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
-    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({known})")
-
-
-def load_config(name: str, settings: Iterable[str] = ()) -> Config:
-    """Read the configuration file or bundled recipe `name`, overridden by `settings`."""
-    path = find_config(name)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
-    return parse_config(text, str(path), settings)
-
-
-def dump_config(config: Config) -> str:
-    """The whole configuration as YAML, every default written out; `parse_config` reads it back."""
-    return strict_yaml.dump(config.model_dump())

@@ -5,12 +5,12 @@ import ctypes
 import hashlib
 import os
 import platform
-from pathlib import Path
 from typing import Literal
 
 import torch
 
 from nmt.errors import ConfigError
+from nmt.processor import available_cores, processor_features
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 KERNELS_KEPT = "128"
@@ -31,16 +31,6 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def processor_features() -> set[str]:
-    """The instruction sets of this machine's processor as Linux names them; empty elsewhere."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return set()
-    line = next((line for line in text.split("\n") if line.startswith("flags")), "")
-    return set(line.partition(":")[2].split())
-
-
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
     """`auto`: bf16 where the processor multiplies it natively, else fp32."""
     if name == "auto":
@@ -55,13 +45,6 @@ def autocast(device: torch.device, precision: str) -> contextlib.AbstractContext
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return contextlib.nullcontext()
-
-
-def available_cores() -> int:
-    """Cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def use_threads(threads: int | Literal["auto"]) -> int:

@@ -20,7 +20,8 @@ from typing import Any, Self
 import torch
 
 from nmt.checkpoint import WEIGHTS, load_weights, put_weights
-from nmt.config import Config, dump_config, load_config
+from nmt.config import Config
+from nmt.config_file import dump_config, load_config
 from nmt.data.tokenizer import PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.model.transformer import Transformer

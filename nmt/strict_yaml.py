@@ -65,12 +65,16 @@ for _tag, _pattern, _first in (
 def _lines_of_keys(
     node: yaml.Node | None, path: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], int]:
-    """Map each key path of a parsed document to its line number, counted from one."""
+    """Map each key path of a parsed document to its line; items of lists count as keys 0, 1, …"""
     lines: dict[tuple[str, ...], int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             lines[(*path, key.value)] = key.start_mark.line + 1
             lines |= _lines_of_keys(value, (*path, key.value))
+    if isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            lines[(*path, str(number))] = item.start_mark.line + 1
+            lines |= _lines_of_keys(item, (*path, str(number)))
     return lines
 
 

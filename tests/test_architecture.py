@@ -1,7 +1,8 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
 cli -> serving, report, export -> training -> evaluation -> decoding
-    -> checkpoint, run_directory -> data, model -> config, device, errors
+    -> checkpoint, run_directory -> data, model -> config, config_file, device
+    -> strict_yaml, processor -> errors
 """
 
 import ast
@@ -23,8 +24,8 @@ LAYERS = [
     {"decoding"},
     {"checkpoint", "run_directory"},
     {"data", "model"},
-    {"config", "device"},
-    {"strict_yaml"},
+    {"config", "config_file", "device"},
+    {"strict_yaml", "processor"},
     {"errors"},
 ]
 STRANGERS = {"data", "model", "serving", "report", "export"}
@@ -36,7 +37,9 @@ HOMES = {
     "typer": "cli/",
     "click": "cli/",
     "yaml": "strict_yaml.py",
-    "pydantic": "config.py",
+    "pydantic": "config",
+    "pyarrow": "data/records.py",
+    "regex": "data/cleaning.py",
     "matplotlib": "report/",
     "safetensors": "checkpoint.py",
     "transformers": "export/",

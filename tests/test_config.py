@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from nmt.config import (
-    MAX_CONFIG_BYTES,
-    Config,
-    dump_config,
-    find_config,
-    load_config,
-    parse_config,
-)
+from nmt.config import Config, TextPair
+from nmt.config_file import MAX_CONFIG_BYTES, dump_config, find_config, load_config, parse_config
 from nmt.errors import ConfigError
 
 
@@ -122,8 +116,32 @@ def test_an_unknown_key_like_no_other_lists_the_known_ones() -> None:
 
 def test_an_unknown_key_inside_an_optional_part_is_found() -> None:
     message = refusal("data:\n  train:\n    sorce: a\n    target: b")
-    assert "c.yaml:2: 'data.train.source' is missing" in message
     assert "c.yaml:3: unknown key 'data.train.sorce'; did you mean 'source'?" in message
+
+
+def test_texts_may_stand_in_a_list_and_each_is_found_by_its_line() -> None:
+    text = "data:\n  train:\n    - {source: a, target: b}\n    - file: c.tsv\n      weight: 0.5"
+    several = parse_config(text).data.train
+    assert several == [TextPair(source="a", target="b"), TextPair(file="c.tsv", weight=0.5)]
+    message = refusal(f"{text}\n      sorce_field: 1")
+    assert (
+        message == "c.yaml:6: unknown key 'data.train.1.sorce_field'; did you mean 'source_field'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("source: a", "source: a"),
+        ("source: a, target: b, file: c", "source: a, target: b, file: c"),
+        ("source: a, file: c", "source: a, file: c"),
+        ("weight: 2", "neither"),
+    ],
+)
+def test_a_text_is_two_files_or_one(keys: str, found: str) -> None:
+    message = "c.yaml:1: name two files (source, target) or one that holds both sides (file), got "
+    assert refusal(f"data: {{validation: {{{keys}}}}}") == message + found
+    assert refusal(f"data: {{train: {{{keys}}}}}") == message + found
 
 
 def test_all_mistakes_are_named_at_once() -> None:
@@ -152,8 +170,7 @@ def test_settings_override_the_file() -> None:
     )
     assert (config.model.heads, config.model.d_ff, config.seed) == (4, 16, 2)
     assert config.training.peak_learning_rate == 1e-3
-    assert config.data.train is not None
-    assert config.data.train.source == "a"
+    assert config.data.train == [TextPair(source="a", target="b")]
 
 
 def test_the_last_of_equal_settings_counts_and_an_empty_one_is_null() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, load_config
+from nmt.config import Config
+from nmt.config_file import load_config
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 RECIPES = sorted(CONFIGS.glob("*.yaml"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import load_config
+from nmt.config_file import load_config
 from nmt.data.demo_corpus import generate
 
 PROJECT = Path(__file__).resolve().parent.parent

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from nmt.checkpoint import WEIGHTS, save_checkpoint, weights_of
-from nmt.config import Config, ModelConfig, TokenizerConfig, load_config
+from nmt.config import Config, ModelConfig, TokenizerConfig
+from nmt.config_file import load_config
 from nmt.data.parallel_text import SentencePair
 from nmt.data.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, NmtError, RunDirectoryBusyError

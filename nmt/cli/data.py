@@ -45,7 +45,7 @@ def download(
     splits = obtain_corpus(
         corpus, languages, directory, copies, lambda message: typer.echo(message, err=True)
     )
-    for text in (splits.train, splits.validation, splits.test):
+    for text in (*splits.train, splits.validation, splits.test):
         if text is not None:
-            typer.echo(text.source)
-            typer.echo(text.target)
+            for path in text.paths:
+                typer.echo(path)

@@ -24,6 +24,7 @@ from nmt.cli.streams import open_output, warn
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from nmt.data.parallel_text import SentencePair
     from nmt.decoding.translator import Translator
     from nmt.evaluation.evaluate import Evaluation
     from nmt.evaluation.metrics import Score
@@ -86,8 +87,8 @@ def eval_bleu(
     translator = load_translator(
         str(model), checkpoint, device, precision, beam_size, length_penalty, batch_tokens
     )
-    pair = (source, reference) if source and reference else _own_split(translator, test_set.value)
-    result = _score_model(translator, *pair, confidence, output)
+    pairs = _test_pairs(translator, source, reference, test_set.value)
+    result = _score_model(translator, pairs, confidence, output)
     settings = translator.settings
     decoding = {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
     _print(result.score, len(result.translations), decoding, as_json)
@@ -132,26 +133,29 @@ def _score_file(
     return bleu(translations, [pair.target for pair in pairs], tokenized, confidence), len(pairs)
 
 
-def _own_split(translator: "Translator", name: str) -> tuple[Path, Path]:
+def _test_pairs(
+    translator: "Translator", source: Path | None, reference: Path | None, split: str
+) -> list["SentencePair"]:
+    """The two files given, or else the split of that name of the run's own data."""
+    from nmt.data.parallel_text import read_pairs
     from nmt.evaluation.evaluate import find_split
 
-    pair = find_split(translator.run.config.data, name, lambda line: print(line, file=sys.stderr))
-    return Path(pair.source), Path(pair.target)
+    if source and reference:
+        return list(read_pairs(source, reference))
+    data = translator.run.config.data
+    return list(find_split(data, split, lambda line: print(line, file=sys.stderr)))
 
 
 def _score_model(
     translator: "Translator",
-    source: Path,
-    reference: Path,
+    pairs: list["SentencePair"],
     confidence: bool,
     output: Path | None,
 ) -> "Evaluation":
     from tqdm import tqdm
 
-    from nmt.data.parallel_text import read_pairs
     from nmt.evaluation.evaluate import evaluate
 
-    pairs = list(read_pairs(source, reference))
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     with tqdm(total=len(pairs), unit=" lines", disable=None) as bar:
         result = evaluate(translator, sources, references, confidence, warn, bar.update)

@@ -52,7 +52,7 @@ def schedule(
     output: OutputOption = None,
 ) -> None:
     """Draw the learning rate that a recipe asks for, over all its steps."""
-    from nmt.config import find_config, load_config
+    from nmt.config_file import find_config, load_config
     from nmt.report.schedule import plot_schedule
 
     stem = output or Path(f"{find_config(config).stem}-schedule")

@@ -3,7 +3,7 @@
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
-from nmt.config import load_config
+from nmt.config_file import load_config
 
 
 def prepare(

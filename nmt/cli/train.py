@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
-from nmt.config import find_config, load_config
+from nmt.config_file import find_config, load_config
 
 
 def train(

@@ -24,7 +24,7 @@ Log = Callable[[str], None]
 class Splits:
     """The files of each split, source side and target side."""
 
-    train: TextPair
+    train: list[TextPair]
     validation: TextPair
     test: TextPair | None
 
@@ -164,7 +164,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
         train = train or found.train
         validation = validation or found.validation
         test = test or found.test
-    if train is None or validation is None:
+    if not train or validation is None:
         missing = "data.validation" if train else "data.train"
         raise ConfigError(
             f"{missing} is not given; name its source and target files, or set data.corpus to a "
@@ -191,7 +191,8 @@ def obtain_corpus(
                 with new_folder(folder) as new:
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
-    return Splits(*(_text_pair(folder, split, languages) for split in SPLITS))
+    train, validation, test = (_text_pair(folder, split, languages) for split in SPLITS)
+    return Splits([train], validation, test)
 
 
 def _text_pair(folder: Path, split: str, languages: tuple[str, str]) -> TextPair:

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
-from nmt.data.parallel_text import open_bytes
+from nmt.data.compressed import open_bytes
 from nmt.errors import DataError, NmtError
 
 _CHUNK = 1 << 18

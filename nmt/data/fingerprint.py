@@ -12,29 +12,36 @@ from nmt.config import Config, TextPair
 from nmt.errors import DataError
 
 # raise it when the same inputs and settings give other files than before
-FORMAT = 1
+FORMAT = 2
 
 # a file changed this recently could change again under the same time stamp
 _UNSETTLED_NS = 2_000_000_000
 
 
-def fingerprint(config: Config, text: TextPair, directory: Path) -> str:
-    """Sixteen hex digits over the bytes of `text` and every setting that shapes a token store.
+def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
+    """Sixteen hex digits over the bytes of `texts` and every setting that shapes a token store.
 
     What each file's bytes hash to is remembered in `directory`, by path, size and time stamp, so
     that an unchanged corpus is not read again.
 
     Raises:
-        DataError: a file of `text` cannot be read.
+        DataError: a file of `texts` cannot be read.
     """
     hashes = _FileHashes(directory / "hashes.json")
+    languages = [config.data.source_language, config.data.target_language]
     parts = {
         "format": FORMAT,
-        "source": hashes.of(Path(text.source)),
-        "target": hashes.of(Path(text.target)),
+        "texts": [
+            {
+                "files": [hashes.of(Path(path)) for path in text.paths],
+                "fields": [text.source_field, text.target_field],
+                # the keys of records that name no fields
+                "languages": languages if text.file else None,
+            }
+            for text in texts
+        ],
         "tokenizer": config.tokenizer.model_dump(exclude={"sampling"}),
-        "max_length": config.data.max_length,
-        "max_length_ratio": config.data.max_length_ratio,
+        "cleaning": config.data.cleaning.model_dump(),
     }
     hashes.save()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Line-aligned text files, plain or compressed, read without ever losing the alignment.
+"""Sentence pairs from line-aligned files, read without ever losing the alignment.
 
 A line ends at the byte "\\n" and nowhere else. `str.splitlines` and text mode also split at
 carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
@@ -6,25 +6,22 @@ shift every later pair.
 """
 
 import codecs
-import gzip
-import io
-import lzma
-import zlib
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from types import ModuleType
-from typing import IO, Any, cast
+from typing import NamedTuple
 
-from nmt.errors import DataError, MissingExtraError
+from nmt.config import TextPair
+from nmt.data.compressed import raw_lines
+from nmt.data.records import read_records
+from nmt.errors import DataError
 
-_CHUNK = 1 << 17
+BLOCK = 20_000
+"""pairs read at once: bounds the memory, whatever the size of the corpus"""
 
 
-@dataclass(frozen=True, slots=True)
-class SentencePair:
+class SentencePair(NamedTuple):
     """A sentence and its translation."""
 
     source: str
@@ -32,14 +29,79 @@ class SentencePair:
 
 
 @dataclass(frozen=True, slots=True)
-class ParallelText:
-    """The pairs of two line-aligned files; iterating again reads them again."""
+class Block:
+    """Consecutive pairs as they stand in their files: undecoded, so cheap to hand on."""
 
-    source: Path
-    target: Path
+    sources: list[bytes]
+    targets: list[bytes]
+    source_file: Path
+    target_file: Path
+    first_line: int
+    """of both files, counted from 1"""
+
+    def every(self, stride: int, skip: int) -> "Block":
+        """Every `stride`-th line after the first `skip`; line numbers in errors are the first's."""
+        return replace(self, sources=self.sources[skip::stride], targets=self.targets[skip::stride])
+
+    def line(self, place: int) -> "Block":
+        """The one pair at `place`, counted from 0."""
+        sources, targets = self.sources[place : place + 1], self.targets[place : place + 1]
+        return replace(self, sources=sources, targets=targets, first_line=self.first_line + place)
+
+    def pairs(self, errors: str = "strict") -> list[SentencePair]:
+        """Decode the lines, without their ends; a byte order mark opens no sentence.
+
+        `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
+
+        Raises:
+            DataError: naming file and line, unless `errors` lets it pass.
+        """
+        sources = _decode(self.sources, self.source_file, self.first_line, errors)
+        targets = _decode(self.targets, self.target_file, self.first_line, errors)
+        return list(map(SentencePair, sources, targets))
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelText:
+    """The pairs of a text; iterating again reads them again."""
+
+    text: TextPair
+    languages: tuple[str, str] = ("source", "target")
+    """the keys under which a record holds its two sides, unless the text names others"""
 
     def __iter__(self) -> Iterator[SentencePair]:
-        return read_pairs(self.source, self.target)
+        for block in self.blocks():
+            yield from block.pairs()
+
+    def blocks(self) -> Iterator[Block]:
+        """The same in blocks of up to `BLOCK` pairs.
+
+        Raises:
+            DataError: no pair at all, files of unequal length (both counts are named), or one
+                that cannot be read.
+        """
+        if self.text.file is not None:
+            path = Path(self.text.file)
+            fields = self.text.source_field, self.text.target_field
+            records = read_records(path, fields, self.languages)
+            first = 1
+            while block := list(islice(records, BLOCK)):
+                yield Block([r[0] for r in block], [r[1] for r in block], path, path, first)
+                first += len(block)
+            if first == 1:
+                raise DataError(f"{path} is empty; expected one sentence pair a record")
+            return
+        yield from _aligned_blocks(*map(Path, self.text.paths))
+
+
+def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
+    """Yield the pairs of two line-aligned files in order.
+
+    Raises:
+        DataError: a file is empty, or their line counts differ (found at the end of the shorter
+            one; both counts are named); and whatever `read_lines` raises.
+    """
+    return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -52,119 +114,61 @@ def read_lines(path: Path) -> Iterator[str]:
         DataError: the file is missing, unreadable, cut short or not UTF-8 (with its line number).
         MissingExtraError: a .zst file without the `zstd` extra.
     """
-    try:
-        with closing(open_bytes(path)) as file:
-            for number, line in enumerate(file, start=1):
-                yield _decode(line, path, number)
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check the path in the configuration") from error
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
+    for number, line in enumerate(raw_lines(path), start=1):
+        yield from _decode([line], path, number)
 
 
-def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
-    """Yield the pairs of two line-aligned files in order.
-
-    Raises:
-        DataError: a file is empty, or their line counts differ (found at the end of the shorter
-            one; both counts are named); and whatever `read_lines` raises.
-    """
+def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
+    """Blocks of two files in step."""
+    source_lines, target_lines = raw_lines(source), raw_lines(target)
     count = 0
-    lines = zip_longest(read_lines(source), read_lines(target))
-    for source_line, target_line in lines:
-        if source_line is None or target_line is None:
-            _refuse_counts(source, target, count, is_source_short=source_line is None, rest=lines)
-        yield SentencePair(source_line, target_line)
-        count += 1
+    while True:
+        sources, targets = list(islice(source_lines, BLOCK)), list(islice(target_lines, BLOCK))
+        if len(sources) != len(targets):
+            # the longer file is read to its end, to be counted
+            counts = (
+                count + len(sources) + sum(1 for _ in source_lines),
+                count + len(targets) + sum(1 for _ in target_lines),
+            )
+            raise DataError(
+                f"{source} has {_lines(counts[0])}, {target} has {_lines(counts[1])}; "
+                "expected as many, line n of one being the translation of line n of the other"
+            )
+        if not sources:
+            break
+        yield Block(sources, targets, source, target, count + 1)
+        count += len(sources)
     if count == 0:
         raise DataError(f"{source} and {target} are empty; expected one sentence per line")
-
-
-def _refuse_counts(
-    source: Path,
-    target: Path,
-    shorter: int,
-    *,
-    is_source_short: bool,
-    rest: Iterator[tuple[str | None, str | None]],
-) -> None:
-    """Count the longer file to its end and raise."""
-    longer = shorter + 1 + sum(1 for _ in rest)
-    counts = (shorter, longer) if is_source_short else (longer, shorter)
-    raise DataError(
-        f"{source} has {_lines(counts[0])}, {target} has {_lines(counts[1])}; expected as many, "
-        "line n of one being the translation of line n of the other"
-    )
 
 
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
-def _decode(line: bytes, path: Path, number: int) -> str:
-    if number == 1:
-        line = line.removeprefix(codecs.BOM_UTF8)
+def _decode(
+    lines: Sequence[bytes], path: Path, first_line: int, errors: str = "strict"
+) -> list[str]:
+    """The text of consecutive lines, the first of them line `first_line` of the file."""
+    if first_line == 1 and lines:
+        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
     try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        return [
+            line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors) for line in lines
+        ]
     except UnicodeDecodeError as error:
+        number = first_line + _first_undecodable(lines)
         raise DataError(
             f"{path}:{number}: not valid UTF-8 (byte 0x{error.object[error.start]:02x}); "
-            "convert the file to UTF-8, for instance with iconv"
+            "convert the file to UTF-8, for instance with iconv, "
+            "or leave such pairs out with data.cleaning.invalid_utf8: true"
         ) from error
 
 
-def open_bytes(path: Path) -> IO[bytes]:
-    """Open for reading, decompressing by suffix; iterating gives lines ended by "\\n"."""
-    if path.suffix == ".gz":
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if path.suffix == ".xz":
-        return cast(IO[bytes], lzma.open(path, "rb"))
-    if path.suffix == ".zst":
-        return _open_zstandard(path)
-    return open(path, "rb")
-
-
-def _open_zstandard(path: Path) -> IO[bytes]:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingExtraError(f"reading {path}", "zstd") from error
-    return cast(IO[bytes], io.BufferedReader(_ZstandardStream(zstandard, open(path, "rb"))))
-
-
-class _ZstandardStream(io.RawIOBase):
-    """The decompressed bytes of all frames; the library's own reader ends quietly when cut."""
-
-    def __init__(self, zstandard: ModuleType, file: IO[bytes]) -> None:
-        self._zstandard = zstandard
-        self._file = file
-        self._frame: Any = None
-        self._ready = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            compressed = self._frame.unused_data if self._frame and self._frame.eof else b""
-            compressed = compressed or self._file.read(_CHUNK)
-            if not compressed:
-                if self._frame and not self._frame.eof:
-                    raise EOFError("the last frame has no end")
-                return 0
-            if self._frame is None or self._frame.eof:
-                self._frame = self._zstandard.ZstdDecompressor().decompressobj()
-            try:
-                self._ready = memoryview(self._frame.decompress(compressed))
-            except self._zstandard.ZstdError as error:
-                raise EOFError(str(error)) from error
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+def _first_undecodable(lines: Sequence[bytes]) -> int:
+    for number, line in enumerate(lines):
+        try:
+            line.decode("utf-8")
+        except UnicodeDecodeError:
+            return number
+    raise AssertionError("every line decodes")

@@ -5,27 +5,34 @@ fingerprint covers the bytes of the input files and every setting that shapes th
 is written beside its final name, flushed to disk and renamed: complete or absent.
 """
 
-import itertools
+import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, DataConfig, TextPair
+import numpy as np
+
+from nmt.config import CleaningConfig, Config, TextPair
+from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
 from nmt.data.corpora import resolve
+from nmt.data.encoding import EncodedBlock, encode_blocks, example
 from nmt.data.fingerprint import fingerprint
 from nmt.data.folders import locked, new_folder
-from nmt.data.parallel_text import ParallelText, SentencePair
+from nmt.data.parallel_text import Block, ParallelText, SentencePair
 from nmt.data.token_store import SideWriter, TokenStore
 from nmt.data.tokenizer import Tokenizer
 from nmt.errors import DataError
+from nmt.processor import available_cores
 
 _MANIFEST = "manifest.json"
-# pairs encoded at once: bounds the memory, whatever the size of the corpus
-_CHUNK = 20_000
 # pairs that the vocabulary is learnt from at most, evenly spread over the corpus
 _TOKENIZER_PAIRS = 1_000_000
+# below this many pairs the start of a process costs more than it brings
+_PAIRS_PER_PROCESS = 50_000
+
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -38,10 +45,11 @@ class Prepared:
     tokenizer: Tokenizer
     train: TokenStore
     counts: dict[str, Any]
-    """pairs `read` and `kept`, `dropped` by reason, `source_tokens`, `target_tokens`"""
+    """pairs `read` and `kept`, `dropped` by reason with `examples`, `kept_of_each_text`,
+    `source_tokens`, `target_tokens`"""
 
 
-def prepare(config: Config, log: Callable[[str], None]) -> Prepared:
+def prepare(config: Config, log: Log) -> Prepared:
     """Find or make the prepared data of a configuration; a second call finds them at once.
 
     Fetches the corpus if it is not here yet. Of several processes that ask for the same data one
@@ -72,24 +80,27 @@ def prepare(config: Config, log: Callable[[str], None]) -> Prepared:
 
 def _require_files(text: TextPair) -> None:
     """Find a mistyped validation path now, not after the training text has been prepared."""
-    for path in (text.source, text.target):
+    for path in text.paths:
         if not Path(path).is_file():
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
 
 
-def _make(config: Config, text: TextPair, directory: Path, log: Callable[[str], None]) -> None:
-    pairs = ParallelText(Path(text.source), Path(text.target))
+def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
+    languages = (config.data.source_language, config.data.target_language)
+    texts = [ParallelText(text, languages) for text in train]
     with new_folder(directory) as folder:
-        total = sum(1 for _ in pairs)
+        total = sum(len(block.sources) for text in texts for block in text.blocks())
         log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-        sample = _Spread(pairs, -(-total // _TOKENIZER_PAIRS))
+        sample = _Sample(texts, -(-total // _TOKENIZER_PAIRS), config.data.cleaning)
         tokenizer = Tokenizer.train(sample, config.tokenizer, folder / "tokenizer")
         log(f"encoding {total:,} pairs")
-        counts = _encode(pairs, tokenizer, config.data, folder)
+        processes = min(available_cores(), total // _PAIRS_PER_PROCESS)
+        counts = _encode(texts, tokenizer, config.data.cleaning, folder, processes)
         if counts["kept"] == 0:
+            named = ", ".join(path for text in train for path in text.paths)
             raise DataError(
-                f"{text.source}, {text.target}: of {total:,} training pairs none is left "
-                f"({describe_dropped(counts)}); check the text, raise data.max_length"
+                f"{named}: of {total:,} training pairs none is left "
+                f"({describe_dropped(counts)}); check the text and data.cleaning"
             )
         files = [path for path in folder.rglob("*") if path.is_file()]
         sizes = {str(path.relative_to(folder)): path.stat().st_size for path in files}
@@ -98,72 +109,76 @@ def _make(config: Config, text: TextPair, directory: Path, log: Callable[[str], 
 
 
 @dataclass(frozen=True)
-class _Spread:
-    """Every `stride`-th pair."""
+class _Sample:
+    """Every `stride`-th pair of all texts that the rules let pass."""
 
-    pairs: Iterable[SentencePair]
+    texts: list[ParallelText]
     stride: int
+    cleaning: CleaningConfig
 
     def __iter__(self) -> Iterator[SentencePair]:
-        return itertools.islice(self.pairs, 0, None, self.stride)
+        cleaner = Cleaner(self.cleaning)
+        errors = "surrogateescape" if self.cleaning.invalid_utf8 else "strict"
+        skip = 0
+        for block in (block for text in self.texts for block in text.blocks()):
+            pairs = block.every(self.stride, skip).pairs(errors)
+            skip = (skip - len(block.sources)) % self.stride
+            yield from (pair for pair in pairs if cleaner.reason(pair) is None)
 
 
 def _encode(
-    pairs: Iterable[SentencePair], tokenizer: Tokenizer, limits: DataConfig, directory: Path
+    texts: list[ParallelText],
+    tokenizer: Tokenizer,
+    cleaning: CleaningConfig,
+    directory: Path,
+    processes: int,
 ) -> dict[str, Any]:
     """Write the ids of the pairs worth keeping; count them, and the others by reason."""
-    read = 0
-    dropped = {"empty": 0, "too_long": 0, "length_ratio": 0}
+    counts, kept_of_each_text = Counts(), []
+    seen = SeenHashes()
     source = SideWriter(directory, "source", tokenizer.source_vocabulary_size)
     target = SideWriter(directory, "target", tokenizer.target_vocabulary_size)
     with source, target:
-        for chunk in _chunks(pairs):
-            read += len(chunk)
-            source_rows = tokenizer.encode_source([pair.source for pair in chunk])
-            target_rows = tokenizer.encode_target([pair.target for pair in chunk])
-            for pair, source_row, target_row in zip(chunk, source_rows, target_rows, strict=True):
-                reason = _reason_to_drop(pair, len(source_row) - 1, len(target_row) - 1, limits)
-                if reason:
-                    dropped[reason] += 1
-                else:
-                    source.add(source_row)
-                    target.add(target_row)
+        for text in texts:
+            before = counts.kept
+            blocks = encode_blocks(text.blocks(), directory / "tokenizer", cleaning, processes)
+            for block, encoded in blocks:
+                if cleaning.duplicates:
+                    encoded = _without_duplicates(block, encoded, seen)
+                source.add(encoded.source.ids, encoded.source.lengths)
+                target.add(encoded.target.ids, encoded.target.lengths)
+                counts.add(encoded.counts)
+            kept_of_each_text.append(counts.kept - before)
     return {
-        "read": read,
-        "kept": read - sum(dropped.values()),
-        "dropped": dropped,
+        "read": counts.read,
+        "kept": counts.kept,
+        "kept_of_each_text": kept_of_each_text,
+        "dropped": {reason: counts.dropped[reason] for reason in RULES},
+        "examples": {
+            reason: [dataclasses.asdict(e) for e in counts.examples.get(reason, [])]
+            for reason in RULES
+        },
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
     }
 
 
-def _chunks(pairs: Iterable[SentencePair]) -> Iterator[list[SentencePair]]:
-    rest = iter(pairs)
-    while chunk := list(itertools.islice(rest, _CHUNK)):
-        yield chunk
-
-
-def _reason_to_drop(pair: SentencePair, source: int, target: int, limits: DataConfig) -> str | None:
-    """Why a pair of so many tokens (EOS not counted) is left out; None keeps it."""
-    if not (source and target and pair.source.strip() and pair.target.strip()):
-        return "empty"
-    longer, shorter = max(source, target), min(source, target)
-    if longer > limits.max_length:
-        return "too_long"
-    if limits.max_length_ratio and longer > limits.max_length_ratio * shorter:
-        return "length_ratio"
-    return None
+def _without_duplicates(block: Block, encoded: EncodedBlock, seen: SeenHashes) -> EncodedBlock:
+    """Drop the pairs that have come before, in this block or an earlier one."""
+    repeated = seen.add(encoded.hashes)
+    for place in np.flatnonzero(repeated):
+        line = encoded.lines[place]
+        pair = block.line(line).pairs("surrogateescape")[0]
+        encoded.counts.drop("duplicate", example(block, line, pair))
+    return dataclasses.replace(
+        encoded, source=encoded.source.select(~repeated), target=encoded.target.select(~repeated)
+    )
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:
     """What `Prepared.counts` says of the pairs left out, for people."""
-    reasons = {
-        "empty": "empty",
-        "too_long": "longer than data.max_length",
-        "length_ratio": "beyond data.max_length_ratio",
-    }
     dropped = counts["dropped"]
-    words = [f"{dropped[reason]:,} {words}" for reason, words in reasons.items() if dropped[reason]]
+    words = [f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped[reason]]
     return ", ".join(words) or "none left out"
 
 

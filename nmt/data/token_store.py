@@ -4,7 +4,6 @@ Both are `.npy` files; the ids are uint16 where the vocabulary allows, else uint
 memory-mapped, so that a corpus larger than memory trains as well as a small one.
 """
 
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -16,9 +15,6 @@ from nmt.errors import DataError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Lengths = npt.NDArray[np.int64]
-
-# sentences held back before they are written together
-_ROWS = 20_000
 
 
 class TokenStore:
@@ -68,12 +64,11 @@ class EncodedPairs:
 
 
 class SideWriter:
-    """Streams the ids of one language to disk; only offsets stay in memory, 8 bytes a sentence."""
+    """Streams the ids of one language to disk; only lengths stay in memory, 8 bytes a sentence."""
 
     def __init__(self, directory: Path, side: str, vocabulary_size: int) -> None:
         self._directory, self._side = directory, side
         self._type = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
-        self._rows: list[list[int]] = []
         self._lengths: list[Lengths] = [np.zeros(1, np.int64)]
         self.tokens = 0
         """ids added so far"""
@@ -84,29 +79,21 @@ class SideWriter:
 
     def __exit__(self, *_: object) -> None:
         with self._file:
-            self._flush()
             self._file.seek(0)
             self._write_header()
         offsets = np.cumsum(np.concatenate(self._lengths))
         np.save(self._directory / f"{self._side}.offsets.npy", offsets)
 
-    def add(self, ids: list[int]) -> None:
-        """Append a sentence."""
-        self._rows.append(ids)
+    def add(self, ids: npt.NDArray[np.integer], lengths: Lengths) -> None:
+        """Append consecutive sentences, end to end, of so many ids each."""
+        self._file.write(ids.astype(self._type).tobytes())
+        self._lengths.append(lengths)
         self.tokens += len(ids)
-        if len(self._rows) >= _ROWS:
-            self._flush()
 
     def _write_header(self) -> None:
         """Write it again with the final length: numpy pads it so that the first axis may grow."""
         header = {"descr": self._type.str, "fortran_order": False, "shape": (self.tokens,)}
         np.lib.format.write_array_header_1_0(self._file, header)
-
-    def _flush(self) -> None:
-        flat = itertools.chain.from_iterable(self._rows)
-        self._file.write(np.fromiter(flat, self._type).tobytes())
-        self._lengths.append(np.fromiter(map(len, self._rows), np.int64))
-        self._rows = []
 
 
 def _open_side(directory: Path, side: str) -> tuple[Ids, Lengths]:

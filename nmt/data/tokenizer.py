@@ -7,7 +7,6 @@ the other kinds fill it exactly. The special symbols have fixed ids and no spell
 """
 
 import io
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ import sentencepiece
 from nmt.config import TokenizerConfig
 from nmt.data.parallel_text import SentencePair
 from nmt.errors import DataError
+from nmt.processor import available_cores
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
@@ -108,13 +108,13 @@ class Tokenizer:
         """Entries of the target vocabulary, the four special symbols included."""
         return int(self._target.get_piece_size())
 
-    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text, the last one EOS."""
-        return _encode(self._source, texts)
+    def encode_source(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
+        """The ids of each text, the last one EOS; on all cores unless `threads` says how many."""
+        return _encode(self._source, texts, threads)
 
-    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_target(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """The ids of each text, the last one EOS (and no BOS in front)."""
-        return _encode(self._target, texts)
+        return _encode(self._target, texts, threads)
 
     def resample_source(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
         """Another segmentation of the text that the source ids spell; see `_resample`."""
@@ -140,9 +140,8 @@ class Tokenizer:
         return [str(self._target.id_to_piece(int(i))) for i in ids]
 
 
-def _encode(model: Any, texts: Sequence[str]) -> list[list[int]]:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = min(cores or 1, 1 + len(texts) // _TEXTS_PER_THREAD)
+def _encode(model: Any, texts: Sequence[str], threads: int | None) -> list[list[int]]:
+    threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
     ids: list[list[int]] = model.encode(list(texts), add_eos=True, num_threads=threads)
     return ids
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nmt.config import DataConfig, TextPair
+from nmt.config import DataConfig
 from nmt.data.corpora import resolve
+from nmt.data.parallel_text import ParallelText
 from nmt.decoding.translator import Translator, print_warning
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import Score, bleu
@@ -18,8 +19,8 @@ class Evaluation:
     score: Score
 
 
-def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> TextPair:
-    """The files of the split `name`, validation or test; a known corpus is fetched if need be.
+def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:
+    """The pairs of the split `name`, validation or test; a known corpus is fetched if need be.
 
     Raises:
         ConfigError: the configuration names no such split.
@@ -31,7 +32,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Tex
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return pair
+    return ParallelText(pair, (config.source_language, config.target_language))
 
 
 def evaluate(

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
-from nmt.config import Config, load_config
+from nmt.config import Config
+from nmt.config_file import load_config
 from nmt.errors import ConfigError
 from nmt.run_directory import RunDirectory
 from nmt.training.schedule import learning_rate

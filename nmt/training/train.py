@@ -16,7 +16,7 @@ from nmt.checkpoint import (
 )
 from nmt.config import Config
 from nmt.data.corpora import resolve
-from nmt.data.parallel_text import read_pairs
+from nmt.data.parallel_text import ParallelText
 from nmt.data.prepared import describe_dropped, prepare
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import NmtError
@@ -63,7 +63,8 @@ def _begin(
     tune_memory()
     refuse_changed_recipe(directory, config)
     validation = resolve(config.data, log).validation
-    pairs = list(read_pairs(Path(validation.source), Path(validation.target)))
+    languages = (config.data.source_language, config.data.target_language)
+    pairs = list(ParallelText(validation, languages))
     prepared = prepare(config, log)
     refuse_changed_data(directory, prepared.fingerprint)
     torch.manual_seed(config.seed)

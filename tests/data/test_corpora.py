@@ -44,7 +44,7 @@ def test_names_are_unique_and_pairs_are_pairs() -> None:
 
 def test_own_files_need_no_corpus() -> None:
     splits = resolve(DataConfig(train=pair("a"), validation=pair("b"), test=pair("c")))
-    assert (splits.train, splits.validation, splits.test) == (pair("a"), pair("b"), pair("c"))
+    assert (splits.train, splits.validation, splits.test) == ([pair("a")], pair("b"), pair("c"))
     assert resolve(DataConfig(train=pair("a"), validation=pair("b"))).test is None
 
 
@@ -60,7 +60,7 @@ def test_own_files_take_the_place_of_the_corpus_split_by_split(
     monkeypatch.setattr(demo_corpus, "write", write_three_lines)
     splits = resolve(DataConfig(corpus="demo", directory=str(tmp_path), validation=pair("mine")))
     assert splits.validation == pair("mine")
-    assert splits.train.source == str(tmp_path / "demo" / "de-en" / "train.en")
+    assert splits.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
     assert count(splits.test) == 3
 
 
@@ -74,15 +74,16 @@ def test_corpus_is_made_once_and_serves_both_directions(
         corpus="demo", directory=str(tmp_path), source_language="de", target_language="en"
     )
     back = resolve(config)
-    assert back.train == TextPair(source=there.train.target, target=there.train.source)
-    assert count(back.train) == 3
+    there_text = there.train[0]
+    assert back.train == [TextPair(source=there_text.target, target=there_text.source)]
+    assert count(back.train[0]) == 3
 
 
 def test_demo_corpus_is_generated_here(tmp_path: Path) -> None:
     messages: list[str] = []
     splits = resolve(DataConfig(corpus="demo", directory=str(tmp_path)), messages.append)
     assert messages == ["generating the demo corpus"]
-    assert count(splits.train) == demo_corpus.TRAIN_PAIRS
+    assert count(splits.train[0]) == demo_corpus.TRAIN_PAIRS
     assert count(splits.validation) == demo_corpus.VALIDATION_PAIRS
     assert count(splits.test) == demo_corpus.TEST_PAIRS
 
@@ -191,12 +192,12 @@ def test_multi30k_comes_verified_from_copies(
         corpus=name, source_language=source, target_language=target, directory=str(tmp_path)
     )
     splits = resolve(config)
-    assert [count(text) for text in (splits.train, splits.validation, splits.test)] == [
+    assert [count(text) for text in (*splits.train, splits.validation, splits.test)] == [
         29_000,
         1014,
         1000,
     ]
-    assert splits.train.source.endswith(f".{source}")
+    assert str(splits.train[0].source).endswith(f".{source}")
 
 
 def test_tatoeba_is_split_alike_everywhere(
@@ -208,7 +209,7 @@ def test_tatoeba_is_split_alike_everywhere(
     )
     digest = hashlib.sha256(Path(splits.validation.source).read_bytes()).hexdigest()
     assert digest.startswith("d0912ecbf218")
-    assert [count(text) for text in (splits.train, splits.validation, splits.test)] == [
+    assert [count(text) for text in (*splits.train, splits.validation, splits.test)] == [
         159_854,
         2289,
         2313,

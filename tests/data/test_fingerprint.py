@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, DataConfig, TextPair, TokenizerConfig, TrainingConfig
+from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig, TrainingConfig
 from nmt.data.fingerprint import fingerprint
 from nmt.errors import DataError
 
@@ -36,8 +36,9 @@ def tokenizer(**settings: Any) -> Config:
 @pytest.mark.parametrize(
     "config",
     [
-        data(max_length=255),
-        data(max_length_ratio=3.0),
+        data(cleaning=CleaningConfig(max_length=255)),
+        data(cleaning=CleaningConfig(max_length_ratio=3.0)),
+        data(cleaning=CleaningConfig(duplicates=True)),
         tokenizer(kind="unigram"),
         tokenizer(vocabulary_size=8001),
         tokenizer(character_coverage=0.9995),
@@ -46,7 +47,7 @@ def tokenizer(**settings: Any) -> Config:
     ],
 )
 def test_settings_that_shape_the_data_count(tmp_path: Path, text: TextPair, config: Config) -> None:
-    assert fingerprint(config, text, tmp_path) != fingerprint(Config(), text, tmp_path)
+    assert fingerprint(config, [text], tmp_path) != fingerprint(Config(), [text], tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -60,71 +61,87 @@ def test_settings_that_shape_the_data_count(tmp_path: Path, text: TextPair, conf
     ],
 )
 def test_other_settings_do_not(tmp_path: Path, text: TextPair, config: Config) -> None:
-    assert fingerprint(config, text, tmp_path) == fingerprint(Config(), text, tmp_path)
+    assert fingerprint(config, [text], tmp_path) == fingerprint(Config(), [text], tmp_path)
 
 
 def test_contents_count_and_places_do_not(tmp_path: Path, text: TextPair) -> None:
-    before = fingerprint(Config(), text, tmp_path)
+    before = fingerprint(Config(), [text], tmp_path)
     assert len(before) == 16 and int(before, 16) > 0
     moved = tmp_path / "moved.en"
     Path(text.source).rename(moved)
-    assert (
-        fingerprint(Config(), TextPair(source=str(moved), target=text.target), tmp_path) == before
-    )
+    same = TextPair(source=str(moved), target=text.target)
+    assert fingerprint(Config(), [same], tmp_path) == before
     moved.write_text("cat\n")
-    assert (
-        fingerprint(Config(), TextPair(source=str(moved), target=text.target), tmp_path) != before
-    )
+    assert fingerprint(Config(), [same], tmp_path) != before
+
+
+def test_the_order_and_number_of_texts_count(tmp_path: Path, text: TextPair) -> None:
+    other = TextPair(source=text.target, target=text.target)
+    texts = ([text], [text, text], [text, other], [other, text])
+    assert len({fingerprint(Config(), list(t), tmp_path) for t in texts}) == 4
+
+
+def test_weights_do_not_count_but_the_fields_of_records_do(tmp_path: Path) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text("a\tb\n")
+    name = fingerprint(Config(), [TextPair(file=str(path))], tmp_path)
+    heavy = TextPair(file=str(path), weight=2.0)
+    assert fingerprint(Config(), [heavy], tmp_path) == name
+    turned = TextPair(file=str(path), source_field=2, target_field=1)
+    assert fingerprint(Config(), [turned], tmp_path) != name
 
 
 def test_sides_are_told_apart(tmp_path: Path, text: TextPair) -> None:
     turned = TextPair(source=text.target, target=text.source)
-    assert fingerprint(Config(), turned, tmp_path) != fingerprint(Config(), text, tmp_path)
+    assert fingerprint(Config(), [turned], tmp_path) != fingerprint(Config(), [text], tmp_path)
 
 
 def test_unchanged_files_are_read_once(
     tmp_path: Path, text: TextPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = fingerprint(Config(), text, tmp_path)
+    before = fingerprint(Config(), [text], tmp_path)
 
     def read_again(*arguments: object) -> None:
         raise AssertionError("the file was read again")
 
     monkeypatch.setattr(hashlib, "file_digest", read_again)
-    assert fingerprint(Config(), text, tmp_path) == before
+    assert fingerprint(Config(), [text], tmp_path) == before
     settle(Path(text.source), 2_000_000_000)
     with pytest.raises(AssertionError, match="read again"):
-        fingerprint(Config(), text, tmp_path)
+        fingerprint(Config(), [text], tmp_path)
 
 
 def test_file_changed_within_its_time_stamp_is_noticed(tmp_path: Path, text: TextPair) -> None:
     path = Path(text.source)
     path.write_text("dog\n")
     stat = path.stat()
-    before = fingerprint(Config(), text, tmp_path)
+    before = fingerprint(Config(), [text], tmp_path)
     path.write_text("cat\n")
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    assert fingerprint(Config(), text, tmp_path) != before
+    assert fingerprint(Config(), [text], tmp_path) != before
 
 
 @pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"\xff", b'{"a": 1}'])
 def test_illegible_memory_is_no_obstacle(tmp_path: Path, text: TextPair, memory: bytes) -> None:
-    before = fingerprint(Config(), text, tmp_path)
+    before = fingerprint(Config(), [text], tmp_path)
     (tmp_path / "hashes.json").write_bytes(memory)
-    assert fingerprint(Config(), text, tmp_path) == before
+    assert fingerprint(Config(), [text], tmp_path) == before
 
 
 def test_memory_is_not_needed(tmp_path: Path, text: TextPair) -> None:
     (tmp_path / "hashes.json").mkdir()
-    assert fingerprint(Config(), text, tmp_path) == fingerprint(Config(), text, tmp_path / "other")
+    assert fingerprint(Config(), [text], tmp_path) == fingerprint(
+        Config(), [text], tmp_path / "other"
+    )
 
 
 def test_missing_file_is_named(tmp_path: Path, text: TextPair) -> None:
     Path(text.source).unlink()
     with pytest.raises(DataError, match="a.en: no such file; check the path"):
-        fingerprint(Config(), text, tmp_path)
+        fingerprint(Config(), [text], tmp_path)
 
 
 def test_folder_is_no_file(tmp_path: Path, text: TextPair) -> None:
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
-        fingerprint(Config(), TextPair(source=str(tmp_path), target=text.target), tmp_path)
+        folder = TextPair(source=str(tmp_path), target=text.target)
+        fingerprint(Config(), [folder], tmp_path)

@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.config import TextPair
 from nmt.data.parallel_text import ParallelText, SentencePair, read_lines, read_pairs
 from nmt.errors import DataError, MissingExtraError
 
@@ -116,7 +117,7 @@ def test_pairs_are_lines_of_the_same_number(tmp_path: Path) -> None:
 
 def test_parallel_text_can_be_read_again(tmp_path: Path) -> None:
     path = written(tmp_path / "text.txt", b"a\nb\n")
-    text = ParallelText(path, path)
+    text = ParallelText(TextPair(source=str(path), target=str(path)))
     assert list(text) == list(text) == [SentencePair("a", "a"), SentencePair("b", "b")]
 
 

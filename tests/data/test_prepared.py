@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.config import Config, DataConfig, TextPair, TokenizerConfig, dump_config
-from nmt.data import prepared
+from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
+from nmt.config_file import dump_config
+from nmt.data import parallel_text, prepared
 from nmt.data.folders import locked
 from nmt.data.parallel_text import SentencePair
 from nmt.data.prepared import Prepared, describe_dropped, prepare
@@ -65,7 +66,7 @@ def test_chunks_make_no_difference(
     whole = prepared_quietly(config)
     ids = [whole.train.source(i).tolist() for i in range(60)]
     shutil.rmtree(whole.directory)
-    monkeypatch.setattr(prepared, "_CHUNK", chunk)
+    monkeypatch.setattr(parallel_text, "BLOCK", chunk)
     again = prepared_quietly(config)
     assert [again.train.source(i).tolist() for i in range(60)] == ids
 
@@ -95,25 +96,31 @@ def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
     empty = [SentencePair("", "dog"), SentencePair("dog", " \u00a0 "), SentencePair("\u200b", "a")]
     long = [SentencePair("the dog " * 50, "dog"), SentencePair("dog", "the dog " * 50)]
     uneven = [SentencePair("the small dog " * 4, "dog")]
-    config = configured(
-        tmp_path, [*empty, *good, *long, *uneven], max_length=50, max_length_ratio=4.0
-    )
+    limits = CleaningConfig(max_length=50, max_length_ratio=4.0)
+    config = configured(tmp_path, [*empty, *good, *long, *uneven], cleaning=limits)
     data = prepared_quietly(config)
     dropped = {"empty": 3, "too_long": 2, "length_ratio": 1}
     assert (data.counts["read"], data.counts["kept"]) == (66, 60)
-    assert data.counts["dropped"] == dropped
+    assert {k: n for k, n in data.counts["dropped"].items() if n} == dropped
     assert len(data.train) == 60
     assert json.loads(json.dumps(data.counts)) == data.counts
     assert describe_dropped(data.counts) == (
-        "3 empty, 2 longer than data.max_length, 1 beyond data.max_length_ratio"
+        "3 empty, 2 longer than data.cleaning.max_length, 1 beyond data.cleaning.max_length_ratio"
     )
 
 
 def test_longest_pair_allowed_is_kept(tmp_path: Path) -> None:
     longest = int(prepared_quietly(configured(tmp_path)).train.target_lengths.max()) - 1
-    kept = prepared_quietly(configured(tmp_path, max_length=longest)).counts
+    kept = prepared_quietly(
+        configured(tmp_path, cleaning=CleaningConfig(max_length=longest))
+    ).counts
     assert (kept["kept"], describe_dropped(kept)) == (60, "none left out")
-    assert prepared_quietly(configured(tmp_path, max_length=longest - 1)).counts["kept"] < 60
+    assert (
+        prepared_quietly(
+            configured(tmp_path, cleaning=CleaningConfig(max_length=longest - 1))
+        ).counts["kept"]
+        < 60
+    )
 
 
 def test_vocabulary_is_learnt_from_a_spread_of_a_large_corpus(
@@ -167,7 +174,7 @@ def test_bad_text_leaves_nothing_behind(
 
 def test_text_of_which_nothing_is_left_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"of 60 training pairs none is left \(60 longer than data"):
-        prepared_quietly(configured(tmp_path, max_length=1))
+        prepared_quietly(configured(tmp_path, cleaning=CleaningConfig(max_length=1)))
     assert folders(tmp_path) == []
 
 
@@ -225,7 +232,7 @@ def test_second_process_finds_what_the_first_one_made(tmp_path: Path) -> None:
     first.directory.rename(tmp_path / "made")
     script = (
         "import sys\n"
-        "from nmt.config import load_config\n"
+        "from nmt.config_file import load_config\n"
         "from nmt.data.prepared import prepare\n"
         "print(prepare(load_config(sys.argv[1]), lambda m: print(m, flush=True)).fingerprint)\n"
     )

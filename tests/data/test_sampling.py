@@ -29,8 +29,11 @@ def tokenizer_and_store(folder: Path, kind: Kind = "bpe") -> tuple[Tokenizer, To
     source, target = (SideWriter(folder, side, SIZES[kind]) for side in ("source", "target"))
     with source, target:
         for pair in PAIRS:
-            source.add(tokenizer.encode_source([pair.source])[0])
-            target.add(tokenizer.encode_target([pair.target])[0])
+            for side, ids in (
+                (source, tokenizer.encode_source([pair.source])[0]),
+                (target, tokenizer.encode_target([pair.target])[0]),
+            ):
+                side.add(np.array(ids), np.array([len(ids)]))
     return tokenizer, TokenStore(folder)
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data import token_store
 from nmt.data.token_store import SideWriter, TokenStore
 from nmt.errors import DataError
 
@@ -18,7 +17,7 @@ def write(directory: Path, rows: list[list[int]], vocabulary_size: int = 100) ->
         writer = SideWriter(directory, side, vocabulary_size)
         with writer:
             for row in rows:
-                writer.add(row)
+                writer.add(np.array(row), np.array([len(row)]))
         assert writer.tokens == sum(map(len, rows))
 
 
@@ -26,9 +25,7 @@ def write(directory: Path, rows: list[list[int]], vocabulary_size: int = 100) ->
 @given(st.lists(st.lists(st.integers(0, 99), min_size=1), min_size=1))
 def test_rows_come_back(tmp_path_factory: pytest.TempPathFactory, rows: list[list[int]]) -> None:
     directory = tmp_path_factory.mktemp("store")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(token_store, "_ROWS", 3)
-        write(directory, rows)
+    write(directory, rows)
     store = TokenStore(directory)
     assert len(store) == len(rows)
     assert [store.source(i).tolist() for i in range(len(store))] == rows

@@ -11,7 +11,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import TokenizerConfig
+from nmt.config import TextPair, TokenizerConfig
 from nmt.data.parallel_text import ParallelText, SentencePair
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import DataError
@@ -254,7 +254,8 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
     tmp_path: Path, test_data: Path
 ) -> None:
     folder = test_data / "multi30k_tok"
-    text = ParallelText(*(folder / f"val.lc.norm.tok.{side}.xz" for side in ("en", "de")))
+    paths = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
+    text = ParallelText(TextPair(source=next(paths), target=next(paths)))
     config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
     tokenizer = Tokenizer.train(text, config, tmp_path)
     targets = [pair.target for pair in text]

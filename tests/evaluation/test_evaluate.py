@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, DataConfig, TextPair
+from nmt.data.parallel_text import ParallelText
 from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import evaluate as evaluate_module
@@ -52,8 +53,8 @@ def pair(name: str) -> TextPair:
 def test_the_split_is_the_configurations() -> None:
     data = DataConfig(train=pair("train"), validation=pair("dev"), test=pair("test"))
     log: list[str] = []
-    assert find_split(data, "test", log.append) == pair("test")
-    assert find_split(data, "validation", log.append) == pair("dev")
+    assert find_split(data, "test", log.append) == ParallelText(pair("test"), ("en", "de"))
+    assert find_split(data, "validation", log.append) == ParallelText(pair("dev"), ("en", "de"))
 
 
 def test_a_missing_split_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from nmt.config import Config, parse_config
+from nmt.config import Config
+from nmt.config_file import parse_config
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.trainer import Trainer

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from nmt.checkpoint import average_weights, load_weights
-from nmt.config import Config, load_config
+from nmt.config import Config
+from nmt.config_file import load_config
 from nmt.decoding.translator import Translator
 from nmt.errors import RunDirectoryBusyError
 from nmt.run_directory import RunDirectory, load_run

@@ -1,0 +1,131 @@
+"""A recipe as YAML: read, overridden by `--set`, refused with file, line and key, written back.
+
+`nmt train --config C` reads a file of six sections into one `Config`; unknown keys are refused with
+the nearest known name.
+"""
+
+import difflib
+import importlib.resources
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from nmt import strict_yaml
+from nmt.config import Config
+from nmt.errors import ConfigError
+
+MAX_CONFIG_BYTES = 1 << 20
+
+
+def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
+    """The keys allowed inside the section that `path` leads to."""
+    for name in path:
+        if name.isdigit():
+            continue
+        annotation = section.model_fields[name].annotation
+        options = [annotation, *getattr(annotation, "__args__", ())]
+        section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+    return list(section.model_fields)
+
+
+def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
+    """One sentence for one pydantic error: place, key, what was found, what is allowed."""
+    path = tuple(str(part) for part in error["loc"])
+    if path not in places and path[:-1] not in places:
+        # a single text, written without a list, is the first of a list inside
+        path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
+    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
+    place = places.get(key_path, where)
+    if error["type"] == "extra_forbidden":
+        known = _known_keys(Config, path[:-1])
+        near = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+        return f"{place}: unknown key '{'.'.join(path)}'; {hint}"
+    message = error["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if not path or error["type"] == "value_error":
+        return f"{place}: {message}"
+    if error["type"] == "missing":
+        return f"{place}: '{'.'.join(path)}' is missing"
+    return f"{place}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
+
+
+def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
+    """Apply one `section.key=value` of the command line to the plain settings."""
+    path, separator, value = assignment.partition("=")
+    if not separator or not path:
+        raise ConfigError(f"--set {assignment}: write it as section.key=value")
+    *parents, key = path.split(".")
+    for parent in parents:
+        child = settings.setdefault(parent, {})
+        if not isinstance(child, dict):
+            child = settings[parent] = {}
+        settings = child
+    settings[key], _ = strict_yaml.parse(value, f"--set {path}")
+    if settings[key] == {} and not value.strip():
+        settings[key] = None
+
+
+def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
+    """Build a `Config` from YAML text and `section.key=value` settings that override it.
+
+    Raises:
+        ConfigError: naming file, line and key of the first mistakes, with the nearest known name.
+    """
+    values, lines = strict_yaml.parse(text, where)
+    if not isinstance(values, dict):
+        raise ConfigError(
+            f"{where}: expected sections such as 'model:', got {type(values).__name__}"
+        )
+    places = {path: f"{where}:{line}" for path, line in lines.items()}
+    for assignment in settings:
+        _apply_setting(values, assignment)
+        key = assignment.partition("=")[0]
+        places[tuple(key.split("."))] = f"--set {key}"
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        messages = [_explain(e, where, places) for e in error.errors()]
+        raise ConfigError("\n".join(dict.fromkeys(messages))) from error
+
+
+def find_config(name: str) -> Path:
+    """The file `name` if there is one, else the bundled recipe of that name.
+
+    Raises:
+        ConfigError: naming the bundled recipes where neither exists.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    bundled = Path(str(importlib.resources.files("nmt"))) / "configs"
+    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"
+    stem = name.removesuffix(".yaml")
+    if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
+        return folder / f"{stem}.yaml"
+    known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
+    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({known})")
+
+
+def load_config(name: str, settings: Iterable[str] = ()) -> Config:
+    """Read the configuration file or bundled recipe `name`, overridden by `settings`."""
+    path = find_config(name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"{path}: {len(data)} bytes is no configuration; the limit is 1 MiB")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not valid UTF-8; save the file as UTF-8") from error
+    return parse_config(text, str(path), settings)
+
+
+def dump_config(config: Config) -> str:
+    """The whole configuration as YAML, every default written out; `parse_config` reads it back."""
+    return strict_yaml.dump(config.model_dump())

@@ -1,0 +1,153 @@
+"""Clean and encode a corpus block by block, on all cores, in bounded memory and in order."""
+
+import itertools
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config import CleaningConfig
+from nmt.data.cleaning import Cleaner, Counts, Example, pair_hash
+from nmt.data.parallel_text import Block, SentencePair
+from nmt.data.tokenizer import Tokenizer
+from nmt.errors import DataError
+
+Ids = npt.NDArray[np.uint32]
+Lengths = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class EncodedSide:
+    """The ids of consecutive sentences, end to end; each sentence ends with EOS."""
+
+    ids: Ids
+    lengths: Lengths
+
+    @classmethod
+    def of(cls, rows: list[list[int]]) -> "EncodedSide":
+        """Lay the rows end to end."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        return cls(np.fromiter(flat, np.uint32, int(lengths.sum())), lengths)
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> "EncodedSide":
+        """Only the sentences that `keep` marks."""
+        return EncodedSide(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
+
+
+@dataclass(frozen=True)
+class EncodedBlock:
+    """What is kept of a block, and what became of the rest."""
+
+    source: EncodedSide
+    target: EncodedSide
+    lines: list[int]
+    """the place of each kept pair in the block, counted from 0"""
+    hashes: list[int]
+    """of each kept pair, if duplicates are to be found; else empty"""
+    counts: Counts
+
+
+class BlockEncoder:
+    """Cleans and encodes blocks by the rules of one configuration."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int | None = None
+    ) -> None:
+        self._tokenizer, self._cleaning, self._threads = tokenizer, cleaning, threads
+        self._cleaner = Cleaner(cleaning)
+
+    def __call__(self, block: Block) -> EncodedBlock:
+        """Raises DataError for bytes that are not UTF-8, unless there is a rule for them."""
+        pairs = block.pairs("surrogateescape" if self._cleaning.invalid_utf8 else "strict")
+        counts = Counts(len(pairs))
+        lines = []
+        for line, pair in enumerate(pairs):
+            if reason := self._cleaner.reason(pair):
+                counts.drop(reason, example(block, line, pair))
+            else:
+                lines.append(line)
+        sources = self._tokenizer.encode_source(
+            [pairs[line].source for line in lines], self._threads
+        )
+        targets = self._tokenizer.encode_target(
+            [pairs[line].target for line in lines], self._threads
+        )
+        kept = []
+        for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
+            reason = self._cleaner.reason_by_length(len(source) - 1, len(target) - 1)
+            if reason:
+                counts.drop(reason, example(block, lines[place], pairs[lines[place]]))
+            else:
+                kept.append(place)
+        if len(kept) < len(lines):
+            sources, targets = [sources[i] for i in kept], [targets[i] for i in kept]
+            lines = [lines[i] for i in kept]
+        hashes = [pair_hash(pairs[line]) for line in lines] if self._cleaning.duplicates else []
+        return EncodedBlock(EncodedSide.of(sources), EncodedSide.of(targets), lines, hashes, counts)
+
+
+def example(block: Block, line: int, pair: SentencePair) -> Example:
+    """A pair of a block that is left out, shortened to be shown."""
+    source, target = (
+        side[:200].encode("utf-8", "backslashreplace").decode()
+        for side in (pair.source, pair.target)
+    )
+    return Example(str(block.source_file), block.first_line + line, source, target)
+
+
+def encode_blocks(
+    blocks: Iterable[Block], tokenizer: Path, cleaning: CleaningConfig, processes: int
+) -> Iterator[tuple[Block, EncodedBlock]]:
+    """Encode blocks with the tokenizer saved in a folder; the results come in order.
+
+    At most two blocks a process are in memory, however large the corpus.
+
+    Raises:
+        DataError: what `BlockEncoder` raises, or a process that died.
+    """
+    if processes <= 1:
+        encoder = BlockEncoder(Tokenizer.load(tokenizer), cleaning)
+        yield from ((block, encoder(block)) for block in blocks)
+        return
+    # spawned, not forked: the libraries loaded here run threads, which a fork would cut off
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer, cleaning))
+    waiting: deque[tuple[Block, Future[EncodedBlock]]] = deque()
+    try:
+        for block in blocks:
+            waiting.append((block, pool.submit(_encode_in_worker, block)))
+            if len(waiting) >= 2 * processes:
+                first, result = waiting.popleft()
+                yield first, result.result()
+        while waiting:
+            first, result = waiting.popleft()
+            yield first, result.result()
+    except BrokenProcessPool as error:
+        raise DataError(
+            "a process that encodes text died, most likely for want of memory; close other "
+            "programs, or encode with fewer cores (taskset, cgroups)"
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_encoder: BlockEncoder
+
+
+def _start_worker(tokenizer: Path, cleaning: CleaningConfig) -> None:
+    """Ready a new process; Ctrl-C reaches the main one, which ends this one."""
+    global _encoder
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _encoder = BlockEncoder(Tokenizer.load(tokenizer), cleaning, threads=1)
+
+
+def _encode_in_worker(block: Block) -> EncodedBlock:
+    return _encoder(block)
