@@ -39,7 +39,7 @@ HOMES = {
     "yaml": "strict_yaml.py",
     "pydantic": "config",
     "pyarrow": "data/records.py",
-    "regex": "data/cleaning.py",
+    "regex": "data/",
     "matplotlib": "report/",
     "safetensors": "checkpoint.py",
     "transformers": "export/",

@@ -1,11 +1,16 @@
-"""`nmt data`: the corpora that the toolkit knows, and how to get them."""
+"""`nmt data`: the corpora that the toolkit knows, how to get them, and what a corpus is like."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-app = typer.Typer(name="data", help="List the known corpora and get them.", no_args_is_help=True)
+from nmt.cli.recipe_options import ConfigOption, SettingsOption
+
+app = typer.Typer(
+    name="data", help="List and get known corpora; inspect one's own.", no_args_is_help=True
+)
 
 
 @app.command("list")
@@ -49,3 +54,23 @@ def download(
         if text is not None:
             for path in text.paths:
                 typer.echo(path)
+
+
+@app.command("inspect")
+def inspect(
+    config: ConfigOption,
+    settings: SettingsOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Report what a recipe's data are like, before anything is learnt from them.
+
+    Pairs left out by each rule with examples, lengths, unknown symbols, and held-out sentences
+    that stand in the training text.
+    """
+    from nmt.config_file import load_config
+    from nmt.data import quality
+    from nmt.report.data_quality import render
+
+    recipe = load_config(config, settings or [])
+    found = quality.inspect(recipe, lambda message: typer.echo(message, err=True))
+    typer.echo(json.dumps(found.as_json(), ensure_ascii=False) if as_json else render(found))

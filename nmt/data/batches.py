@@ -59,21 +59,41 @@ class Batch:
         )
 
 
+@dataclass(frozen=True)
+class Share:
+    """How often consecutive pairs of the store, those of one text, come in an epoch."""
+
+    pairs: int
+    weight: float = 1.0
+    """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each"""
+
+
 class BatchPlan:
     """Which pairs make up each optimiser step; every pair comes once in each epoch.
+
+    Where texts have weights, a pair comes as often as the weight of its text says.
 
     The tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a
     single longer pair stands alone.
     """
 
     def __init__(
-        self, source_lengths: Lengths, target_lengths: Lengths, batch_tokens: int, seed: int
+        self,
+        source_lengths: Lengths,
+        target_lengths: Lengths,
+        batch_tokens: int,
+        seed: int,
+        shares: Sequence[Share] = (),
     ) -> None:
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
-        steps = len(self._cut(np.lexsort((source_lengths, target_lengths)))) - 1
+        self._shares = [] if all(share.weight == 1 for share in shares) else shares
+        pool = self._pool(0)
+        steps = len(self._cut(self._tidy_order(pool))) - 1
         if steps > 1:
-            steps = min(steps + 1 + steps // 256, len(source_lengths))
+            # an epoch that draws a part of a text may need more steps than the first one
+            slack = 64 if any(share.weight % 1 for share in self._shares) else 256
+            steps = min(steps + 1 + steps // slack, len(pool))
         self.steps_per_epoch = steps
         """the same in every epoch"""
         self._epoch = -1
@@ -90,26 +110,46 @@ class BatchPlan:
     def _lay_out(self, epoch: int) -> list[Indices]:
         """All steps of an epoch, in order."""
         random = np.random.default_rng([self._seed, epoch])
+        pool = self._pool(epoch)
         for _ in range(_DRAWS):
-            order = self._noisy_order(random)
+            order = self._noisy_order(pool, random)
             cuts = self._cut(order)
             if len(cuts) - 1 <= self.steps_per_epoch:
                 break
         else:
-            ties = random.random(len(self._source))
-            order = np.lexsort((ties, self._source, self._target))
+            order = self._tidy_order(random.permutation(pool))
             cuts = self._cut(order)
         cuts = self._halve_fullest(cuts)
         steps = [order[start:end] for start, end in pairwise(cuts)]
-        return [steps[i] for i in random.permutation(len(steps))]
+        # more steps than promised come of a text drawn in part; its pairs come another time
+        return [steps[i] for i in random.permutation(len(steps))[: self.steps_per_epoch]]
 
-    def _noisy_order(self, random: np.random.Generator) -> Indices:
+    def _pool(self, epoch: int) -> Indices:
+        """The pairs of an epoch, each as often as it comes."""
+        if not self._shares:
+            return np.arange(len(self._source))
+        parts, first = [], 0
+        for number, share in enumerate(self._shares):
+            pairs = np.arange(first, first + share.pairs)
+            parts += [pairs] * int(share.weight)
+            if fraction := share.weight % 1:
+                # each pair's turn comes whenever its clock, started at random, passes a whole hour
+                random = np.random.default_rng([self._seed, number])
+                clock = (random.permutation(share.pairs) + 0.5) / share.pairs + epoch * fraction
+                parts.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
+            first += share.pairs
+        return np.concatenate(parts)
+
+    def _tidy_order(self, pool: Indices) -> Indices:
+        """Sort by target length, then by source length; what ties keeps its order."""
+        return pool[np.lexsort((self._source[pool], self._target[pool]))]
+
+    def _noisy_order(self, pool: Indices, random: np.random.Generator) -> Indices:
         """Sort by target length, then in bands by source length, each with noise."""
-        pairs = len(self._source)
-        order = np.argsort(self._target + _NOISE * random.random(pairs))
-        tokens = np.cumsum(np.maximum(self._source, self._target)[order])
+        order = pool[np.argsort(self._target[pool] + _NOISE * random.random(len(pool)))]
+        tokens = np.cumsum(np.maximum(self._source[order], self._target[order]))
         band = np.floor(tokens / (self._budget * _BAND) + random.random())
-        source = self._source[order] + _NOISE * random.random(pairs)
+        source = self._source[order] + _NOISE * random.random(len(pool))
         source[band % 2 == 1] *= -1
         width = 2 * (self._source.max() + _NOISE)
         return order[np.argsort(band * width + source)]

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nmt.config import CleaningConfig, Config, TextPair
+from nmt.data.batches import Share
 from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
 from nmt.data.corpora import resolve
 from nmt.data.encoding import EncodedBlock, encode_blocks, example
@@ -44,6 +45,8 @@ class Prepared:
     """names the inputs and settings; equal fingerprints mean equal contents"""
     tokenizer: Tokenizer
     train: TokenStore
+    shares: list[Share]
+    """of each training text, in the order of the store"""
     counts: dict[str, Any]
     """pairs `read` and `kept`, `dropped` by reason with `examples`, `kept_of_each_text`,
     `source_tokens`, `target_tokens`"""
@@ -74,6 +77,12 @@ def prepare(config: Config, log: Log) -> Prepared:
         fingerprint=name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore(directory),
+        shares=[
+            Share(pairs, text.weight)
+            for pairs, text in zip(
+                manifest["counts"]["kept_of_each_text"], splits.train, strict=True
+            )
+        ],
         counts=manifest["counts"],
     )
 

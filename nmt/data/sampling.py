@@ -19,6 +19,6 @@ def resample(
     for index in indices:
         digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
         first, second = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
-        sources.append(tokenizer.resample_source(store.source(int(index)), alpha, first))
-        targets.append(tokenizer.resample_target(store.target(int(index)), alpha, second))
+        sources.append(tokenizer.resample_source(store.source(int(index)).tolist(), alpha, first))
+        targets.append(tokenizer.resample_target(store.target(int(index)).tolist(), alpha, second))
     return EncodedPairs(sources, targets)

@@ -154,7 +154,7 @@ def _resample(model: Any, ids: Sequence[int], alpha: float, seed: int) -> list[i
     (Kudo, 2018). A text with a symbol unknown to the vocabulary keeps its ids: its spelling is
     lost.
     """
-    plain = [int(i) for i in ids[:-1]]
+    plain = list(ids[:-1])
     if UNK in plain:
         return [*plain, EOS]
     sentencepiece.set_random_generator_seed(seed)

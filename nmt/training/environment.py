@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 import nmt
-from nmt.device import available_cores
+from nmt.processor import available_cores
 from nmt.run_directory import RunDirectory
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")

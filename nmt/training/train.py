@@ -77,7 +77,8 @@ def _begin(
     )
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
-    return Trainer(run, directory, prepared.train, validator, precision), prepared.fingerprint
+    trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares)
+    return trainer, prepared.fingerprint
 
 
 def _keep_recipe(trainer: Trainer, directory: RunDirectory, fingerprint: str) -> None:

@@ -3,6 +3,7 @@
 import math
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.data.batches import BatchPlan, Indices, collate, micro_batches
+from nmt.data.batches import BatchPlan, Indices, Share, collate, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import EncodedPairs, TokenStore
 from nmt.data.tokenizer import PAD
@@ -42,6 +43,7 @@ class Trainer:
         store: TokenStore,
         validator: Validator,
         precision: str,
+        shares: Sequence[Share] = (),
     ) -> None:
         self.run, self.config, self.model = run, run.config, run.model
         self.directory, self.store, self.validator = directory, store, validator
@@ -53,6 +55,7 @@ class Trainer:
             store.target_lengths,
             run.config.training.batch_tokens,
             run.config.seed,
+            shares,
         )
         self.monitor = Monitor(directory.metrics)
         self.step = 0

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config, DataConfig
-from nmt.data.batches import BatchPlan, Indices, collate, collate_source, micro_batches
+from nmt.data.batches import BatchPlan, Indices, Share, collate, collate_source, micro_batches
 from nmt.data.prepared import prepare
 from nmt.data.tokenizer import BOS, EOS, PAD
 
@@ -107,7 +107,7 @@ def test_steps_are_nearly_as_few_as_the_budget_allows() -> None:
 def test_noise_that_needs_more_steps_than_promised_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def worst_order(plan: BatchPlan, random: np.random.Generator) -> Indices:
+    def worst_order(plan: BatchPlan, pool: Indices, random: np.random.Generator) -> Indices:
         return worst
 
     # long and short in turn: every step ends half full
@@ -202,3 +202,38 @@ def test_padding_on_multi30k(
     padded_target = sum(len(step) * target[step].max() for step in steps)
     assert 1 - source.sum() / padded_source < 0.15
     assert 1 - target.sum() / padded_target < 0.08
+
+
+def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
+    """How often each pair comes in each epoch: (epochs, pairs)."""
+    rows = [np.bincount(np.concatenate(epoch_of(plan, e)), minlength=pairs) for e in range(epochs)]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0)])
+def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) -> None:
+    source, target = natural(300)
+    shares = [Share(100, weight) for weight in weights]
+    plan = BatchPlan(source, target, 200, seed=1, shares=shares)
+    assert (times_in(plan, 3, 300) == np.repeat(weights, 100)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.9, 1.5, 2.75]), st.integers(0, 3))
+def test_parts_of_a_weight_take_turns(weight: float, seed: int) -> None:
+    """After e epochs every pair has come e * weight times, give or take one."""
+    source, target = natural(400)
+    plan = BatchPlan(source, target, 300, seed, [Share(300, weight), Share(100)])
+    so_far = np.cumsum(times_in(plan, 8, 400), axis=0)
+    for epoch, times in enumerate(so_far, start=1):
+        assert (times[300:] == epoch).all()
+        assert (abs(times[:300] - epoch * weight) < 1.01).all()
+        assert abs(times[:300].sum() - 300 * epoch * weight) <= epoch
+
+
+def test_weights_of_one_change_nothing() -> None:
+    source, target = natural(300)
+    plain = BatchPlan(source, target, 300, seed=1)
+    weighted = BatchPlan(source, target, 300, 1, [Share(100), Share(200)])
+    for step in range(2 * plain.steps_per_epoch):
+        assert plain.step(step).tolist() == weighted.step(step).tolist()
