@@ -116,6 +116,11 @@ class DataConfig(Section):
 class TokenizerConfig(Section):
     """How text becomes ids (SentencePiece)."""
 
+    model: str | None = None
+    """path of a SentencePiece model to take as it is, instead of learning one; vocabulary_size,
+    character_coverage, byte_fallback and normalization are then those of the model"""
+    target_model: str | None = None
+    """path of the target side's own model, where `shared` is false; `model` is then the source's"""
     kind: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """the unit of the vocabulary"""
     vocabulary_size: int = Field(8000, ge=8)
@@ -132,6 +137,23 @@ class TokenizerConfig(Section):
     """cut the training text differently each time it is read: for bpe the probability that a merge
     is left out (BPE-dropout), for unigram the sharpness of the choice among segmentations; 0: the
     best segmentation always"""
+
+    @property
+    def models(self) -> list[str]:
+        """The given models: none, one for both languages, or the source's and the target's."""
+        return [path for path in (self.model, self.target_model) if path is not None]
+
+    @model_validator(mode="after")
+    def _models_fit(self) -> Self:
+        expected = "model alone" if self.shared else "both model and target_model"
+        if len(self.models) not in (0, 1 if self.shared else 2) or (
+            self.target_model and not self.model
+        ):
+            raise ValueError(
+                f"with tokenizer.shared: {str(self.shared).lower()} name {expected}, or neither, "
+                f"got model: {self.model}, target_model: {self.target_model}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _sampling_needs_a_choice(self) -> Self:

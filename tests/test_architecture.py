@@ -30,8 +30,8 @@ LAYERS = [
 ]
 STRANGERS = {"data", "model", "serving", "report", "export"}
 """units that never import a neighbour of their own layer"""
-HOMES = {
-    "sentencepiece": "data/tokenizer.py",
+HOMES: dict[str, str | tuple[str, ...]] = {
+    "sentencepiece": ("data/tokenizer.py", "data/vocabulary.py"),
     "sacrebleu": "evaluation/metrics.py",
     "datasets": "data/download.py",
     "typer": "cli/",

@@ -14,7 +14,7 @@ from nmt.checkpoint import WEIGHTS, save_checkpoint, weights_of
 from nmt.config import Config, ModelConfig, TokenizerConfig
 from nmt.config_file import load_config
 from nmt.data.parallel_text import SentencePair
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError, NmtError, RunDirectoryBusyError
 from nmt.run_directory import RunDirectory, build_model, find_run, load_run
 
@@ -32,7 +32,8 @@ def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.create()
     run.write_config(CONFIG)
     pairs = [SentencePair("a small dog", "ein kleiner hund")]
-    tokenizer = Tokenizer.train(pairs, CONFIG.tokenizer, run.tokenizer)
+    tokenizer = learn_vocabulary(pairs, CONFIG.tokenizer)
+    tokenizer.save(run.tokenizer)
     model = build_model(CONFIG, tokenizer)
     for number, folder in ((1, run.checkpoint(1)), (2, run.checkpoint(2)), (3, run.averaged)):
         for parameter in model.parameters():

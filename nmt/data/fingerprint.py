@@ -40,7 +40,10 @@ def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
             }
             for text in texts
         ],
-        "tokenizer": config.tokenizer.model_dump(exclude={"sampling"}),
+        "tokenizer": {
+            **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
+            "models": [hashes.of(Path(path)) for path in config.tokenizer.models],
+        },
         "cleaning": config.data.cleaning.model_dump(),
     }
     hashes.save()

@@ -24,6 +24,7 @@ from nmt.data.folders import locked, new_folder
 from nmt.data.parallel_text import Block, ParallelText, SentencePair
 from nmt.data.token_store import SideWriter, TokenStore
 from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
 from nmt.processor import available_cores
 
@@ -99,9 +100,13 @@ def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> N
     texts = [ParallelText(text, languages) for text in train]
     with new_folder(directory) as folder:
         total = sum(len(block.sources) for text in texts for block in text.blocks())
-        log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-        sample = _Sample(texts, -(-total // _TOKENIZER_PAIRS), config.data.cleaning)
-        tokenizer = Tokenizer.train(sample, config.tokenizer, folder / "tokenizer")
+        if config.tokenizer.models:
+            tokenizer = adopt_vocabulary(config.tokenizer)
+        else:
+            log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
+            sample = _Sample(texts, -(-total // _TOKENIZER_PAIRS), config.data.cleaning)
+            tokenizer = learn_vocabulary(sample, config.tokenizer)
+        tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         processes = min(available_cores(), total // _PAIRS_PER_PROCESS)
         counts = _encode(texts, tokenizer, config.data.cleaning, folder, processes)

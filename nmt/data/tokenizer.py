@@ -1,36 +1,28 @@
 """Text to ids and back: SentencePiece (BPE, unigram, character or word) behind one interface.
 
-The paper's section 5.1 shares one byte-pair vocabulary between both languages; `shared: false`
-learns one for each. A character vocabulary is the alphabet of the text, cut at `vocabulary_size`;
-the other kinds fill it exactly. The special symbols have fixed ids and no spelling: a literal
-"</s>" in the text is text.
+The special symbols have fixed ids and no spelling: a literal "</s>" in the text is text.
 """
 
-import io
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 
-from nmt.config import TokenizerConfig
-from nmt.data.parallel_text import SentencePair
 from nmt.errors import DataError
 from nmt.processor import available_cores
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 UNKNOWN = "⁇"
+"""how it is written where it cannot be avoided"""
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
-# SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
-_CUT = 1000
 # below this many texts a thread costs more than it brings
 _TEXTS_PER_THREAD = 256
-_ERRORS_ONLY = 2
+ERRORS_ONLY = 2
 
-sentencepiece.set_min_log_level(_ERRORS_ONLY)
+sentencepiece.set_min_log_level(ERRORS_ONLY)
 
 
 class Tokenizer:
@@ -45,28 +37,6 @@ class Tokenizer:
         self._models = [source] if target is None else [source, target]
         self._source = _load(source, where)
         self._target = self._source if target is None else _load(target, where)
-
-    @classmethod
-    def train(
-        cls, pairs: Iterable[SentencePair], config: TokenizerConfig, directory: Path
-    ) -> "Tokenizer":
-        """Learn the vocabulary of `pairs`, save it in `directory` and return it.
-
-        `pairs` is iterated once if the vocabulary is shared, else once for each side. The same
-        pairs and settings give the same bytes.
-
-        Raises:
-            DataError: no text, or a vocabulary size that the text cannot fill.
-        """
-        if config.shared:
-            both = (text for pair in pairs for text in (pair.source, pair.target))
-            tokenizer = cls(_train(both, config, "both languages"), None)
-        else:
-            source = _train((pair.source for pair in pairs), config, "the source language")
-            target = _train((pair.target for pair in pairs), config, "the target language")
-            tokenizer = cls(source, target)
-        tokenizer.save(directory)
-        return tokenizer
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizer":
@@ -179,72 +149,3 @@ def _load(model: bytes, where: str) -> Any:
             f"{(PAD, UNK, BOS, EOS)}; use a tokenizer made by `nmt prepare`"
         )
     return processor
-
-
-def _cut(texts: Iterable[str]) -> Iterator[str]:
-    """Cut long texts at spaces, so that none is skipped."""
-    for text in texts:
-        while len(text) > _CUT:
-            space = text.rfind(" ", 1, _CUT)
-            end = space if space > 0 else _CUT
-            yield text[:end]
-            text = text[end:]
-        yield text
-
-
-def _train(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
-    """Learn one SentencePiece model and return its bytes."""
-    model = io.BytesIO()
-    exact = config.normalization == "identity"
-    failure: list[Exception] = []
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_remembering_failure(_cut(texts), failure),
-            model_writer=model,
-            model_type=config.kind,
-            vocab_size=config.vocabulary_size,
-            character_coverage=config.character_coverage,
-            byte_fallback=config.byte_fallback,
-            normalization_rule_name=config.normalization,
-            remove_extra_whitespaces=not exact,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            unk_surface=f" {UNKNOWN}" if config.kind == "word" else UNKNOWN,
-            minloglevel=_ERRORS_ONLY,
-        )
-    except RuntimeError as error:
-        if failure:
-            raise failure[0] from None
-        raise DataError(_explain(str(error), config, side)) from error
-    if failure:
-        raise failure[0]
-    return model.getvalue()
-
-
-def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
-    """Keep an exception of the reader: SentencePiece's C++ loop would hide it."""
-    try:
-        yield from texts
-    except Exception as error:
-        failure.append(error)
-        raise
-
-
-def _explain(message: str, config: TokenizerConfig, side: str) -> str:
-    """Say SentencePiece's refusal in our words."""
-    key = "tokenizer.vocabulary_size"
-    if found := re.search(r"Vocabulary size too high .*<= (\d+)", message):
-        return (
-            f"{key} is {config.vocabulary_size}, but the training text of {side} allows at most "
-            f"{found[1]} {config.kind} entries; set {key} to {found[1]} or less, or add text"
-        )
-    if found := re.search(r"smaller than required_chars. \d+ vs (\d+)", message):
-        return (
-            f"{key} is {config.vocabulary_size}, but the training text of {side} needs at least "
-            f"{found[1]}, one for each character; raise it or lower tokenizer.character_coverage"
-        )
-    if "sentences_.empty()" in message or "all_chars_count" in message:
-        return f"the training text of {side} is blank; expected one sentence per line"
-    return f"SentencePiece cannot learn a vocabulary of {side}: {message}"

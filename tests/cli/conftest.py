@@ -8,7 +8,7 @@ import torch
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair, TokenizerConfig
 from nmt.data.parallel_text import SentencePair
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.run_directory import RunDirectory, build_model
 
 
@@ -31,7 +31,8 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.create()
     run.write_config(config)
     pairs = [SentencePair("a small dog", "ein kleiner Hund .")]
-    tokenizer = Tokenizer.train(pairs, config.tokenizer, run.tokenizer)
+    tokenizer = learn_vocabulary(pairs, config.tokenizer)
+    tokenizer.save(run.tokenizer)
     torch.manual_seed(1)
     model = build_model(config, tokenizer)
     torch.nn.init.normal_(model.output_embedding.weight)  # so that sentences end by themselves

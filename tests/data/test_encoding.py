@@ -11,6 +11,7 @@ from nmt.data import encoding, parallel_text
 from nmt.data.encoding import EncodedBlock, EncodedSide, encode_blocks
 from nmt.data.parallel_text import ParallelText
 from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.errors import DataError
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
@@ -25,7 +26,8 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ParallelText:
     path.write_text("".join(f"{line}\n" for line in LINES), "utf-8")
     text = ParallelText(TextPair(source=str(path), target=str(path)))
     config = TokenizerConfig(vocabulary_size=60)
-    Tokenizer.train((pair for pair in text if pair.source), config, tmp_path / "tokenizer")
+    tokenizer = learn_vocabulary((pair for pair in text if pair.source), config)
+    tokenizer.save(tmp_path / "tokenizer")
     return text
 
 

@@ -11,6 +11,7 @@ from nmt.data.parallel_text import SentencePair
 from nmt.data.sampling import resample
 from nmt.data.token_store import SideWriter, TokenStore
 from nmt.data.tokenizer import EOS, UNK, Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 
 PAIRS = [
     SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
@@ -25,7 +26,7 @@ def tokenizer_and_store(folder: Path, kind: Kind = "bpe") -> tuple[Tokenizer, To
     config = TokenizerConfig(
         kind=kind, vocabulary_size=SIZES[kind], normalization="identity", sampling=0.1
     )
-    tokenizer = Tokenizer.train(PAIRS, config, folder)
+    tokenizer = learn_vocabulary(PAIRS, config)
     source, target = (SideWriter(folder, side, SIZES[kind]) for side in ("source", "target"))
     with source, target:
         for pair in PAIRS:

@@ -1,8 +1,6 @@
 """Text survives the way to ids and back; refusals say what the text allows."""
 
 import io
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from nmt.config import TextPair, TokenizerConfig
 from nmt.data.parallel_text import ParallelText, SentencePair
 from nmt.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.errors import DataError
 
 PAIRS = [
@@ -28,7 +27,10 @@ every_kind = pytest.mark.parametrize("kind", SIZES)
 
 def trained(directory: Path, kind: str = "bpe", **settings: Any) -> Tokenizer:
     settings = {"vocabulary_size": SIZES[kind], **settings}
-    return Tokenizer.train(PAIRS, TokenizerConfig(kind=kind, **settings), directory)  # type: ignore[arg-type]
+    config = TokenizerConfig(kind=kind, **settings)  # type: ignore[arg-type]
+    tokenizer = learn_vocabulary(PAIRS, config)
+    tokenizer.save(directory)
+    return tokenizer
 
 
 @pytest.fixture(scope="module")
@@ -51,13 +53,6 @@ def test_each_language_may_have_its_own_vocabulary(tmp_path: Path) -> None:
     assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == 40
     assert UNK in tokenizer.encode_source(["groß"])[0]
     assert UNK not in tokenizer.encode_target(["groß"])[0]
-
-
-def test_character_vocabulary_ends_with_the_alphabet(tmp_path: Path) -> None:
-    tokenizer = trained(tmp_path, "char", vocabulary_size=5000)
-    specials = tokenizer.target_pieces([PAD, UNK, BOS, EOS])
-    pieces = set(tokenizer.target_pieces(range(tokenizer.target_vocabulary_size)))
-    assert pieces == {*specials, *ALPHABET.replace(" ", "▁")}
 
 
 @settings(max_examples=100, deadline=None)
@@ -109,7 +104,7 @@ def test_special_symbols_leave_no_trace_in_text(tmp_path: Path, kind: str) -> No
 def test_spelled_out_symbol_is_text(tmp_path: Path, kind: str, symbol: str) -> None:
     pairs = [*PAIRS, SentencePair(f"a {symbol} dog {symbol}", f"{symbol} Hund")]
     config = TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind])  # type: ignore[arg-type]
-    tokenizer = Tokenizer.train(pairs, config, tmp_path)
+    tokenizer = learn_vocabulary(pairs, config)
     (ids,) = tokenizer.encode_target([f"Hund {symbol}"])
     assert not {PAD, BOS, EOS} & set(ids[:-1])
 
@@ -133,14 +128,6 @@ def test_pieces_are_what_the_model_reads(exact: Tokenizer) -> None:
     assert exact.target_pieces(exact.encode_target(["the house"])[0]) == pieces
 
 
-@every_kind
-def test_training_again_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
-    for name in ("one", "two"):
-        trained(tmp_path / name, kind)
-    one, two = ((tmp_path / name / "tokenizer.model").read_bytes() for name in ("one", "two"))
-    assert one == two
-
-
 def test_loaded_tokenizer_equals_the_saved_one(tmp_path: Path) -> None:
     separate = trained(tmp_path / "a", vocabulary_size=40, shared=False)
     separate.save(tmp_path / "b")
@@ -155,62 +142,9 @@ def test_loaded_tokenizer_equals_the_saved_one(tmp_path: Path) -> None:
         assert loaded.encode_target([text]) == separate.encode_target([text])
 
 
-def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
-    # SentencePiece itself skips lines over 4192 bytes, and dies of words over 65,535 characters
-    long = SentencePair("dog " * 3000 + "end", "ä" * 100_000)
-    config = TokenizerConfig(kind="char", vocabulary_size=12)
-    tokenizer = Tokenizer.train([long], config, tmp_path)
-    assert UNK not in tokenizer.encode_source(["dog end ä"])[0]
-    bpe = Tokenizer.train([long], TokenizerConfig(vocabulary_size=20), tmp_path)
-    assert bpe.decode(bpe.encode_target([long.source])) == [long.source]
-
-
 def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
     texts = [f"{'small ' * (n % 7)}dog{n}" for n in range(1000)]
     assert exact.encode_source(texts) == [exact.encode_source([text])[0] for text in texts]
-
-
-@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
-def test_vocabulary_larger_than_the_text_allows_names_the_largest(
-    tmp_path: Path, kind: str
-) -> None:
-    with pytest.raises(DataError, match=r"is 5000, but .* both languages allows at most") as error:
-        trained(tmp_path, kind, vocabulary_size=5000)
-    found = re.search(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
-    assert found is not None
-    largest = int(found[1])
-    assert trained(tmp_path, kind, vocabulary_size=largest).target_vocabulary_size == largest
-    with pytest.raises(DataError, match=f"at most {largest}"):
-        trained(tmp_path, kind, vocabulary_size=largest + 1)
-
-
-def test_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match="is 10, but .* the source language needs at least"
-    ) as error:
-        trained(tmp_path, vocabulary_size=10, shared=False)
-    found = re.search(r"at least (\d+), one for each character; raise it", str(error.value))
-    assert found is not None
-    pairs = [SentencePair(pair.source, pair.source) for pair in PAIRS]
-    config = TokenizerConfig(vocabulary_size=int(found[1]), shared=False)
-    assert Tokenizer.train(pairs, config, tmp_path).source_vocabulary_size == int(found[1])
-
-
-@pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
-def test_blank_text_teaches_nothing(tmp_path: Path, pairs: list[SentencePair]) -> None:
-    with pytest.raises(DataError, match="training text of both languages is blank"):
-        Tokenizer.train(pairs, TokenizerConfig(), tmp_path)
-
-
-@pytest.mark.parametrize("after", [0, 3, 5000])
-def test_error_of_the_reader_is_not_swallowed(tmp_path: Path, after: int) -> None:
-    def pairs() -> Iterator[SentencePair]:
-        yield from PAIRS * after
-        raise DataError("line 7 is broken")
-
-    with pytest.raises(DataError, match="line 7 is broken"):
-        Tokenizer.train(pairs(), TokenizerConfig(vocabulary_size=60), tmp_path / "none")
-    assert not (tmp_path / "none").exists()
 
 
 def test_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
@@ -244,12 +178,6 @@ def test_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
-def test_training_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    trained(tmp_path, "unigram")
-    Tokenizer.load(tmp_path)
-    assert capfd.readouterr() == ("", "")
-
-
 def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
     tmp_path: Path, test_data: Path
 ) -> None:
@@ -257,6 +185,6 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
     paths = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
     text = ParallelText(TextPair(source=next(paths), target=next(paths)))
     config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
-    tokenizer = Tokenizer.train(text, config, tmp_path)
+    tokenizer = learn_vocabulary(text, config)
     targets = [pair.target for pair in text]
     assert tokenizer.decode(tokenizer.encode_target(targets)) == targets

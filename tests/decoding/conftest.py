@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from nmt.config import Config, TokenizerConfig
 from nmt.data.parallel_text import SentencePair
 from nmt.data.tokenizer import BOS, PAD, Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.run_directory import Run
 
 STATES = 9973
@@ -96,7 +97,7 @@ def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
         kind="char", vocabulary_size=280, byte_fallback=True, normalization="identity"
     )
     pairs = [SentencePair("ein kleiner Hund </s>", "a small dog 123 .")]
-    return Tokenizer.train(pairs, config, tmp_path_factory.mktemp("tokenizer"))
+    return learn_vocabulary(pairs, config)
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ import torch.nn.functional as F
 
 from nmt.config import Config
 from nmt.data.parallel_text import SentencePair, read_pairs
-from nmt.data.tokenizer import BOS, Tokenizer
+from nmt.data.tokenizer import BOS
+from nmt.data.vocabulary import learn_vocabulary
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import bleu
 from nmt.run_directory import Run, build_model
@@ -27,8 +28,7 @@ def make_run(recipe: Callable[..., Config], corpus: Path, tmp_path: Path) -> Cal
     def made(*settings: str) -> Run:
         config = recipe(*settings)
         text = read_pairs(corpus / "train.en", corpus / "train.de")
-        tokenizer = Tokenizer.train(text, config.tokenizer, tmp_path / "tokenizer")
-        torch.manual_seed(1)
+        tokenizer = learn_vocabulary(text, config.tokenizer)
         return Run(config, tokenizer, build_model(config, tokenizer), tmp_path)
 
     return made
