@@ -33,7 +33,7 @@ STRANGERS = {"data", "model", "serving", "report", "export"}
 HOMES: dict[str, str | tuple[str, ...]] = {
     "sentencepiece": ("data/tokenizer.py", "data/vocabulary.py"),
     "sacrebleu": "evaluation/metrics.py",
-    "datasets": "data/download.py",
+    "datasets": "data/hub.py",
     "typer": "cli/",
     "click": "cli/",
     "yaml": "strict_yaml.py",

@@ -1,12 +1,16 @@
 """`nmt data`: the corpora that the toolkit knows, how to get them, and what a corpus is like."""
 
 import json
+import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
+
+if TYPE_CHECKING:
+    from nmt.data.corpus import Corpus
 
 app = typer.Typer(
     name="data", help="List and get known corpora; inspect one's own.", no_args_is_help=True
@@ -14,21 +18,63 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_corpora() -> None:
-    """List the known corpora: name, languages (either direction), training pairs, licence."""
-    from nmt.data.corpora import known_corpora
+def list_corpora(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the known corpora: languages (either direction), training pairs, size, licence, source.
 
+    Any other data set of the Hugging Face Hub or of OPUS goes by its address.
+    """
+    from nmt.data.corpora import known_corpora
+    from nmt.data.open_corpora import PATTERNS
+
+    if as_json:
+        found = {"corpora": [_described(corpus) for corpus in known_corpora()], "others": PATTERNS}
+        typer.echo(json.dumps(found, ensure_ascii=False))
+        return
     for corpus in known_corpora():
         pairs = ", ".join("-".join(pair) for pair in corpus.language_pairs)
         typer.echo(f"{corpus.name}: {corpus.description}")
-        typer.echo(f"    languages {pairs}; {corpus.pairs} training pairs")
-        typer.echo(f"    licence   {corpus.licence}")
-        typer.echo(f"    origin    {corpus.url}")
+        _aligned("languages", f"{pairs}; both directions")
+        _aligned("pairs", corpus.pairs)
+        _aligned("download", corpus.download)
+        _aligned("licence", corpus.licence)
+        _aligned("source", corpus.url)
+        typer.echo()
+    typer.echo("By address, where the name of a corpus stands:")
+    for pattern, description in PATTERNS.items():
+        typer.echo(f"{pattern}:")
+        _aligned("", description)
+
+
+def _described(corpus: "Corpus") -> dict[str, object]:
+    """A corpus as plain values."""
+    return {
+        "name": corpus.name,
+        "description": corpus.description,
+        "languages": ["-".join(pair) for pair in corpus.language_pairs],
+        "pairs": corpus.pairs,
+        "download": corpus.download,
+        "licence": corpus.licence,
+        "source": corpus.url,
+    }
+
+
+def _aligned(title: str, text: str) -> None:
+    """Print a line of a block; what is too long goes on below its beginning."""
+    lines = textwrap.wrap(text, 84, break_long_words=False, break_on_hyphens=False)
+    typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
 
 @app.command("download")
 def download(
-    name: Annotated[str, typer.Argument(help="A corpus that `nmt data list` names.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="A corpus that `nmt data list` names, or an address: "
+            "hf:OWNER/NAME:CONFIGURATION, opus:CORPUS."
+        ),
+    ],
     source_language: Annotated[
         str | None, typer.Option(help="One language; the corpus's first pair if left out.")
     ] = None,
@@ -39,7 +85,7 @@ def download(
         typer.Option("--from", help="A folder with the upstream files, for a machine offline."),
     ] = None,
 ) -> None:
-    """Get a known corpus, verified, and print its files."""
+    """Get a corpus, verified, and print its files."""
     from nmt.data.corpora import find_corpus, obtain_corpus
     from nmt.errors import ConfigError
 

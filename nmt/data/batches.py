@@ -20,16 +20,13 @@ How an epoch is laid out, so that steps hold similar lengths and yet other compa
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from nmt.data.token_store import Indices, Lengths, Sentences, TokenStore
 from nmt.data.tokenizer import BOS, PAD
-
-Indices = npt.NDArray[np.int64]
-Lengths = npt.NDArray[np.int64]
 
 _NOISE = 2.0  # tokens
 _BAND = 4.0  # steps
@@ -201,34 +198,32 @@ def micro_batches(
     return parts
 
 
-class Store(Protocol):
-    """What `collate` reads pairs from; `token_store.TokenStore` is one."""
-
-    def source(self, index: int) -> npt.NDArray[np.integer]: ...
-    def target(self, index: int) -> npt.NDArray[np.integer]: ...
-
-
-def collate(store: Store, indices: Indices, pad_multiple: int = 1) -> Batch:
+def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
     """Gather pairs into a batch; lengths are padded up to a multiple of `pad_multiple`."""
-    sources = [store.source(int(i)) for i in indices]
-    targets = [store.target(int(i)) for i in indices]
-    inputs = [np.concatenate(([BOS], target[:-1])) for target in targets]
+    source, target = store.source.gather(indices), store.target.gather(indices)
+    output, is_real = _padded(target, pad_multiple)
+    shifted = np.roll(output, 1, axis=1)  # what precedes each position
+    shifted[:, 0] = BOS
     return Batch(
-        source=_padded(sources, pad_multiple),
-        target_input=_padded(inputs, pad_multiple),
-        target_output=_padded(targets, pad_multiple),
-        tokens=sum(len(target) for target in targets),
+        source=torch.from_numpy(_padded(source, pad_multiple)[0]),
+        target_input=torch.from_numpy(np.where(is_real, shifted, PAD)),
+        target_output=torch.from_numpy(output),
+        tokens=len(target.ids),
     )
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     """Gather source sentences of ids into (B, S) int64, filled up with PAD."""
-    return _padded(rows, 1)
+    return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
 
 
-def _padded(rows: Sequence[Sequence[int] | npt.NDArray[np.integer]], multiple: int) -> torch.Tensor:
-    width = max(len(row) for row in rows)
-    padded = np.full((len(rows), -(-width // multiple) * multiple), PAD, np.int64)  # (B, L)
-    for line, row in zip(padded, rows, strict=True):
-        line[: len(row)] = row
-    return torch.from_numpy(padded)
+def _padded(
+    sentences: Sentences, multiple: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Rows of ids, shorter ones filled up with PAD, and where the ids are: both (B, L)."""
+    longest = int(sentences.lengths.max())
+    width = -(-longest // multiple) * multiple
+    is_real = np.arange(width) < sentences.lengths[:, None]
+    padded = np.full(is_real.shape, PAD, np.int64)
+    padded[is_real] = sentences.ids
+    return padded, is_real

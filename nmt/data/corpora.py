@@ -12,9 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import DataConfig, TextPair
-from nmt.data import demo_corpus, multi30k, tatoeba
-from nmt.data.download import SPLITS, Origin, write_hub_text
+from nmt.data import demo_corpus, iwslt2017, multi30k, tatoeba
+from nmt.data.corpus import Corpus
+from nmt.data.download import Origin
 from nmt.data.folders import locked, new_folder
+from nmt.data.hub import HubData, write_hub_text
+from nmt.data.open_corpora import from_address
+from nmt.data.provenance import Provenance
+from nmt.data.splits import SPLITS
 from nmt.errors import ConfigError
 
 Log = Callable[[str], None]
@@ -29,41 +34,6 @@ class Splits:
     test: TextPair | None
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """A parallel corpus that the toolkit knows how to get."""
-
-    name: str
-    description: str
-    language_pairs: tuple[tuple[str, str], ...]
-    """both directions can be learnt; the pair in most use comes first"""
-    pairs: str
-    """how many training pairs, for people"""
-    licence: str
-    url: str
-    """where it is described"""
-    write: Callable[[Path, tuple[str, str], Origin], None]
-    """puts {train,validation,test}.LANGUAGE into a folder"""
-    copy: str = ""
-    """what its folder in NMT_TEST_DATA is called, if not by its name"""
-
-    def pair_of(self, source: str | None, target: str | None) -> tuple[str, str]:
-        """The languages in the order asked for; a language left open is the first that fits.
-
-        Raises:
-            ConfigError: naming the pairs that there are.
-        """
-        for first, second in self.language_pairs:
-            for pair in ((first, second), (second, first)):
-                if source in (None, pair[0]) and target in (None, pair[1]):
-                    return pair
-        pairs = ", ".join(f"{first}-{second}" for first, second in self.language_pairs)
-        raise ConfigError(
-            f"corpus '{self.name}' has no {source or 'any'}-{target or 'any'}; it has {pairs}, in "
-            "both directions (data.source_language, data.target_language)"
-        )
-
-
 def _write_demo(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
     origin.log("generating the demo corpus")
     demo_corpus.write(folder)
@@ -71,18 +41,32 @@ def _write_demo(folder: Path, languages: tuple[str, str], origin: Origin) -> Non
 
 def _write_wmt14(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
     other = next(language for language in languages if language != "en")
-    write_hub_text("wmt/wmt14", f"{other}-en", _WMT14_REVISION, folder, origin)
+    data = HubData("wmt/wmt14", f"{other}-en", _WMT14_REVISION, SPLITS)
+    write_hub_text(data, languages, folder, origin)
+
+
+def _write_opus_books(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+    pair = "-".join(sorted(languages))
+    data = HubData("Helsinki-NLP/opus_books", pair, _OPUS_BOOKS_REVISION)
+    write_hub_text(data, languages, folder, origin)
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """ "en-de en-fr" as pairs of codes."""
+    return tuple((pair[:2], pair[3:]) for pair in text.split())
 
 
 # the conversion to parquet, of April 2024
 _WMT14_REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
+_OPUS_BOOKS_REVISION = "1f9f6191d0e91a3c539c2595e2fe48fc1420de9b"
 
 _CORPORA = (
     Corpus(
         name="demo",
         description="generated from a small grammar; trains in minutes, needs no network",
-        language_pairs=(("en", "de"),),
+        language_pairs=_pairs("en-de"),
         pairs="32,000",
+        download="nothing",
         licence="as this program",
         url="nmt/data/demo_corpus.py",
         write=_write_demo,
@@ -90,8 +74,9 @@ _CORPORA = (
     Corpus(
         name="multi30k",
         description="descriptions of photographs, raw text; test set 2016 Flickr",
-        language_pairs=(("en", "de"), ("en", "fr"), ("de", "fr")),
+        language_pairs=_pairs("en-de en-fr de-fr"),
         pairs="29,000",
+        download="1.3 MB",
         licence="research and education, not commercial",
         url="https://github.com/multi30k/dataset",
         write=multi30k.write_raw,
@@ -99,8 +84,9 @@ _CORPORA = (
     Corpus(
         name="multi30k_tokenized",
         description="the same lower-cased and tokenised by Moses, as older papers score it",
-        language_pairs=(("en", "de"), ("en", "fr"), ("de", "fr")),
+        language_pairs=_pairs("en-de en-fr de-fr"),
         pairs="29,000",
+        download="4.3 MB",
         licence="research and education, not commercial",
         url="https://github.com/multi30k/dataset",
         write=multi30k.write_tokenized,
@@ -109,8 +95,9 @@ _CORPORA = (
     Corpus(
         name="tatoeba_en_fr",
         description="short everyday sentences by volunteers; held-out sets made here",
-        language_pairs=(("en", "fr"),),
+        language_pairs=_pairs("en-fr"),
         pairs="160,000",
+        download="about 4 MB",
         licence="CC BY 2.0, tatoeba.org and www.manythings.org/anki",
         url="https://tatoeba.org",
         write=tatoeba.write,
@@ -118,11 +105,38 @@ _CORPORA = (
     Corpus(
         name="wmt14",
         description="the paper's task; validation newstest2013, test newstest2014",
-        language_pairs=(("en", "de"), ("en", "fr")),
+        language_pairs=_pairs("en-de en-fr"),
         pairs="4.5 M (de), 40.8 M (fr)",
+        download="0.8 GB (de), about 8 GB (fr)",
         licence="research; see the description of each part",
         url="https://huggingface.co/datasets/wmt/wmt14",
         write=_write_wmt14,
+    ),
+    Corpus(
+        name="iwslt2017",
+        description="TED talks; validation dev2010, test tst2010 to tst2015 (it, nl, ro: tst2010)",
+        language_pairs=iwslt2017.PAIRS,
+        pairs="206,112 (de), 232,825 (fr), 231,619 (it)",
+        download="about 17 to 28 MB, 329 MB for it, nl and ro",
+        licence="CC BY-NC-ND 4.0",
+        url="https://huggingface.co/datasets/IWSLT/iwslt2017",
+        write=iwslt2017.write,
+    ),
+    Corpus(
+        name="opus_books",
+        description="novels out of copyright, aligned by sentence; held-out sets made here",
+        language_pairs=_pairs(
+            "en-fr en-it de-en ca-en el-en en-eo en-es en-fi en-hu en-nl en-no en-pl en-pt en-ru "
+            "en-sv ca-de ca-hu ca-nl de-eo de-es de-fr de-hu de-it de-nl de-pt de-ru el-es el-fr "
+            "el-hu eo-es eo-fr eo-hu eo-it eo-pt es-fi es-fr es-it es-nl es-no es-pt es-ru fi-fr "
+            "fi-no fi-pl fr-hu fr-it fr-nl fr-no fr-pl fr-pt fr-ru fr-sv hu-it hu-nl hu-no hu-pl "
+            "hu-pt hu-ru it-nl it-pt it-ru it-sv"
+        ),
+        pairs="127,085 (en-fr), 32,332 (en-it), held-out sets included",
+        download="21 MB (en-fr), less for the others",
+        licence="personal, educational and research use",
+        url="https://huggingface.co/datasets/Helsinki-NLP/opus_books",
+        write=_write_opus_books,
     ),
 )
 
@@ -133,11 +147,13 @@ def known_corpora() -> tuple[Corpus, ...]:
 
 
 def find_corpus(name: str) -> Corpus:
-    """The known corpus of that name.
+    """The known corpus of that name, or the one at that address (`hf:…`, `opus:…`).
 
     Raises:
         ConfigError: naming the nearest name, or all.
     """
+    if found := from_address(name):
+        return found
     names = [corpus.name for corpus in _CORPORA]
     if name in names:
         return _CORPORA[names.index(name)]
@@ -181,13 +197,14 @@ def obtain_corpus(
     Raises:
         DataError: it cannot be had; what is there afterwards is whole.
     """
-    home = directory / corpus.name
+    home = directory / corpus.folder
     folder = home / "-".join(sorted(languages))
     if not folder.is_dir():
         with locked(home, folder.name, log):
             if not folder.is_dir():
-                downloads = home / "downloads"
-                origin = Origin(copies or _test_data(corpus), downloads, log)
+                downloads = home / f"{folder.name}.downloads"
+                record = Provenance(home / f"{folder.name}.source.json")
+                origin = Origin(copies or _test_data(corpus), downloads, log, record)
                 with new_folder(folder) as new:
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
@@ -203,5 +220,5 @@ def _text_pair(folder: Path, split: str, languages: tuple[str, str]) -> TextPair
 def _test_data(corpus: Corpus) -> Path | None:
     """The folder of local copies, where there is one."""
     root = os.environ.get("NMT_TEST_DATA")
-    folder = Path(root) / (corpus.copy or corpus.name) if root else None
+    folder = Path(root) / (corpus.copy or corpus.folder) if root else None
     return folder if folder and folder.is_dir() else None

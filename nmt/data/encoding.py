@@ -1,6 +1,5 @@
 """Clean and encode a corpus block by block, on all cores, in bounded memory and in order."""
 
-import itertools
 import multiprocessing
 import signal
 from collections import deque
@@ -10,44 +9,20 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from nmt.config import CleaningConfig
 from nmt.data.cleaning import Cleaner, Counts, Example, pair_hash
 from nmt.data.parallel_text import Block, SentencePair
+from nmt.data.token_store import Sentences
 from nmt.data.tokenizer import Tokenizer
 from nmt.errors import DataError
-
-Ids = npt.NDArray[np.uint32]
-Lengths = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class EncodedSide:
-    """The ids of consecutive sentences, end to end; each sentence ends with EOS."""
-
-    ids: Ids
-    lengths: Lengths
-
-    @classmethod
-    def of(cls, rows: list[list[int]]) -> "EncodedSide":
-        """Lay the rows end to end."""
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = itertools.chain.from_iterable(rows)
-        return cls(np.fromiter(flat, np.uint32, int(lengths.sum())), lengths)
-
-    def select(self, keep: npt.NDArray[np.bool_]) -> "EncodedSide":
-        """Only the sentences that `keep` marks."""
-        return EncodedSide(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
 
 
 @dataclass(frozen=True)
 class EncodedBlock:
     """What is kept of a block, and what became of the rest."""
 
-    source: EncodedSide
-    target: EncodedSide
+    source: Sentences
+    target: Sentences
     lines: list[int]
     """the place of each kept pair in the block, counted from 0"""
     hashes: list[int]
@@ -91,7 +66,7 @@ class BlockEncoder:
             sources, targets = [sources[i] for i in kept], [targets[i] for i in kept]
             lines = [lines[i] for i in kept]
         hashes = [pair_hash(pairs[line]) for line in lines] if self._cleaning.duplicates else []
-        return EncodedBlock(EncodedSide.of(sources), EncodedSide.of(targets), lines, hashes, counts)
+        return EncodedBlock(Sentences.of(sources), Sentences.of(targets), lines, hashes, counts)
 
 
 def example(block: Block, line: int, pair: SentencePair) -> Example:

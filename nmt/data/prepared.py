@@ -77,7 +77,7 @@ def prepare(config: Config, log: Log) -> Prepared:
         directory=directory,
         fingerprint=name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
-        train=TokenStore(directory),
+        train=TokenStore.open(directory),
         shares=[
             Share(pairs, text.weight)
             for pairs, text in zip(

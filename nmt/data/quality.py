@@ -102,8 +102,8 @@ def _sides(
     store, tokenizer = prepared.train, prepared.tokenizer
     sources, targets = [pair.source for pair in held_out], [pair.target for pair in held_out]
     return (
-        _side(languages[0], store.source_lengths, sources, tokenizer.encode_source(sources)),
-        _side(languages[1], store.target_lengths, targets, tokenizer.encode_target(targets)),
+        _side(languages[0], store.source.lengths, sources, tokenizer.encode_source(sources)),
+        _side(languages[1], store.target.lengths, targets, tokenizer.encode_target(targets)),
     )
 
 

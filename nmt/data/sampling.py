@@ -2,14 +2,13 @@
 
 import hashlib
 
-from nmt.data.batches import Indices
-from nmt.data.token_store import EncodedPairs, TokenStore
+from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import Tokenizer
 
 
 def resample(
     store: TokenStore, indices: Indices, tokenizer: Tokenizer, alpha: float, seed: int, step: int
-) -> EncodedPairs:
+) -> TokenStore:
     """Draw a new segmentation of every pair of a step, in the order of `indices`.
 
     What is drawn for a pair is a function of (seed, step, its place in the store): the same in a
@@ -19,6 +18,7 @@ def resample(
     for index in indices:
         digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
         first, second = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
-        sources.append(tokenizer.resample_source(store.source(int(index)).tolist(), alpha, first))
-        targets.append(tokenizer.resample_target(store.target(int(index)).tolist(), alpha, second))
-    return EncodedPairs(sources, targets)
+        source, target = (side.sentence(index).tolist() for side in (store.source, store.target))
+        sources.append(tokenizer.resample_source(source, alpha, first))
+        targets.append(tokenizer.resample_target(target, alpha, second))
+    return TokenStore.of(sources, targets)

@@ -4,7 +4,9 @@ Both are `.npy` files; the ids are uint16 where the vocabulary allows, else uint
 memory-mapped, so that a corpus larger than memory trains as well as a small one.
 """
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -15,52 +17,75 @@ from nmt.errors import DataError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Lengths = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The ids of several sentences, end to end; each sentence ends with EOS."""
+
+    ids: Ids
+    lengths: Lengths
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
+        """Lay the rows end to end."""
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+        flat = itertools.chain.from_iterable(rows)
+        return cls(np.fromiter(flat, np.uint32, int(lengths.sum())), lengths)
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> "Sentences":
+        """Only the sentences that `keep` marks."""
+        return Sentences(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
+
+
+class Side:
+    """One language of a store: any sentence, or many at once, by number."""
+
+    def __init__(self, ids: Ids, offsets: Lengths) -> None:
+        self._ids, self._offsets = ids, offsets
+        self.lengths: Lengths = np.diff(offsets)
+        """tokens of each sentence, EOS included"""
+
+    @classmethod
+    def of(cls, sentences: Sentences) -> "Side":
+        """Sentences in memory."""
+        return cls(sentences.ids, np.concatenate(([0], np.cumsum(sentences.lengths))))
+
+    def sentence(self, index: int) -> Ids:
+        """The ids of one sentence, the last one EOS."""
+        return self._ids[self._offsets[index] : self._offsets[index + 1]]
+
+    def gather(self, indices: Indices) -> Sentences:
+        """The sentences of those numbers, in that order."""
+        lengths = self.lengths[indices]
+        starts = np.cumsum(lengths) - lengths  # in what is returned
+        places = np.repeat(self._offsets[indices] - starts, lengths) + np.arange(lengths.sum())
+        return Sentences(self._ids[places], lengths)
 
 
 class TokenStore:
-    """The ids of all pairs of a directory; each sentence ends with EOS."""
+    """The ids of sentence pairs: memory-mapped from a directory, or a few in memory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, source: Side, target: Side) -> None:
+        self.source, self.target = source, target
+
+    @classmethod
+    def open(cls, directory: Path) -> "TokenStore":
         """Open what `SideWriter` wrote.
 
         Raises:
             DataError: files are missing or damaged.
         """
-        self._source_ids, self._source_offsets = _open_side(directory, "source")
-        self._target_ids, self._target_offsets = _open_side(directory, "target")
-        self.source_lengths: Lengths = np.diff(self._source_offsets)
-        """tokens of each source sentence, EOS included"""
-        self.target_lengths: Lengths = np.diff(self._target_offsets)
-        """tokens of each target sentence, EOS included"""
+        return cls(_open_side(directory, "source"), _open_side(directory, "target"))
+
+    @classmethod
+    def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
+        """Hold rows of ids, each ending with EOS, in memory."""
+        return cls(Side.of(Sentences.of(sources)), Side.of(Sentences.of(targets)))
 
     def __len__(self) -> int:
-        return len(self.source_lengths)
-
-    def source(self, index: int) -> Ids:
-        """The ids of source sentence `index`, the last one EOS."""
-        return self._source_ids[self._source_offsets[index] : self._source_offsets[index + 1]]
-
-    def target(self, index: int) -> Ids:
-        """The ids of target sentence `index`, the last one EOS."""
-        return self._target_ids[self._target_offsets[index] : self._target_offsets[index + 1]]
-
-
-class EncodedPairs:
-    """The ids of a few pairs in memory; each sentence ends with EOS. Reads as a `TokenStore`."""
-
-    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
-        self._sources = [np.asarray(ids) for ids in sources]
-        self._targets = [np.asarray(ids) for ids in targets]
-        self.source_lengths: Lengths = np.array([len(ids) for ids in sources])
-        self.target_lengths: Lengths = np.array([len(ids) for ids in targets])
-
-    def source(self, index: int) -> npt.NDArray[np.int64]:
-        """The ids of source sentence `index`, the last one EOS."""
-        return self._sources[index]
-
-    def target(self, index: int) -> npt.NDArray[np.int64]:
-        """The ids of target sentence `index`, the last one EOS."""
-        return self._targets[index]
+        return len(self.source.lengths)
 
 
 class SideWriter:
@@ -96,8 +121,7 @@ class SideWriter:
         np.lib.format.write_array_header_1_0(self._file, header)
 
 
-def _open_side(directory: Path, side: str) -> tuple[Ids, Lengths]:
-    """The memory-mapped ids and the offsets of one language."""
+def _open_side(directory: Path, side: str) -> Side:
     try:
         ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
         offsets = np.load(directory / f"{side}.offsets.npy")
@@ -108,4 +132,4 @@ def _open_side(directory: Path, side: str) -> tuple[Ids, Lengths]:
             f"{directory}: damaged token store ({error}); delete it and prepare again"
         ) from error
     # a plain view: slicing np.memmap itself costs several times as much
-    return np.asarray(ids), offsets
+    return Side(np.asarray(ids), offsets)

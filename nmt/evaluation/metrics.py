@@ -3,12 +3,15 @@
 The only file that knows sacreBLEU (Post, 2018: A Call for Clarity in Reporting BLEU Scores).
 """
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
 
-from nmt.errors import DataError
+from nmt.data.parallel_text import SentencePair, read_lines
+from nmt.errors import ConfigError, DataError, NmtError
 
 RESAMPLES = 1000
 # sacreBLEU holds all resamples in memory at once; so many draws take about a gigabyte
@@ -109,3 +112,44 @@ def looks_tokenized(lines: Sequence[str]) -> str | None:
     if sum(line.endswith((" .", " ?", " !")) for line in lines) * 2 > len(lines):
         return "a space before most final full stops"
     return None
+
+
+def official_test_set(name: str, languages: tuple[str, str]) -> list[SentencePair]:
+    """A test set as sacreBLEU knows it (wmt13, wmt14/full, …), downloaded by it where need be.
+
+    It keeps test sets in the folder that the environment variable SACREBLEU names, or else in
+    ~/.sacrebleu. Where a set has several references, they are those of the first.
+
+    Raises:
+        ConfigError: sacreBLEU has no set of that name, or not in these languages.
+        DataError: it cannot be downloaded, or is damaged.
+    """
+    from sacrebleu.dataset import DATASETS
+    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
+
+    if name not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
+        raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+    pair, pairs = "-".join(languages), DATASETS[name].langpairs
+    if pair not in pairs:
+        known = ", ".join(sorted(pairs))
+        raise ConfigError(f"test set '{name}' has no {pair}; it has {known}")
+    folder = Path(SACREBLEU_DIR, name)
+    try:
+        files = get_source_file(name, pair), get_reference_files(name, pair)[0]
+        source, target = (list(read_lines(Path(file))) for file in files)
+    except NmtError:
+        raise
+    except (Exception, SystemExit) as error:  # it ends the program itself where a hash is wrong
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"test set '{name}' cannot be had from sacreBLEU: {reason}; check the network, delete "
+            f"{folder} and try again, or give the files with --source and --reference"
+        ) from error
+    if len(source) != len(target) or not source:
+        raise DataError(
+            f"{folder}: {len(source)} sentences and {len(target)} references of {pair}, expected "
+            "as many and at least one; it was downloaded in part: delete it and try again"
+        )
+    return [SentencePair(*texts) for texts in zip(source, target, strict=True)]

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.data.batches import BatchPlan, Indices, Share, collate, micro_batches
+from nmt.data.batches import BatchPlan, Share, collate, micro_batches
 from nmt.data.sampling import resample
-from nmt.data.token_store import EncodedPairs, TokenStore
+from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, seed_step
 from nmt.errors import DivergedError, StoppedBySignal
@@ -51,8 +51,8 @@ class Trainer:
         self.device = next(run.model.parameters()).device
         self.optimizer = make_optimizer(run.model.parameters(), run.config.training)
         self.plan = BatchPlan(
-            store.source_lengths,
-            store.target_lengths,
+            store.source.lengths,
+            store.target.lengths,
             run.config.training.batch_tokens,
             run.config.seed,
             shares,
@@ -125,7 +125,7 @@ class Trainer:
         if size == "auto":
             size = MICRO_BATCH_TOKENS[self.device.type]
         store, indices = self._pairs_of_step()
-        for rows in micro_batches(indices, store.source_lengths, store.target_lengths, size):
+        for rows in micro_batches(indices, store.source.lengths, store.target.lengths, size):
             batch = collate(store, rows).to(self.device)
             with autocast(self.device, self.precision):
                 logits = self.model(batch.source, batch.target_input)
@@ -146,7 +146,7 @@ class Trainer:
         update(self.optimizer, tokens, rate, training.clip_norm)
         return summed, tokens
 
-    def _pairs_of_step(self) -> tuple[TokenStore | EncodedPairs, Indices]:
+    def _pairs_of_step(self) -> tuple[TokenStore, Indices]:
         """The pairs that step `step` learns from, and their places in what holds their ids."""
         indices = self.plan.step(self.step - 1)
         alpha = self.config.tokenizer.sampling

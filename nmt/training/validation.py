@@ -8,7 +8,7 @@ import torch
 
 from nmt.data.batches import Batch, collate, micro_batches
 from nmt.data.parallel_text import SentencePair
-from nmt.data.token_store import EncodedPairs
+from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.decoding.translator import Translator
 from nmt.device import autocast
@@ -45,11 +45,11 @@ class Validator:
         self.pairs = pairs
         self.run = run
         self.precision = precision
-        encoded = EncodedPairs(
+        encoded = TokenStore.of(
             run.tokenizer.encode_source([pair.source for pair in pairs]),
             run.tokenizer.encode_target([pair.target for pair in pairs]),
         )
-        lengths = encoded.source_lengths, encoded.target_lengths
+        lengths = encoded.source.lengths, encoded.target.lengths
         parts = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
         self.batches: list[Batch] = [collate(encoded, part) for part in parts]
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from nmt.config import Config, DataConfig
 from nmt.data.batches import BatchPlan, Indices, Share, collate, collate_source, micro_batches
 from nmt.data.prepared import prepare
+from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS, PAD
 
 Lengths = npt.NDArray[np.int64]
@@ -143,20 +144,7 @@ def test_micro_batches_pad_less_than_the_step() -> None:
     assert len(parts) < 1.4 * np.maximum(source, target).sum() / 512
 
 
-class Lists:
-    """Pairs of ids in memory."""
-
-    def __init__(self, *pairs: tuple[list[int], list[int]]) -> None:
-        self.pairs = pairs
-
-    def source(self, index: int) -> npt.NDArray[np.uint16]:
-        return np.array(self.pairs[index][0], np.uint16)
-
-    def target(self, index: int) -> npt.NDArray[np.uint16]:
-        return np.array(self.pairs[index][1], np.uint16)
-
-
-STORE = Lists(([5, 6, 7, EOS], [8, EOS]), ([9, EOS], [5, 4, EOS]), ([EOS], [EOS]))
+STORE = TokenStore.of([[5, 6, 7, EOS], [9, EOS], [EOS]], [[8, EOS], [5, 4, EOS], [EOS]])
 
 
 def test_batch_shifts_the_target_by_one() -> None:
@@ -170,7 +158,7 @@ def test_batch_shifts_the_target_by_one() -> None:
 
 
 def test_largest_id_survives() -> None:
-    batch = collate(Lists(([65_535, EOS], [65_535, EOS])), np.array([0]))
+    batch = collate(TokenStore.of([[65_535, EOS]], [[65_535, EOS]]), np.array([0]))
     assert batch.source.max() == batch.target_input.max() == batch.target_output.max() == 65_535
 
 
@@ -196,7 +184,7 @@ def test_padding_on_multi30k(
     monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
     config = Config(data=DataConfig(corpus="multi30k", directory=str(tmp_path)))
     store = prepare(config, lambda message: None).train
-    source, target = store.source_lengths, store.target_lengths
+    source, target = store.source.lengths, store.target.lengths
     steps = epoch_of(BatchPlan(source, target, 4096, seed=1), 0)
     padded_source = sum(len(step) * source[step].max() for step in steps)
     padded_target = sum(len(step) * target[step].max() for step in steps)
@@ -237,3 +225,24 @@ def test_weights_of_one_change_nothing() -> None:
     weighted = BatchPlan(source, target, 300, 1, [Share(100), Share(200)])
     for step in range(2 * plain.steps_per_epoch):
         assert plain.step(step).tolist() == weighted.step(step).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_batch_holds_the_sentences_it_was_asked_for(data: st.DataObject) -> None:
+    """Read back row by row: the source, BOS and the target, the target and EOS."""
+    ids = st.lists(st.integers(4, 99), max_size=9).map(lambda row: [*row, EOS])
+    rows = data.draw(st.lists(st.tuples(ids, ids), min_size=1, max_size=8))
+    store = TokenStore.of(*zip(*rows, strict=True))
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1))
+    batch = collate(store, np.array(chosen), pad_multiple=data.draw(st.sampled_from([1, 8])))
+    for place, number in enumerate(chosen):
+        source, target = rows[number]
+        for tensor, expected in (
+            (batch.source, source),
+            (batch.target_input, [BOS, *target[:-1]]),
+            (batch.target_output, target),
+        ):
+            row = tensor[place].tolist()
+            assert row == expected + [PAD] * (len(row) - len(expected))
+    assert batch.tokens == sum(len(rows[number][1]) for number in chosen)

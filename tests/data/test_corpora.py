@@ -11,7 +11,9 @@ from nmt.config import DataConfig, TextPair
 from nmt.data import corpora, demo_corpus
 from nmt.data.corpora import find_corpus, known_corpora, obtain_corpus, resolve
 from nmt.data.download import Origin
+from nmt.data.hub import HubData
 from nmt.data.parallel_text import read_pairs
+from nmt.data.splits import SPLITS
 from nmt.errors import ConfigError, DataError
 
 
@@ -147,9 +149,10 @@ def test_wmt14_is_asked_for_at_one_revision(
 ) -> None:
     calls = []
 
-    def write(name: str, pair: str, revision: str, folder: Path, origin: Origin) -> None:
-        calls.append((name, pair))
-        assert len(revision) == 40 and int(revision, 16)
+    def write(data: HubData, pair: tuple[str, str], folder: Path, origin: Origin) -> None:
+        calls.append((data.repository, data.configuration))
+        assert pair == languages and data.splits == SPLITS
+        assert data.revision and len(data.revision) == 40 and int(data.revision, 16)
 
     monkeypatch.setattr(corpora, "write_hub_text", write)
     splits = obtain_corpus(find_corpus("wmt14"), languages, tmp_path, None, lambda message: None)
@@ -175,6 +178,40 @@ def test_copies_are_used_where_the_environment_names_them(
     for number, copies in enumerate((None, tmp_path / "elsewhere")):
         obtain_corpus(corpus, ("en", "de"), tmp_path / str(number), copies, lambda message: None)
     assert origins == [tmp_path / "multi30k_tok", tmp_path / "elsewhere"]
+
+
+@pytest.mark.parametrize("languages", [("en", "it"), ("it", "en")])
+def test_opus_books_is_one_training_text_at_one_revision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, languages: tuple[str, str]
+) -> None:
+    calls: list[HubData] = []
+    monkeypatch.setattr(corpora, "write_hub_text", lambda data, *rest: calls.append(data))
+    corpus = find_corpus("opus_books")
+    obtain_corpus(corpus, languages, tmp_path, None, lambda message: None)
+    assert [(data.repository, data.configuration, data.splits) for data in calls] == [
+        ("Helsinki-NLP/opus_books", "en-it", ("train",))
+    ]
+    assert calls[0].revision and len(calls[0].revision) == 40
+
+
+def test_language_of_the_books_alone_means_its_pair_with_english() -> None:
+    corpus = find_corpus("opus_books")
+    for language in ("it", "de", "es", "sv", "el"):
+        assert set(corpus.pair_of(None, language)) == {"en", language}
+
+
+def test_downloads_of_one_pair_outlive_those_of_another(tmp_path: Path) -> None:
+    waiting = tmp_path / "multi30k" / "de-fr.downloads" / "train.de.gz.part"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_bytes(b"half")
+
+    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+        origin.downloads.mkdir(parents=True)
+
+    corpus = replace(find_corpus("multi30k"), write=write)
+    obtain_corpus(corpus, ("de", "en"), tmp_path, None, lambda message: None)
+    assert waiting.read_bytes() == b"half"
+    assert not (tmp_path / "multi30k" / "de-en.downloads").exists()
 
 
 @pytest.mark.parametrize("name", ["multi30k", "multi30k_tokenized"])

@@ -2,9 +2,7 @@
 
 import gzip
 import hashlib
-import lzma
 import threading
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
-from nmt.data import download
+from nmt.data import archives, download
 from nmt.data.download import Origin, RemoteText, fetch, obtain
+from nmt.data.provenance import Provenance
 from nmt.errors import DataError
 
 TEXT = b"".join(b"sentence number %d\n" % n for n in range(2000))
@@ -291,16 +289,16 @@ def test_bomb_is_stopped_at_the_expected_size(
 ) -> None:
     url, behaviour = server
     behaviour.body = gzip.compress(bytes(50_000_000))
-    monkeypatch.setattr(download, "_CHUNK", 1000)
+    monkeypatch.setattr(archives, "_CHUNK", 1000)
     written: list[int] = []
-    replaced = download._unpacked
+    replaced = download.unpacked
 
     def counted(archive: Path, member: str | None) -> Iterator[bytes]:
         for chunk in replaced(archive, member):
             written.append(len(chunk))
             yield chunk
 
-    monkeypatch.setattr(download, "_unpacked", counted)
+    monkeypatch.setattr(download, "unpacked", counted)
     with pytest.raises(DataError, match="not the text expected"):
         obtain(remote(url), tmp_path / "text", origin(tmp_path))
     assert sum(written) <= len(TEXT) + 1000
@@ -316,53 +314,58 @@ def test_damaged_archive_is_refused(
     assert names(tmp_path / "downloads") == []
 
 
-def zipped(path: Path, *members: str) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member in members:
-            archive.writestr(member, TEXT if member.endswith("fra.txt") else b"something else")
-    return path
+# -- without a published hash ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["fra.txt", "fra-eng/fra.txt", "../../fra.txt", "/fra.txt"])
-def test_wanted_member_is_taken_wherever_it_claims_to_lie(tmp_path: Path, place: str) -> None:
-    (tmp_path / "copies").mkdir()
-    zipped(tmp_path / "copies" / "fra-eng.zip", "../evil", "fra.txt.old", place)
-    text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    obtain(text, tmp_path / "text", origin(tmp_path, tmp_path / "copies"))
-    assert (tmp_path / "text").read_bytes() == TEXT
-    assert names(tmp_path) == ["copies", "text"]
-    assert names(tmp_path.parent).count("evil") == 0
+def remembering(tmp_path: Path, folder: Path | None = None) -> Origin:
+    record = Provenance(tmp_path / "en-fr.source.json")
+    return Origin(folder, tmp_path / "downloads", lambda message: None, record)
 
 
-def test_zip_without_the_member_is_refused(tmp_path: Path) -> None:
-    zipped(tmp_path / "fra-eng.zip", "other.txt")
-    text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    with pytest.raises(DataError, match="fra-eng.zip: holds no file called fra.txt"):
-        obtain(text, tmp_path / "text", origin(tmp_path, tmp_path))
+def test_first_download_decides_what_later_ones_must_be(
+    tmp_path: Path, server: tuple[str, Behaviour]
+) -> None:
+    url, behaviour = server
+    behaviour.body = gzip.compress(TEXT)
+    where, text = remembering(tmp_path), RemoteText(url)
+    obtain(text, tmp_path / "text", where)
+    assert where.record is not None
+    first = {"sha256": hashlib.sha256(TEXT).hexdigest(), "bytes": len(TEXT)}
+    assert where.record.recall(url) == first
+    (tmp_path / "downloads" / "text.en.gz").unlink()
+    obtain(text, tmp_path / "text", where)
+    (tmp_path / "downloads" / "text.en.gz").unlink()
+    (tmp_path / "text").unlink()
 
-
-def test_zip_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "fra-eng.zip").write_bytes(b"not a zip")
-    text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    with pytest.raises(DataError, match="fra-eng.zip: damaged or cut short"):
-        obtain(text, tmp_path / "text", origin(tmp_path, tmp_path))
-
-
-@pytest.mark.parametrize("name", ["train.en.gz", "train.en", "train.en.xz", "all.tsv.zst"])
-def test_copies_may_be_compressed_in_any_way(tmp_path: Path, name: str) -> None:
-    squeeze = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstandard.compress}
-    data = squeeze.get(Path(name).suffix, bytes)(TEXT)
-    (tmp_path / name).write_bytes(data)
-    text = remote("https://example.org/x/train.en.gz", also=("all.tsv",))
-    obtain(text, tmp_path / "text", origin(tmp_path, tmp_path))
-    assert (tmp_path / "text").read_bytes() == TEXT
-
-
-def test_missing_copy_names_what_was_looked_for(tmp_path: Path) -> None:
-    message = "none of train.en.gz, train.en, train.en.xz, train.en.zst is here"
+    behaviour.body = gzip.compress(b"other\n")
+    message = (
+        f"not the text that {url} gave when it was first downloaded "
+        f".sha256 {hashlib.sha256(b'other' + bytes([10])).hexdigest()}, "
+        f"expected {first['sha256']}.; .* or delete .*en-fr.source.json to accept it"
+    )
     with pytest.raises(DataError, match=message):
-        obtain(
-            remote("https://example.org/x/train.en.gz"),
-            tmp_path / "text",
-            origin(tmp_path, tmp_path),
-        )
+        obtain(text, tmp_path / "text", where)
+    assert names(tmp_path) == ["downloads", "en-fr.source.json"]
+    assert where.record.recall(url) == first
+    where.record.path.unlink()
+    obtain(text, tmp_path / "text", where)
+    assert (tmp_path / "text").read_bytes() == b"other\n"
+
+
+def test_copy_is_held_against_the_first_download_but_is_none(tmp_path: Path) -> None:
+    (tmp_path / "copies").mkdir()
+    (tmp_path / "copies" / "train.en").write_bytes(TEXT)
+    text, where = RemoteText("https://x.org/train.en"), remembering(tmp_path, tmp_path / "copies")
+    obtain(text, tmp_path / "text", where)
+    assert where.record is not None and not where.record.path.exists()
+    where.record.remember(text.url, {"sha256": "0" * 64})
+    with pytest.raises(DataError, match="expected 0000"):
+        obtain(text, tmp_path / "other", where)
+    assert not (tmp_path / "other").exists()
+
+
+def test_published_hash_needs_no_memory(tmp_path: Path, server: tuple[str, Behaviour]) -> None:
+    url, behaviour = server
+    behaviour.body = gzip.compress(TEXT)
+    obtain(remote(url), tmp_path / "text", remembering(tmp_path))
+    assert names(tmp_path) == ["downloads", "text"]

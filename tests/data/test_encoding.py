@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config import CleaningConfig, TextPair, TokenizerConfig
 from nmt.data import encoding, parallel_text
-from nmt.data.encoding import EncodedBlock, EncodedSide, encode_blocks
+from nmt.data.encoding import EncodedBlock, Sentences, encode_blocks
 from nmt.data.parallel_text import ParallelText
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import learn_vocabulary
@@ -91,7 +91,7 @@ def test_a_process_that_dies_is_told(
 
 
 def test_selected_sentences_keep_their_ids() -> None:
-    side = EncodedSide.of([[1, 2, 3], [4, 3], [5, 6, 3]])
+    side = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]])
     chosen = side.select(np.array([True, False, True]))
     assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
-    assert EncodedSide.of([]).ids.tolist() == []
+    assert Sentences.of([]).ids.tolist() == []

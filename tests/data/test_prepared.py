@@ -49,13 +49,13 @@ def test_store_holds_the_text_in_order(tmp_path: Path) -> None:
     data = prepared_quietly(configured(tmp_path))
     assert len(data.train) == len(LINES)
     assert data.directory == tmp_path / "data" / "prepared" / data.fingerprint
-    rows = [data.train.source(i).tolist() for i in range(len(LINES))]
+    rows = [data.train.source.sentence(i).tolist() for i in range(len(LINES))]
     assert rows == data.tokenizer.encode_source(LINES)
-    targets = [data.train.target(i).tolist() for i in range(len(LINES))]
+    targets = [data.train.target.sentence(i).tolist() for i in range(len(LINES))]
     assert data.tokenizer.decode(targets) == [line.upper() for line in LINES]
     assert all(row[-1] == EOS for row in (*rows, *targets))
-    assert data.counts["source_tokens"] == data.train.source_lengths.sum()
-    assert data.counts["target_tokens"] == data.train.target_lengths.sum()
+    assert data.counts["source_tokens"] == data.train.source.lengths.sum()
+    assert data.counts["target_tokens"] == data.train.target.lengths.sum()
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])
@@ -64,11 +64,11 @@ def test_chunks_make_no_difference(
 ) -> None:
     config = configured(tmp_path)
     whole = prepared_quietly(config)
-    ids = [whole.train.source(i).tolist() for i in range(60)]
+    ids = [whole.train.source.sentence(i).tolist() for i in range(60)]
     shutil.rmtree(whole.directory)
     monkeypatch.setattr(parallel_text, "BLOCK", chunk)
     again = prepared_quietly(config)
-    assert [again.train.source(i).tolist() for i in range(60)] == ids
+    assert [again.train.source.sentence(i).tolist() for i in range(60)] == ids
 
 
 def test_second_call_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +110,7 @@ def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
 
 
 def test_longest_pair_allowed_is_kept(tmp_path: Path) -> None:
-    longest = int(prepared_quietly(configured(tmp_path)).train.target_lengths.max()) - 1
+    longest = int(prepared_quietly(configured(tmp_path)).train.target.lengths.max()) - 1
     kept = prepared_quietly(
         configured(tmp_path, cleaning=CleaningConfig(max_length=longest))
     ).counts

@@ -35,14 +35,17 @@ def tokenizer_and_store(folder: Path, kind: Kind = "bpe") -> tuple[Tokenizer, To
                 (target, tokenizer.encode_target([pair.target])[0]),
             ):
                 side.add(np.array(ids), np.array([len(ids)]))
-    return tokenizer, TokenStore(folder)
+    return tokenizer, TokenStore.open(folder)
 
 
 def drawn(
     store: TokenStore, tokenizer: Tokenizer, alpha: float, *, indices: list[int], step: int = 1
 ) -> list[tuple[list[int], list[int]]]:
     pairs = resample(store, np.array(indices), tokenizer, alpha, seed=1, step=step)
-    return [(list(pairs.source(i)), list(pairs.target(i))) for i in range(len(indices))]
+    return [
+        (list(pairs.source.sentence(i)), list(pairs.target.sentence(i)))
+        for i in range(len(indices))
+    ]
 
 
 @pytest.mark.parametrize("kind", SIZES)
@@ -51,11 +54,11 @@ def test_the_pieces_change_and_the_text_stays(tmp_path: Path, kind: Kind, step: 
     tokenizer, store = tokenizer_and_store(tmp_path, kind)
     pairs = resample(store, np.array([2, 0, 1]), tokenizer, 0.3, seed=1, step=step)
     for place, index in enumerate([2, 0, 1]):
-        assert tokenizer.decode([pairs.source(place)]) == [PAIRS[index].source]
-        assert tokenizer.decode([pairs.target(place)]) == [PAIRS[index].target]
-        assert pairs.source(place)[-1] == pairs.target(place)[-1] == EOS
-        assert pairs.source_lengths[place] == len(pairs.source(place))
-        assert pairs.target_lengths[place] == len(pairs.target(place))
+        assert tokenizer.decode([pairs.source.sentence(place)]) == [PAIRS[index].source]
+        assert tokenizer.decode([pairs.target.sentence(place)]) == [PAIRS[index].target]
+        assert pairs.source.sentence(place)[-1] == pairs.target.sentence(place)[-1] == EOS
+        assert pairs.source.lengths[place] == len(pairs.source.sentence(place))
+        assert pairs.target.lengths[place] == len(pairs.target.sentence(place))
 
 
 def test_a_draw_is_a_function_of_seed_step_and_pair(tmp_path: Path) -> None:
@@ -70,8 +73,8 @@ def test_a_draw_is_a_function_of_seed_step_and_pair(tmp_path: Path) -> None:
 def test_without_dropout_bpe_merges_as_ever(tmp_path: Path) -> None:
     tokenizer, store = tokenizer_and_store(tmp_path)
     for i, (source, target) in enumerate(drawn(store, tokenizer, 0.0, indices=[0, 1, 2])):
-        assert source == list(store.source(i))
-        assert target == list(store.target(i))
+        assert source == list(store.source.sentence(i))
+        assert target == list(store.target.sentence(i))
 
 
 def test_more_dropout_gives_more_pieces(tmp_path: Path) -> None:

@@ -26,11 +26,11 @@ def write(directory: Path, rows: list[list[int]], vocabulary_size: int = 100) ->
 def test_rows_come_back(tmp_path_factory: pytest.TempPathFactory, rows: list[list[int]]) -> None:
     directory = tmp_path_factory.mktemp("store")
     write(directory, rows)
-    store = TokenStore(directory)
+    store = TokenStore.open(directory)
     assert len(store) == len(rows)
-    assert [store.source(i).tolist() for i in range(len(store))] == rows
-    assert [store.target(i).tolist() for i in range(len(store))] == rows
-    assert store.source_lengths.tolist() == store.target_lengths.tolist() == [*map(len, rows)]
+    assert [store.source.sentence(i).tolist() for i in range(len(store))] == rows
+    assert [store.target.sentence(i).tolist() for i in range(len(store))] == rows
+    assert store.source.lengths.tolist() == store.target.lengths.tolist() == [*map(len, rows)]
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
@@ -38,13 +38,13 @@ def test_ids_take_two_bytes_where_the_vocabulary_allows(
     tmp_path: Path, size: int, kind: type
 ) -> None:
     write(tmp_path, [[size - 1]], size)
-    assert TokenStore(tmp_path).source(0).dtype == kind
-    assert TokenStore(tmp_path).source(0).tolist() == [size - 1]
+    assert TokenStore.open(tmp_path).source.sentence(0).dtype == kind
+    assert TokenStore.open(tmp_path).source.sentence(0).tolist() == [size - 1]
 
 
 def test_ids_stay_on_disk(tmp_path: Path) -> None:
     write(tmp_path, [[1, 2], [3]])
-    array = TokenStore(tmp_path).source(1)
+    array = TokenStore.open(tmp_path).source.sentence(1)
     while not isinstance(array, np.memmap):
         assert array.base is not None
         array = array.base
@@ -61,7 +61,7 @@ def test_damaged_store_is_refused(tmp_path: Path, name: str, keep: int | None) -
     if keep is not None:
         path.write_bytes(data[:keep])
     with pytest.raises(DataError, match="damaged token store .*; delete it and prepare again"):
-        TokenStore(tmp_path)
+        TokenStore.open(tmp_path)
 
 
 def test_sides_of_different_runs_are_refused(tmp_path: Path) -> None:
@@ -71,4 +71,4 @@ def test_sides_of_different_runs_are_refused(tmp_path: Path) -> None:
     write(other, [[1, 2], [3, 4]])
     (other / "source.offsets.npy").replace(tmp_path / "source.offsets.npy")
     with pytest.raises(DataError, match="3 ids, but the last offset is 4"):
-        TokenStore(tmp_path)
+        TokenStore.open(tmp_path)

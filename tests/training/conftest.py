@@ -1,12 +1,10 @@
 """A corpus, a recipe and a trainer small enough to train in a second."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 
@@ -26,25 +24,6 @@ WORDS = {
     "two": "zwei",
     "eats": "isst",
 }
-
-
-class MemoryStore:
-    """Pairs of ids in memory, as a `TokenStore` gives them from disk."""
-
-    def __init__(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> None:
-        self._sources = [np.array(row) for row in sources]
-        self._targets = [np.array(row) for row in targets]
-        self.source_lengths = np.array([len(row) for row in sources])
-        self.target_lengths = np.array([len(row) for row in targets])
-
-    def __len__(self) -> int:
-        return len(self._sources)
-
-    def source(self, index: int) -> npt.NDArray[np.int64]:
-        return self._sources[index]
-
-    def target(self, index: int) -> npt.NDArray[np.int64]:
-        return self._targets[index]
 
 
 @pytest.fixture(scope="session")
@@ -91,11 +70,6 @@ decoding: {{beam_size: 2, max_length_offset: 5}}
         return parse_config(text, "recipe", settings)
 
     return made
-
-
-@pytest.fixture
-def memory_store() -> type[MemoryStore]:
-    return MemoryStore
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import torch
 
 from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.data.batches import collate_source
+from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.greedy import greedy_search
 from nmt.errors import DivergedError
@@ -35,11 +36,9 @@ def configured(dropout: float = 0.0, **training: Any) -> Config:
 
 
 @pytest.fixture
-def trainer(
-    make_trainer: Callable[..., Trainer], memory_store: Callable[..., Any]
-) -> Callable[[Config], Trainer]:
+def trainer(make_trainer: Callable[..., Trainer]) -> Callable[[Config], Trainer]:
     rows = copy_task(600)
-    return lambda config: make_trainer(config, memory_store(rows, rows), V)
+    return lambda config: make_trainer(config, TokenStore.of(rows, rows), V)
 
 
 def test_micro_batches_add_up_to_one_batch(trainer: Callable[[Config], Trainer]) -> None:
@@ -62,7 +61,7 @@ def test_micro_batches_add_up_to_one_batch(trainer: Callable[[Config], Trainer])
 def test_a_step_counts_each_target_token_once(trainer: Callable[[Config], Trainer]) -> None:
     trained = trainer(configured(micro_batch_tokens=40))
     counted = sum(trained.take_step()[1] for _ in range(trained.plan.steps_per_epoch))
-    assert counted == trained.store.target_lengths.sum()
+    assert counted == trained.store.target.lengths.sum()
 
 
 def test_seeded_training_is_deterministic(trainer: Callable[[Config], Trainer]) -> None:

@@ -1,0 +1,65 @@
+"""What a corpus was made from, remembered in a small JSON file beside its text.
+
+Where nobody publishes the hash of a file, the first download decides: a later one that differs is
+noticed. Likewise the revision or version that was the newest then is the one that is taken again.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.errors import DataError
+
+Entry = dict[str, str | int]
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Entries by the address of what they describe."""
+
+    path: Path
+
+    def recall(self, address: str) -> Entry:
+        """What is remembered of an address; nothing: an empty entry.
+
+        Raises:
+            DataError: the file is not legible.
+        """
+        return self._entries().get(address, {})
+
+    def remember(self, address: str, entry: Entry) -> None:
+        """Keep an entry, on disk before this returns.
+
+        Raises:
+            DataError: the file cannot be read or written.
+        """
+        entries = {**self._entries(), address: entry}
+        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            beside.write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n", "utf-8")
+            beside.replace(self.path)
+        except OSError as error:
+            beside.unlink(missing_ok=True)
+            raise DataError(
+                f"{self.path}: cannot be written: {error.strerror}; free some space or choose "
+                "another directory"
+            ) from error
+
+    def _entries(self) -> dict[str, Entry]:
+        try:
+            entries = json.loads(self.path.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise self._illegible(str(error)) from error
+        if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+            raise self._illegible("not an object of objects")
+        return entries
+
+    def _illegible(self, reason: str) -> DataError:
+        return DataError(
+            f"{self.path}: not the record of downloads that it should be ({reason}); delete it to "
+            "accept what is downloaded next"
+        )
