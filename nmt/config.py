@@ -221,6 +221,9 @@ class TrainingConfig(Section):
     cooldown_steps: int = Field(0, ge=0)
     """over the last so many steps the rate of any schedule falls linearly to zero; 0: none, but a
     fifth of max_steps under warmup_stable_decay"""
+    optimizer: Literal["adam", "muon"] = "adam"
+    """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers, Adam for
+    the rest, which learns a small corpus in fewer steps"""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
     adam_beta2: float = Field(0.98, ge=0, lt=1)
     adam_epsilon: float = Field(1e-9, gt=0)

@@ -1,15 +1,34 @@
-"""Section 5.3: Adam, over the sum of a step's gradients divided by its tokens."""
+"""Section 5.3: Adam, over the sum of a step's gradients divided by its tokens; or Muon with it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.config import TrainingConfig
+from nmt.training.muon import Muon
 
 
-def make_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> torch.optim.Adam:
-    """Adam with the configured betas and epsilon; weight decay, if any, is decoupled."""
+def make_optimizers(
+    model: nn.Module, config: TrainingConfig, precision: str = "fp32"
+) -> list[torch.optim.Optimizer]:
+    """Adam for all of the model; or Muon for its linear maps, and Adam for the rest.
+
+    The rest are embeddings (the output projection with them), norms and biases. Weight decay, if
+    any, is decoupled.
+    """
+    if config.optimizer == "adam":
+        return [_adam(model.parameters(), config)]
+    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
+    matrices: list[Tensor] = [module.weight for module in linear]
+    inside = {id(matrix) for matrix in matrices}
+    rest = [parameter for parameter in model.parameters() if id(parameter) not in inside]
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    muon = Muon(matrices, weight_decay=config.weight_decay, dtype=dtype)
+    return [muon, _adam(rest, config)]
+
+
+def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.Adam:
     return torch.optim.Adam(
         parameters,
         lr=0.0,
@@ -22,15 +41,20 @@ def make_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -
 
 
 def update(
-    optimizer: torch.optim.Adam, tokens: int, learning_rate: float, clip_norm: float | None
+    optimizers: Sequence[torch.optim.Optimizer],
+    tokens: int,
+    learning_rate: float,
+    clip_norm: float | None,
 ) -> None:
     """One optimiser step from gradients that are sums over `tokens` target tokens."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    parameters = [parameter for group in groups for parameter in group["params"]]
     gradients = [p.grad for p in parameters if p.grad is not None]
     torch._foreach_mul_(gradients, 1 / tokens)
     if clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
-    for group in optimizer.param_groups:
+    for group in groups:
         group["lr"] = learning_rate
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)

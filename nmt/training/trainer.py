@@ -21,7 +21,7 @@ from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.loss import label_smoothed_cross_entropy
 from nmt.training.monitor import Monitor
-from nmt.training.optimizer import make_optimizer, update
+from nmt.training.optimizer import make_optimizers, update
 from nmt.training.retention import forget_old_checkpoints
 from nmt.training.schedule import learning_rate
 from nmt.training.validation import Validation, Validator
@@ -49,7 +49,7 @@ class Trainer:
         self.directory, self.store, self.validator = directory, store, validator
         self.precision = precision
         self.device = next(run.model.parameters()).device
-        self.optimizer = make_optimizer(run.model.parameters(), run.config.training)
+        self.optimizers = make_optimizers(run.model, run.config.training, precision)
         self.plan = BatchPlan(
             store.source.lengths,
             store.target.lengths,
@@ -67,7 +67,7 @@ class Trainer:
         """What a resumed run needs beside the weights; plain types and tensors only."""
         return {
             "step": self.step,
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "best": self.best,
             "validations_without_gain": self.validations_without_gain,
             "monitor": self.monitor.state(),
@@ -76,7 +76,8 @@ class Trainer:
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a `state()`; the weights are already in the model."""
         self.step = state["step"]
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
         self.best = state["best"]
         self.validations_without_gain = state["validations_without_gain"]
         self.monitor.load_state(state["monitor"], self.step)
@@ -143,7 +144,7 @@ class Trainer:
                 f"raise training.warmup_steps or set training.clip_norm, in a new --run-dir"
             )
         rate = learning_rate(self.step, self.config)
-        update(self.optimizer, tokens, rate, training.clip_norm)
+        update(self.optimizers, tokens, rate, training.clip_norm)
         return summed, tokens
 
     def _pairs_of_step(self) -> tuple[TokenStore, Indices]:

@@ -1,10 +1,13 @@
 """One update is Adam's, over the mean gradient of a token."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import TrainingConfig
-from nmt.training.optimizer import make_optimizer, update
+from nmt.config import ModelConfig, TrainingConfig
+from nmt.model.transformer import Transformer
+from nmt.training.muon import Muon
+from nmt.training.optimizer import make_optimizers, update
 
 TOKENS, RATE = 7, 0.05
 
@@ -25,11 +28,11 @@ def trained(
     config: TrainingConfig, steps: int = 4, rates: tuple[float, ...] = ()
 ) -> list[nn.Parameter]:
     ours = parameters()
-    optimizer = make_optimizer(ours, config)
+    optimizers = make_optimizers(nn.ParameterList(ours), config)
     for step in range(steps):
         for parameter, gradient in zip(ours, gradients(step), strict=True):
             parameter.grad = gradient
-        update(optimizer, TOKENS, rates[step] if rates else RATE, config.clip_norm)
+        update(optimizers, TOKENS, rates[step] if rates else RATE, config.clip_norm)
     return ours
 
 
@@ -89,6 +92,33 @@ def test_a_parameter_without_gradient_stays_as_it_is() -> None:
     ours = parameters()
     before = ours[1].detach().clone()
     ours[0].grad = gradients(0)[0]
-    update(make_optimizer(ours, TrainingConfig()), TOKENS, RATE, clip_norm=1.0)
+    optimizers = make_optimizers(nn.ParameterList(ours), TrainingConfig())
+    update(optimizers, TOKENS, RATE, clip_norm=1.0)
     assert torch.equal(ours[1], before)
     assert not torch.equal(ours[0], parameters()[0])
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("bf16", "bfloat16"), ("fp32", "float32")])
+def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str) -> None:
+    sizes = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 1, "decoder_layers": 1}
+    model = Transformer(ModelConfig(**sizes), 20, 20)
+    config = TrainingConfig(optimizer="muon", weight_decay=0.2)
+    muon, adam = make_optimizers(model, config, precision)
+    assert isinstance(muon, Muon) and isinstance(adam, torch.optim.Adam)
+    assert str(muon._dtype) == f"torch.{dtype}"
+    matrices, rest = ([id(p) for p in o.param_groups[0]["params"]] for o in (muon, adam))
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    assert sorted(matrices + rest) == sorted(names)
+    assert {names[i].split(".")[-1] for i in matrices} == {"weight"}
+    assert "target_embedding.weight" in {names[i] for i in rest}
+    assert all(o.param_groups[0]["weight_decay"] == 0.2 for o in (muon, adam))
+
+
+def test_both_optimisers_get_the_rate_of_the_step() -> None:
+    model = nn.Linear(3, 4)
+    optimizers = make_optimizers(model, TrainingConfig(optimizer="muon"))
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    update(optimizers, TOKENS, RATE, clip_norm=None)
+    assert [o.param_groups[0]["lr"] for o in optimizers] == [RATE, RATE]
+    assert model.weight.grad is None and model.bias.grad is None
