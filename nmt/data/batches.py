@@ -7,13 +7,13 @@ target tokens." A plan answers for any step at once, so resuming costs nothing.
 How an epoch is laid out, so that steps hold similar lengths and yet other company each time:
 
 1. Sort by target length plus noise of up to two tokens.
-2. Cut the sorted pairs into bands worth four steps, the first cut at a random place. Sort each
+2. Cut the sorted pairs into bands worth a few steps, the first cut at a random place. Sort each
    band by source length plus noise, every other band downwards, so that neighbours across a
    border have similar source lengths too.
 3. Cut into steps, each as full as the budget allows. How many come out varies a little with the
-   noise; the plan promises a fixed number, slightly above that of the noiseless order, and halves
-   the fullest steps until it is reached. Should the noise need more steps than promised, the next
-   draw is tried, and at last the noiseless order, whose number is known.
+   noise; the plan promises a fixed number, slightly above that of one draw, and halves the fullest
+   steps until it is reached. Should the noise need more steps than promised, the next draw is
+   tried, and at last the noiseless order, whose number is known.
 4. Shuffle the steps.
 """
 
@@ -23,37 +23,18 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from nmt.data.token_store import Indices, Lengths, Sentences, TokenStore
-from nmt.data.tokenizer import BOS, PAD
+from nmt.data.token_store import Indices, Lengths
 
-_NOISE = 2.0  # tokens
-_BAND = 4.0  # steps
+_NOISE = 2  # tokens
+# Steps a band, over the root of the steps an epoch: the more steps a band has, the less source
+# padding and the more target padding; the more steps there are, the more have targets of a length.
+_BAND = 0.375
 _DRAWS = 5
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Sentence pairs as rows of ids, shorter rows filled with PAD."""
-
-    source: torch.Tensor
-    """(B, S) int64, each sentence ends with EOS"""
-    target_input: torch.Tensor
-    """(B, T) int64, each sentence begins with BOS"""
-    target_output: torch.Tensor
-    """(B, T) int64, each sentence ends with EOS: what follows each position of the input"""
-    tokens: int
-    """target tokens to predict, padding not counted"""
-
-    def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device."""
-        return Batch(
-            self.source.to(device, non_blocking=True),
-            self.target_input.to(device, non_blocking=True),
-            self.target_output.to(device, non_blocking=True),
-            self.tokens,
-        )
+_EIGHTHS = 8
+_LONGEST = 8000  # tokens; longer sentences sort as if they had so many
+_LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
+_WINDOW = 1 << 20  # pairs cut into steps at once
 
 
 @dataclass(frozen=True)
@@ -85,13 +66,8 @@ class BatchPlan:
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
         self._shares = [] if all(share.weight == 1 for share in shares) else shares
-        pool = self._pool(0)
-        steps = len(self._cut(self._tidy_order(pool))) - 1
-        if steps > 1:
-            # an epoch that draws a part of a text may need more steps than the first one
-            slack = 64 if any(share.weight % 1 for share in self._shares) else 256
-            steps = min(steps + 1 + steps // slack, len(pool))
-        self.steps_per_epoch = steps
+        self._ready: tuple[Indices, list[int]] | None = None
+        self.steps_per_epoch = self._promise()
         """the same in every epoch"""
         self._epoch = -1
         self._steps: list[Indices] = []
@@ -104,30 +80,49 @@ class BatchPlan:
             self._epoch = epoch
         return self._steps[position]
 
+    def _promise(self) -> int:
+        """As many steps as an epoch takes with noise, and a few more: none takes quite as many."""
+        self._ready = order, cuts = self._draw(epoch=0, attempt=0)
+        noisy, tidy = len(cuts) - 1, len(self._cut(self._tidy_order(order))) - 1
+        if tidy == 1:
+            return 1
+        # an epoch that draws a part of a text may be longer than the first one
+        slack = 64 if any(share.weight % 1 for share in self._shares) else 256
+        return min(max(noisy, tidy) + 1 + noisy // slack, len(order))
+
     def _lay_out(self, epoch: int) -> list[Indices]:
         """All steps of an epoch, in order."""
-        random = np.random.default_rng([self._seed, epoch])
-        pool = self._pool(epoch)
-        for _ in range(_DRAWS):
-            order = self._noisy_order(pool, random)
-            cuts = self._cut(order)
+        for attempt in range(_DRAWS):
+            order, cuts = self._draw(epoch, attempt)
             if len(cuts) - 1 <= self.steps_per_epoch:
                 break
         else:
-            order = self._tidy_order(random.permutation(pool))
+            order = self._tidy_order(self._random(epoch).permutation(self._pool(epoch)))
             cuts = self._cut(order)
         cuts = self._halve_fullest(cuts)
         steps = [order[start:end] for start, end in pairwise(cuts)]
         # more steps than promised come of a text drawn in part; its pairs come another time
-        return [steps[i] for i in random.permutation(len(steps))[: self.steps_per_epoch]]
+        chosen = self._random(epoch).permutation(len(steps))[: self.steps_per_epoch]
+        return [steps[i] for i in chosen]
+
+    def _random(self, *place: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, *place])
+
+    def _draw(self, epoch: int, attempt: int) -> tuple[Indices, list[int]]:
+        """An order with noise and where its steps end; the very first was drawn for the promise."""
+        if (epoch, attempt) == (0, 0) and self._ready is not None:
+            ready, self._ready = self._ready, None
+            return ready
+        order = self._noisy_order(self._pool(epoch), self._random(epoch, attempt))
+        return order, self._cut(order)
 
     def _pool(self, epoch: int) -> Indices:
         """The pairs of an epoch, each as often as it comes."""
         if not self._shares:
-            return np.arange(len(self._source))
+            return np.arange(len(self._source), dtype=np.uint32)
         parts, first = [], 0
         for number, share in enumerate(self._shares):
-            pairs = np.arange(first, first + share.pairs)
+            pairs = np.arange(first, first + share.pairs, dtype=np.uint32)
             parts += [pairs] * int(share.weight)
             if fraction := share.weight % 1:
                 # each pair's turn comes whenever its clock, started at random, passes a whole hour
@@ -139,32 +134,54 @@ class BatchPlan:
 
     def _tidy_order(self, pool: Indices) -> Indices:
         """Sort by target length, then by source length; what ties keeps its order."""
-        return pool[np.lexsort((self._source[pool], self._target[pool]))]
+        order = pool[_sorting(self._source[pool])]
+        return order[_sorting(self._target[order])]
 
     def _noisy_order(self, pool: Indices, random: np.random.Generator) -> Indices:
         """Sort by target length, then in bands by source length, each with noise."""
-        order = pool[np.argsort(self._target[pool] + _NOISE * random.random(len(pool)))]
-        tokens = np.cumsum(np.maximum(self._source[order], self._target[order]))
-        band = np.floor(tokens / (self._budget * _BAND) + random.random())
-        source = self._source[order] + _NOISE * random.random(len(pool))
-        source[band % 2 == 1] *= -1
-        width = 2 * (self._source.max() + _NOISE)
-        return order[np.argsort(band * width + source)]
+        order = pool[_sorting(_noisy(self._target[pool], random))]
+        bands = self._bands(order, random)
+        source = _noisy(self._source[order], random)
+        np.subtract(_LONGEST_KEY, source, out=source, where=bands % 2 == 1)
+        order, bands = (array[_sorting(source)] for array in (order, bands))
+        return order[_sorting(bands)]
+
+    def _bands(self, order: Indices, random: np.random.Generator) -> Indices:
+        """The number of the band that each pair of an order falls into."""
+        longer = np.maximum(self._source[order], self._target[order])
+        steps = int(longer.sum(dtype=np.int64)) / self._budget
+        width = max(1, int(self._budget * max(2.0, _BAND * steps**0.5)))
+        before = np.cumsum(longer, dtype=np.int64)
+        before += random.integers(width)
+        before //= width
+        return before.astype(np.uint32)
 
     def _cut(self, order: Indices) -> list[int]:
         """Positions between steps, first 0 and last the number of pairs, each step filled up."""
-        source_ends = np.cumsum(self._source[order])
-        target_ends = np.cumsum(self._target[order])
         cuts = [0]
-        while (start := cuts[-1]) < len(order):
+        while cuts[-1] < len(order):
+            # a step has at most as many pairs as tokens, so each window holds a whole one
+            window = order[cuts[-1] : cuts[-1] + max(_WINDOW, self._budget + 1)]
+            ends = self._cut_window(window)
+            if cuts[-1] + len(window) < len(order):
+                ends = ends[:-1]  # the last step may go on beyond the window
+            cuts += [cuts[-1] + end for end in ends]
+        return cuts
+
+    def _cut_window(self, order: Indices) -> list[int]:
+        """Where the steps of an order end."""
+        source_ends = np.cumsum(self._source[order], dtype=np.int64)
+        target_ends = np.cumsum(self._target[order], dtype=np.int64)
+        ends: list[int] = []
+        while (start := ends[-1] if ends else 0) < len(order):
             used_source = source_ends[start - 1] if start else 0
             used_target = target_ends[start - 1] if start else 0
             end = min(
                 np.searchsorted(source_ends, used_source + self._budget, "right"),
                 np.searchsorted(target_ends, used_target + self._budget, "right"),
             )
-            cuts.append(max(int(end), start + 1))
-        return cuts
+            ends.append(max(int(end), start + 1))
+        return ends
 
     def _halve_fullest(self, cuts: list[int]) -> list[int]:
         """Cut the step with the most pairs in two until there are as many as promised."""
@@ -174,6 +191,20 @@ class BatchPlan:
             fullest = int(sizes.argmax())
             ends = np.insert(ends, fullest + 1, ends[fullest] + sizes[fullest] // 2)
         return list(ends)
+
+
+def _noisy(lengths: Lengths, random: np.random.Generator) -> npt.NDArray[np.uint16]:
+    """Lengths in eighths of a token, each with some noise added, as keys to sort by."""
+    noise = random.integers(0, _NOISE * _EIGHTHS, len(lengths), dtype=np.uint16)
+    return np.minimum(lengths, _LONGEST).astype(np.uint16) * np.uint16(_EIGHTHS) + noise
+
+
+def _sorting(keys: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+    """The permutation that sorts the keys stably: by counting, hence fast, where 16 bits do."""
+    if keys.max(initial=0) < 1 << 16:
+        return np.argsort(keys.astype(np.uint16), kind="stable")
+    low = np.argsort((keys & 0xFFFF).astype(np.uint16), kind="stable")
+    return low[_sorting(keys[low] >> 16)]
 
 
 def micro_batches(
@@ -196,34 +227,3 @@ def micro_batches(
         parts.append(indices[order[start : start + size]])
         start += size
     return parts
-
-
-def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
-    """Gather pairs into a batch; lengths are padded up to a multiple of `pad_multiple`."""
-    source, target = store.source.gather(indices), store.target.gather(indices)
-    output, is_real = _padded(target, pad_multiple)
-    shifted = np.roll(output, 1, axis=1)  # what precedes each position
-    shifted[:, 0] = BOS
-    return Batch(
-        source=torch.from_numpy(_padded(source, pad_multiple)[0]),
-        target_input=torch.from_numpy(np.where(is_real, shifted, PAD)),
-        target_output=torch.from_numpy(output),
-        tokens=len(target.ids),
-    )
-
-
-def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Gather source sentences of ids into (B, S) int64, filled up with PAD."""
-    return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
-
-
-def _padded(
-    sentences: Sentences, multiple: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Rows of ids, shorter ones filled up with PAD, and where the ids are: both (B, L)."""
-    longest = int(sentences.lengths.max())
-    width = -(-longest // multiple) * multiple
-    is_real = np.arange(width) < sentences.lengths[:, None]
-    padded = np.full(is_real.shape, PAD, np.int64)
-    padded[is_real] = sentences.ids
-    return padded, is_real

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from nmt.errors import DataError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
-Lengths = npt.NDArray[np.int64]
-Indices = npt.NDArray[np.int64]
+Lengths = npt.NDArray[np.signedinteger]
+Indices = npt.NDArray[np.integer]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Side:
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
         self._ids, self._offsets = ids, offsets
-        self.lengths: Lengths = np.diff(offsets)
+        self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""
 
     @classmethod
@@ -124,7 +124,7 @@ class SideWriter:
 def _open_side(directory: Path, side: str) -> Side:
     try:
         ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
-        offsets = np.load(directory / f"{side}.offsets.npy")
+        offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
         if offsets[-1] != len(ids):
             raise ValueError(f"{len(ids)} ids, but the last offset is {offsets[-1]}")
     except (OSError, ValueError, EOFError) as error:
@@ -132,4 +132,4 @@ def _open_side(directory: Path, side: str) -> Side:
             f"{directory}: damaged token store ({error}); delete it and prepare again"
         ) from error
     # a plain view: slicing np.memmap itself costs several times as much
-    return Side(np.asarray(ids), offsets)
+    return Side(np.asarray(ids), np.asarray(offsets))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nmt.config import DecodingConfig
-from nmt.data.batches import collate_source
+from nmt.data.batch import collate_source
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.beam_search import beam_search
 from nmt.decoding.greedy import greedy_search

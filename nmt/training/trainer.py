@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.data.batches import BatchPlan, Share, collate, micro_batches
+from nmt.data.batch import collate
+from nmt.data.batches import BatchPlan, Share, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import PAD

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nmt.data.batches import Batch, collate, micro_batches
+from nmt.data.batch import Batch, collate
+from nmt.data.batches import micro_batches
 from nmt.data.parallel_text import SentencePair
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import Config, DataConfig
-from nmt.data.batches import BatchPlan, Indices, Share, collate, collate_source, micro_batches
+from nmt.data.batch import collate, collate_source
+from nmt.data.batches import BatchPlan, Indices, Share, micro_batches
 from nmt.data.prepared import prepare
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS, PAD

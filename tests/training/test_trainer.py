@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.data.batches import collate_source
+from nmt.data.batch import collate_source
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.greedy import greedy_search
