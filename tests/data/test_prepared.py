@@ -1,9 +1,13 @@
 """Prepared data hold the text that is worth learning, complete or not at all."""
 
+import contextlib
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +247,47 @@ def test_second_process_finds_what_the_first_one_made(tmp_path: Path) -> None:
         assert second.stdout.readline().startswith("waiting for another process")
         (tmp_path / "made").rename(first.directory)
     assert second.communicate(timeout=60) == (f"{first.fingerprint}\n", None)
+
+
+def test_ctrl_c_while_encoding_leaves_nothing_and_nobody(tmp_path: Path) -> None:
+    config = configured(tmp_path, [SentencePair(line, line) for line in LINES * 400])
+    (tmp_path / "c.yaml").write_text(dump_config(config))
+    script = (
+        "import sys\n"
+        "from nmt.cli import app\n"
+        "from nmt.data import parallel_text, prepared\n"
+        "if __name__ == '__main__':\n"
+        "    parallel_text.BLOCK = 20\n"
+        "    prepared.available_cores = lambda: 2\n"
+        "    prepared._PAIRS_PER_PROCESS = 1\n"
+        "    sys.argv = ['nmt', 'prepare', '--config', sys.argv[1]]\n"
+        "    app.main()\n"
+    )
+    (tmp_path / "interrupted.py").write_text(script)
+    command = [sys.executable, str(tmp_path / "interrupted.py"), str(tmp_path / "c.yaml")]
+    # a group of its own, all of which gets the signal, as from a terminal
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    while "encoding" not in process.stderr.readline():
+        assert process.poll() is None
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert folders(tmp_path) == []
+    deadline = time.monotonic() + 10
+    while still_running(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def still_running(group: int) -> list[str]:
+    """The processes of a group that are more than an entry in a table."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, fields = stat.read_text().rpartition(")")
+            state, _, its_group = fields.split()[:3]
+            if int(its_group) == group and state != "Z":
+                found.append(name)
+    return found
