@@ -193,6 +193,24 @@ def test_padding_on_multi30k(
     assert 1 - target.sum() / padded_target < 0.08
 
 
+def test_a_plan_begun_at_any_point_goes_on_as_the_whole_one() -> None:
+    """50 random places in four epochs, over two weighted texts."""
+    source, target = natural(900)
+    shares = [Share(600, 0.4), Share(300, 2.0)]
+
+    def fresh() -> BatchPlan:
+        return BatchPlan(source, target, 300, 7, shares)
+
+    steps = range(4 * fresh().steps_per_epoch)
+    plan = fresh()
+    whole = [plan.step(step).tolist() for step in steps]
+    for start in np.random.default_rng(1).integers(len(steps), size=50):
+        resumed = fresh()
+        assert [resumed.step(step).tolist() for step in steps[start : start + 40]] == whole[
+            start : start + 40
+        ]
+
+
 def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
     """How often each pair comes in each epoch: (epochs, pairs)."""
     rows = [np.bincount(np.concatenate(epoch_of(plan, e)), minlength=pairs) for e in range(epochs)]
