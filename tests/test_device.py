@@ -1,22 +1,19 @@
 """Where and how precisely to compute."""
 
-import os
-
 import pytest
 import torch
 
 from nmt import device
 from nmt.device import (
     autocast,
-    available_cores,
     pick_device,
     pick_precision,
-    processor_features,
     seed_step,
     tune_memory,
     use_threads,
 )
 from nmt.errors import ConfigError
+from nmt.processor import available_cores
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
@@ -57,20 +54,6 @@ def test_auto_precision_of_a_gpu_is_bf16_where_it_is_native(
     assert pick_precision("auto", CUDA) == expected
 
 
-def test_processor_features_are_words() -> None:
-    assert all(word and not word.isspace() for word in processor_features())
-
-
-def test_no_processor_features_where_the_system_tells_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*arguments: object, **settings: object) -> str:
-        raise FileNotFoundError
-
-    monkeypatch.setattr(device.Path, "read_text", refuse)
-    assert processor_features() == set()
-
-
 @pytest.mark.parametrize(
     ("precision", "expected"), [("fp32", torch.float32), ("bf16", torch.bfloat16)]
 )
@@ -88,10 +71,6 @@ def test_threads_are_set_as_asked_and_by_cores_otherwise() -> None:
         assert use_threads("auto") == available_cores() == torch.get_num_threads()
     finally:
         torch.set_num_threads(before)
-
-
-def test_cores_are_those_this_process_may_use() -> None:
-    assert 1 <= available_cores() <= (os.cpu_count() or 1)
 
 
 def drawn(seed: int, step: int) -> list[float]:
