@@ -1,53 +1,59 @@
 """A validation and a test set taken out of text that has none, so that nothing of them is learnt.
 
-Which part a sentence belongs to follows from a hash of its words alone. The same corpus is split
-alike everywhere, and however often a sentence is repeated or translated, all its copies fall
-together.
+Which part a sentence belongs to follows from a hash of its words alone: however often a sentence is
+repeated or translated, all its copies fall together, and a corpus is split alike everywhere. Only
+what is held out is in memory.
 """
 
 import hashlib
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from nmt.data.parallel_text import SentencePair
 
-_HELD_OUT_PERCENT = 2  # of the source sentences, for each of the two sets
+LARGEST = 3000
+"""pairs of a held-out set, as many as newstest has: scoring more takes long"""
+
+_SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
 _MIN_WORDS = 3
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Pairs to learn from, to watch and to score."""
+class HeldOut:
+    """Sets to watch and to score."""
 
-    train: list[SentencePair] = field(default_factory=list)
-    validation: list[SentencePair] = field(default_factory=list)
-    test: list[SentencePair] = field(default_factory=list)
+    sets: dict[str, list[SentencePair]]
+    sources: frozenset[str]
+    targets: frozenset[str]
+    """the words of every held-out sentence"""
+
+    def may_be_learnt(self, pair: SentencePair) -> bool:
+        """Whether neither side of a pair repeats a held-out sentence."""
+        return _key(pair.source) not in self.sources and _key(pair.target) not in self.targets
 
 
-def hold_out(pairs: Iterable[SentencePair]) -> Parts:
-    """Split pairs so that no source and no target sentence is in two parts.
+def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) -> HeldOut:
+    """Choose the sets called `names` from `total` pairs, no sentence being in two of them.
 
-    Sentences count as the same if they differ in case, punctuation or spaces only. The held-out
-    sets have one translation a sentence, the first, and only sentences of three words or more; a
-    pair that would repeat a held-out sentence elsewhere is left out.
+    Sentences count as the same if they differ in case, punctuation or spaces only. A set has one
+    translation a sentence, the first, and only sentences of three words or more.
     """
-    parts = Parts()
-    keyed = [(pair, _key(pair.source), _key(pair.target)) for pair in pairs]
+    share = min(_SHARE, LARGEST / max(total, 1))
+    sets: dict[str, list[SentencePair]] = {name: [] for name in names}
     sources: set[str] = set()
     targets: set[str] = set()
-    for pair, source, target in keyed:
-        part = _part(source)
-        if part == "train" or len(pair.source.split()) < _MIN_WORDS:
+    for pair in pairs:
+        source = _key(pair.source)
+        place = int(_fraction(source) / share)
+        if place >= len(names) or len(pair.source.split()) < _MIN_WORDS:
             continue
+        target = _key(pair.target)
         if source not in sources and target not in targets:
-            (parts.validation if part == "validation" else parts.test).append(pair)
+            sets[names[place]].append(pair)
             sources.add(source)
             targets.add(target)
-    for pair, source, target in keyed:
-        if source not in sources and target not in targets:
-            parts.train.append(pair)
-    return parts
+    return HeldOut(sets, frozenset(sources), frozenset(targets))
 
 
 def _key(text: str) -> str:
@@ -56,8 +62,7 @@ def _key(text: str) -> str:
     return "".join(character for character in folded if character.isalnum())
 
 
-def _part(key: str) -> str:
-    percent = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % 100
-    if percent < _HELD_OUT_PERCENT:
-        return "validation"
-    return "test" if percent < 2 * _HELD_OUT_PERCENT else "train"
+def _fraction(key: str) -> float:
+    """A number from 0 to 1 that follows from the words."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64

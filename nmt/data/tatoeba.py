@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.data.download import Origin, RemoteText, obtain
-from nmt.data.held_out import hold_out
 from nmt.data.parallel_text import SentencePair, read_lines
+from nmt.data.splits import complete_splits, write_split
 from nmt.errors import DataError
 
 _TABLE = RemoteText(
@@ -22,14 +22,9 @@ def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
     """Write {train,validation,test}.{en,fr}, the last two held out of the one list there is."""
     table = folder / "fra.txt"
     obtain(_TABLE, table, origin)
-    parts = hold_out(read_table(table))
-    splits = {"train": parts.train, "validation": parts.validation, "test": parts.test}
-    for split, pairs in splits.items():
-        sides = {"en": [pair.source for pair in pairs], "fr": [pair.target for pair in pairs]}
-        for language in languages:
-            text = "".join(f"{line}\n" for line in sides[language])
-            (folder / f"{split}.{language}").write_bytes(text.encode())
+    write_split(folder, "train", ("en", "fr"), read_table(table))
     table.unlink()
+    complete_splits(folder, languages, origin.log)
 
 
 def read_table(path: Path) -> Iterator[SentencePair]:

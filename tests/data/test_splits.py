@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data import splits
+from nmt.data import held_out, splits
 from nmt.data.parallel_text import SentencePair, read_pairs
 from nmt.data.splits import complete_splits
 from nmt.errors import DataError
@@ -32,8 +32,8 @@ def test_missing_sets_are_cut_from_the_training_text_and_it_is_said(tmp_path: Pa
     assert all(20 < len(part) < 60 for part in parts[1:])
     assert log == [
         "no validation and no test set upstream: cut from the training text by a hash of each "
-        f"sentence (validation {len(parts[1])}, test {len(parts[2])}; {len(parts[0]):,} pairs stay "
-        "to learn from)"
+        f"sentence (validation {len(parts[1])}, test {len(parts[2])}; {len(parts[0]):,} of 2,000 "
+        "pairs stay to learn from)"
     ]
 
 
@@ -63,11 +63,11 @@ def test_whole_corpus_is_not_even_read(tmp_path: Path) -> None:
 def test_large_corpus_gets_sets_that_can_be_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splits, "LARGEST", 10)
+    monkeypatch.setattr(held_out, "LARGEST", 10)
     write(tmp_path, "train", PAIRS)
     complete_splits(tmp_path, ("en", "fr"), lambda message: None)
     parts = [read(tmp_path, split) for split in splits.SPLITS]
-    assert all(5 <= len(part) <= 10 for part in parts[1:])
+    assert all(3 <= len(part) <= 20 for part in parts[1:])
     assert sorted(sum(parts, [])) == sorted(SentencePair(*pair) for pair in PAIRS)
 
 
