@@ -27,14 +27,18 @@ class Section(BaseModel):
     )
 
 
+FilePath = Annotated[str, Field(min_length=1)]
+Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
+
+
 class TextPair(Section):
     """Where sentence pairs stand: in two line-aligned files, or in one file with both sides."""
 
-    source: str | None = None
+    source: FilePath | None = None
     """path of the source side, from the current directory: plain text, .gz, .xz or .zst"""
-    target: str | None = None
+    target: FilePath | None = None
     """path of the target side, with as many lines"""
-    file: str | None = None
+    file: FilePath | None = None
     """instead of the two: path of a .tsv, .jsonl (both also .gz, .xz, .zst) or .parquet file"""
     source_field: str | Annotated[int, Field(ge=1)] | None = None
     """where its source text stands: a column of a .tsv, counted from 1, or the key of a record,
@@ -53,6 +57,8 @@ class TextPair(Section):
                 "name two files (source, target) or one that holds both sides (file), got "
                 + (", ".join(f"{k}: {v}" for k, v in self._paths().items()) or "neither")
             )
+        if self.file is None and (self.source_field or self.target_field):
+            raise ValueError("source_field and target_field are for a file that holds both sides")
         return self
 
     def _paths(self) -> dict[str, str]:
@@ -83,9 +89,9 @@ class CleaningConfig(Section):
     """a pair that has come before"""
     control_characters: bool = False
     """a character that is no text: Unicode category Cc but for the tab, and U+FFFD"""
-    source_script: str | None = None
+    source_script: Script | None = None
     """fewer than half of the letters of the source in this script, such as Latin or Cyrillic"""
-    target_script: str | None = None
+    target_script: Script | None = None
     """the same for the target"""
     invalid_utf8: bool = False
     """bytes that are not UTF-8; otherwise they are an error that names file and line"""
@@ -111,6 +117,13 @@ class DataConfig(Section):
     tokenized: bool = False
     """the text is already tokenised, so BLEU counts its tokens as they are"""
     cleaning: CleaningConfig = CleaningConfig()
+
+    @model_validator(mode="after")
+    def _only_training_text_has_weights(self) -> Self:
+        for name, text in (("validation", self.validation), ("test", self.test)):
+            if text is not None and text.weight != 1:
+                raise ValueError(f"data.{name}: a weight says how often to learn; leave it out")
+        return self
 
 
 class TokenizerConfig(Section):
@@ -250,6 +263,15 @@ class TrainingConfig(Section):
     """auto: bf16 where the processor has it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """CPU threads; auto: one for each core this process may use"""
+
+    @model_validator(mode="after")
+    def _cooldown_fits(self) -> Self:
+        if self.cooldown_steps and self.warmup_steps + self.cooldown_steps > self.max_steps:
+            raise ValueError(
+                f"warmup_steps ({self.warmup_steps}) and cooldown_steps ({self.cooldown_steps}) "
+                f"are more than max_steps ({self.max_steps}); lower them, or raise max_steps"
+            )
+        return self
 
 
 class DecodingConfig(Section):

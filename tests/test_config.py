@@ -309,3 +309,26 @@ def test_a_mistake_of_the_command_line_is_not_blamed_on_the_file() -> None:
     text = "training:\n  max_steps: 100\n"
     with pytest.raises(ConfigError, match=r"^--set training\.max_steps: 'training\.max_steps': "):
         parse_config(text, "recipe.yaml", ["training.max_steps=abc"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "training: {warmup_steps: 6, cooldown_steps: 5, max_steps: 10}",
+            "are more than max_steps",
+        ),
+        (
+            "data: {validation: {file: a.tsv, weight: 2}}",
+            "data.validation: a weight says how often",
+        ),
+        (
+            "data: {train: {source: a, target: b, source_field: 1}}",
+            "are for a file that holds both",
+        ),
+        ("data: {train: {source: '', target: b}}", "'data.train.source': string should have at"),
+        ("data: {cleaning: {source_script: 'Latin}|x{'}}", "'data.cleaning.source_script'"),
+    ],
+)
+def test_settings_that_would_do_nothing_or_harm_are_refused(text: str, message: str) -> None:
+    assert message in refusal(text)

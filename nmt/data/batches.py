@@ -17,6 +17,7 @@ How an epoch is laid out, so that steps hold similar lengths and yet other compa
 4. Shuffle the steps.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.token_store import Indices, Lengths
+from nmt.errors import DataError
 
 _NOISE = 2  # tokens
 # Steps a band, over the root of the steps an epoch: the more steps a band has, the less source
@@ -66,6 +68,10 @@ class BatchPlan:
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
         self._shares = [] if all(share.weight == 1 for share in shares) else shares
+        if self._shares and self._smallest_pool() == 0:
+            raise DataError(
+                "the weights of data.train leave epochs without a single pair; raise them"
+            )
         self._ready: tuple[Indices, list[int]] | None = None
         self.steps_per_epoch = self._promise()
         """the same in every epoch"""
@@ -84,11 +90,10 @@ class BatchPlan:
         """As many steps as an epoch takes with noise, and a few more: none takes quite as many."""
         self._ready = order, cuts = self._draw(epoch=0, attempt=0)
         noisy, tidy = len(cuts) - 1, len(self._cut(self._tidy_order(order))) - 1
-        if tidy == 1:
-            return 1
-        # an epoch that draws a part of a text may be longer than the first one
-        slack = 64 if any(share.weight % 1 for share in self._shares) else 256
-        return min(max(noisy, tidy) + 1 + noisy // slack, len(order))
+        if any(share.weight % 1 for share in self._shares):
+            # an epoch that draws a part of a text may be longer than the first one, or shorter
+            return max(1, min(max(noisy, tidy) + 1 + noisy // 64, self._smallest_pool()))
+        return 1 if tidy == 1 else min(max(noisy, tidy) + 1 + noisy // 256, len(order))
 
     def _lay_out(self, epoch: int) -> list[Indices]:
         """All steps of an epoch, in order."""
@@ -99,11 +104,9 @@ class BatchPlan:
         else:
             order = self._tidy_order(self._random(epoch).permutation(self._pool(epoch)))
             cuts = self._cut(order)
-        cuts = self._halve_fullest(cuts)
+        cuts = self._join_emptiest(self._halve_fullest(cuts))
         steps = [order[start:end] for start, end in pairwise(cuts)]
-        # more steps than promised come of a text drawn in part; its pairs come another time
-        chosen = self._random(epoch).permutation(len(steps))[: self.steps_per_epoch]
-        return [steps[i] for i in chosen]
+        return [steps[i] for i in self._random(epoch).permutation(len(steps))]
 
     def _random(self, *place: int) -> np.random.Generator:
         return np.random.default_rng([self._seed, *place])
@@ -182,6 +185,17 @@ class BatchPlan:
             )
             ends.append(max(int(end), start + 1))
         return ends
+
+    def _smallest_pool(self) -> int:
+        """Pairs that every epoch has at least; one more than that may come of each part."""
+        return sum(math.floor(share.pairs * share.weight) for share in self._shares)
+
+    def _join_emptiest(self, cuts: list[int]) -> list[int]:
+        """Join neighbouring steps where a text drawn in part gives more than promised."""
+        while len(cuts) - 1 > self.steps_per_epoch:
+            sizes = np.diff(cuts)
+            del cuts[int((sizes[:-1] + sizes[1:]).argmin()) + 1]
+        return cuts
 
     def _halve_fullest(self, cuts: list[int]) -> list[int]:
         """Cut the step with the most pairs in two until there are as many as promised."""

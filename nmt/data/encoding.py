@@ -1,7 +1,10 @@
 """Clean and encode a corpus block by block, on all cores, in bounded memory and in order."""
 
 import multiprocessing
+import multiprocessing.connection
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -121,7 +124,16 @@ def _start_worker(tokenizer: Path, cleaning: CleaningConfig) -> None:
     """Ready a new process; Ctrl-C reaches the main one, which ends this one."""
     global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _encoder = BlockEncoder(Tokenizer.load(tokenizer), cleaning, threads=1)
+
+
+def _end_with_parent() -> None:
+    """A main process that is killed cannot end its own."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    multiprocessing.connection.wait([parent.sentinel])
+    os._exit(1)
 
 
 def _encode_in_worker(block: Block) -> EncodedBlock:

@@ -17,6 +17,7 @@ LARGEST = 3000
 
 _SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
 _MIN_WORDS = 3
+_MIN_LETTERS = 8
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
     for pair in pairs:
         source = _key(pair.source)
         place = int(_fraction(source) / share)
-        if place >= len(names) or len(pair.source.split()) < _MIN_WORDS:
+        if place >= len(names) or not _is_sentence(pair, source):
             continue
         target = _key(pair.target)
         if source not in sources and target not in targets:
@@ -54,6 +55,13 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
             sources.add(source)
             targets.add(target)
     return HeldOut(sets, frozenset(sources), frozenset(targets))
+
+
+def _is_sentence(pair: SentencePair, key: str) -> bool:
+    """Three words or more; where neither side has spaces, as many letters as these may have."""
+    if " " in pair.source or " " in pair.target:
+        return len(pair.source.split()) >= _MIN_WORDS
+    return len(key) >= _MIN_LETTERS
 
 
 def _key(text: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from nmt.config import TextPair
 from nmt.data.compressed import raw_lines
@@ -19,6 +19,10 @@ from nmt.errors import DataError
 
 BLOCK = 20_000
 """pairs read at once: bounds the memory, whatever the size of the corpus"""
+BLOCK_BYTES = 1 << 24
+"""fewer pairs where their source sides come to more than this"""
+
+_Line = TypeVar("_Line", bytes, tuple[bytes, bytes])
 
 
 class SentencePair(NamedTuple):
@@ -38,10 +42,21 @@ class Block:
     target_file: Path
     first_line: int
     """of both files, counted from 1"""
+    stride: int = 1
+    """from one line to the next in the files"""
 
     def every(self, stride: int, skip: int) -> "Block":
-        """Every `stride`-th line after the first `skip`; line numbers in errors are the first's."""
-        return replace(self, sources=self.sources[skip::stride], targets=self.targets[skip::stride])
+        """Every `stride`-th pair after the first `skip`."""
+        return replace(
+            self,
+            sources=self.sources[skip::stride],
+            targets=self.targets[skip::stride],
+            first_line=self.first_line + skip,
+            stride=stride,
+        )
+
+    def __len__(self) -> int:
+        return len(self.sources)
 
     def line(self, place: int) -> "Block":
         """The one pair at `place`, counted from 0."""
@@ -56,8 +71,9 @@ class Block:
         Raises:
             DataError: naming file and line, unless `errors` lets it pass.
         """
-        sources = _decode(self.sources, self.source_file, self.first_line, errors)
-        targets = _decode(self.targets, self.target_file, self.first_line, errors)
+        numbers = range(self.first_line, self.first_line + len(self) * self.stride, self.stride)
+        sources = _decode(self.sources, self.source_file, numbers, errors)
+        targets = _decode(self.targets, self.target_file, numbers, errors)
         return list(map(SentencePair, sources, targets))
 
 
@@ -85,7 +101,7 @@ class ParallelText:
             fields = self.text.source_field, self.text.target_field
             records = read_records(path, fields, self.languages)
             first = 1
-            while block := list(islice(records, BLOCK)):
+            while block := _take(records):
                 yield Block([r[0] for r in block], [r[1] for r in block], path, path, first)
                 first += len(block)
             if first == 1:
@@ -115,7 +131,7 @@ def read_lines(path: Path) -> Iterator[str]:
         MissingExtraError: a .zst file without the `zstd` extra.
     """
     for number, line in enumerate(raw_lines(path), start=1):
-        yield from _decode([line], path, number)
+        yield from _decode([line], path, range(number, number + 1))
 
 
 def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
@@ -123,7 +139,9 @@ def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
     source_lines, target_lines = raw_lines(source), raw_lines(target)
     count = 0
     while True:
-        sources, targets = list(islice(source_lines, BLOCK)), list(islice(target_lines, BLOCK))
+        sources = _take(source_lines)
+        # one more where the source has ended: is the target longer?
+        targets = list(islice(target_lines, len(sources) or 1))
         if len(sources) != len(targets):
             # the longer file is read to its end, to be counted
             counts = (
@@ -142,26 +160,38 @@ def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
         raise DataError(f"{source} and {target} are empty; expected one sentence per line")
 
 
+def _take(lines: Iterator[_Line]) -> list[_Line]:
+    """The next `BLOCK` lines, or fewer where they are long."""
+    taken: list[_Line] = []
+    size = 0
+    while len(taken) < BLOCK and size < BLOCK_BYTES:
+        some = list(islice(lines, min(500, BLOCK - len(taken))))
+        if not some:
+            break
+        taken += some
+        size += sum(map(len, some)) if isinstance(some[0], bytes) else sum(len(s) for s, _ in some)
+    return taken
+
+
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
 
 
 def _decode(
-    lines: Sequence[bytes], path: Path, first_line: int, errors: str = "strict"
+    lines: Sequence[bytes], path: Path, numbers: range, errors: str = "strict"
 ) -> list[str]:
-    """The text of consecutive lines, the first of them line `first_line` of the file."""
-    if first_line == 1 and lines:
+    """The text of the lines that have those numbers in the file."""
+    if lines and numbers.start == 1:
         lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
     try:
         return [
             line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors) for line in lines
         ]
     except UnicodeDecodeError as error:
-        number = first_line + _first_undecodable(lines)
+        number = numbers[_first_undecodable(lines)]
         raise DataError(
             f"{path}:{number}: not valid UTF-8 (byte 0x{error.object[error.start]:02x}); "
-            "convert the file to UTF-8, for instance with iconv, "
-            "or leave such pairs out with data.cleaning.invalid_utf8: true"
+            "convert the file to UTF-8, for instance with iconv"
         ) from error
 
 

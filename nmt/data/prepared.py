@@ -63,6 +63,7 @@ def prepare(config: Config, log: Log) -> Prepared:
         ConfigError: the configuration names no text to learn from.
         DataError: the text cannot be used as it is; nothing half-written stays behind.
     """
+    Cleaner(config.data.cleaning)  # an unknown script is told now, not by a process of its own
     splits = resolve(config.data, log)
     _require_files(splits.validation)
     root = Path(config.data.directory) / "prepared"
@@ -185,7 +186,11 @@ def _without_duplicates(block: Block, encoded: EncodedBlock, seen: SeenHashes) -
         pair = block.line(line).pairs("surrogateescape")[0]
         encoded.counts.drop("duplicate", example(block, line, pair))
     return dataclasses.replace(
-        encoded, source=encoded.source.select(~repeated), target=encoded.target.select(~repeated)
+        encoded,
+        source=encoded.source.select(~repeated),
+        target=encoded.target.select(~repeated),
+        lines=[line for line, again in zip(encoded.lines, repeated, strict=True) if not again],
+        hashes=[],  # all in `seen` now
     )
 
 

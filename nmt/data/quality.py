@@ -149,7 +149,7 @@ class _Wanted:
 
     def see(self, pair: SentencePair, plain_source: str) -> None:
         """Note what a training pair has in common with the set."""
-        if plain_source not in self._seen_plain_sources:
+        if not plain_source or plain_source not in self._seen_plain_sources:
             return  # sentences that are the same are also the same once normalised
         self._seen_plain_sources[plain_source] = True
         plain_pair = SentencePair(plain_source, normalized(pair.target))

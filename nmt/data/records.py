@@ -14,6 +14,8 @@ TRANSLATION = "translation"
 
 _BREAKS = re.compile(r"[\r\n]+")
 
+_MISSING = object()
+
 Field = str | int | None
 Pair = tuple[bytes, bytes]
 
@@ -70,7 +72,7 @@ def _read_json_lines(
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line.decode("utf-8-sig", "surrogateescape"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{place}: not a JSON object on one line ({error})") from error
         yield _pair(record, fields, languages, place)
@@ -91,30 +93,42 @@ def _read_parquet(
                 yield _pair(record, fields, languages, f"{path}, row {number}")
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path in the configuration") from error
-    except (OSError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
 
 
 def _pair(record: Any, fields: tuple[Field, Field], languages: tuple[str, str], place: str) -> Pair:
-    texts = []
+    sides = []
     for field, language in zip(fields, languages, strict=True):
-        text = _look_up(record, language if field is None else str(field), field is None)
+        key = language if field is None else str(field)
+        text = _look_up(record, key)
+        if text is _MISSING and field is None:
+            text = _look_up(record, f"{TRANSLATION}.{key}")
+        if text is None:
+            text = ""  # null: an empty sentence, left out and counted as such
         if not isinstance(text, str):
             found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
             raise DataError(
-                f"{place}: no text under '{language if field is None else field}', found {found}; "
+                f"{place}: no text under '{key}', found {found}; "
                 "name the keys with source_field and target_field, with dots into nested records"
             )
-        texts.append(_BREAKS.sub(" ", text))
-    source, target = (text.encode("utf-8", "surrogatepass") for text in texts)
-    return source, target
+        sides.append(_encoded(_BREAKS.sub(" ", text)))
+    return sides[0], sides[1]
 
 
-def _look_up(record: Any, key: str, by_language: bool) -> Any:
-    """The value under a dotted key; a language code is also looked for inside `translation`."""
+def _look_up(record: Any, key: str) -> Any:
+    """The value under a dotted key."""
     value = record
     for part in key.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if value is None and by_language and isinstance(record, dict):
-        return _look_up(record.get(TRANSLATION), key, by_language=False)
+        if not isinstance(value, dict) or part not in value:
+            return _MISSING
+        value = value[part]
     return value
+
+
+def _encoded(text: str) -> bytes:
+    """As UTF-8; what was none when it was read is none again."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a pair of surrogates, spelled out
+        return text.encode("utf-8", "surrogatepass")

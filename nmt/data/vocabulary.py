@@ -99,10 +99,16 @@ def _adopt(path: Path, kind: str) -> bytes:
         setattr(spec, f"{name}_id", new)
         setattr(spec, f"{name}_piece", piece.piece)
         first.append(piece)
+    spec.unk_surface = _unknown_surface(kind)
     del proto.pieces[:]
     proto.pieces.extend([*first, *rest])
     model: bytes = proto.SerializeToString()
     return model
+
+
+def _unknown_surface(kind: str) -> str:
+    """How a model writes the unknown symbol; at word level with its space."""
+    return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
 def _cut(texts: Iterable[str]) -> Iterator[str]:
@@ -135,7 +141,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
             unk_id=UNK,
             bos_id=BOS,
             eos_id=EOS,
-            unk_surface=f" {UNKNOWN}" if config.kind == "word" else UNKNOWN,
+            unk_surface=_unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )
     except RuntimeError as error:

@@ -18,7 +18,7 @@ from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, seed_step
-from nmt.errors import DivergedError, StoppedBySignal
+from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.loss import label_smoothed_cross_entropy
 from nmt.training.monitor import Monitor
@@ -78,6 +78,11 @@ class Trainer:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a `state()`; the weights are already in the model."""
+        if "optimizers" not in state:
+            raise CheckpointError(
+                f"{self.directory.path}: its training state is of an earlier version of nmt, which "
+                "kept one optimiser; train it on with that version, or choose another --run-dir"
+            )
         self.step = state["step"]
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)

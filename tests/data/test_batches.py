@@ -15,6 +15,7 @@ from nmt.data.batches import BatchPlan, Indices, Share, micro_batches
 from nmt.data.prepared import prepare
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS, PAD
+from nmt.errors import DataError
 
 Lengths = npt.NDArray[np.int64]
 
@@ -265,3 +266,20 @@ def test_a_batch_holds_the_sentences_it_was_asked_for(data: st.DataObject) -> No
             row = tensor[place].tolist()
             assert row == expected + [PAD] * (len(row) - len(expected))
     assert batch.tokens == sum(len(rows[number][1]) for number in chosen)
+
+
+def test_small_shares_leave_no_step_empty_and_lose_no_pair() -> None:
+    """One pair a step, and epochs of different sizes."""
+    ones = np.full(10, 9)
+    plan = BatchPlan(ones, ones, 9, 1, [Share(5), Share(5, 0.5)])
+    for epoch in range(20):
+        steps = epoch_of(plan, epoch)
+        assert all(len(step) for step in steps)
+        assert set(range(5)) <= set(np.concatenate(steps).tolist())
+    times = times_in(plan, 20, 10).sum(axis=0)
+    assert (times[:5] == 20).all() and (abs(times[5:] - 10) <= 1).all()
+
+
+def test_weights_that_leave_an_epoch_empty_are_refused() -> None:
+    with pytest.raises(DataError, match=r"weights of data\.train leave epochs without a single"):
+        BatchPlan(np.array([3]), np.array([3]), 9, 1, [Share(1, 0.25)])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import TextPair
+from nmt.data import parallel_text
 from nmt.data.parallel_text import ParallelText, SentencePair, read_lines, read_pairs
 from nmt.errors import DataError, MissingExtraError
 
@@ -138,3 +139,26 @@ def test_files_that_are_not_aligned_are_refused(
         path.write_bytes(data)
     with pytest.raises(DataError, match=message):
         list(read_pairs(*paths))
+
+
+def test_a_block_that_skips_lines_still_numbers_them(tmp_path: Path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"".join(b"%d\n" % n if n != 8 else b"\xe4\n" for n in range(1, 20)))
+    (block,) = ParallelText(TextPair(source=str(path), target=str(path))).blocks()
+    assert [pair.source for pair in block.every(5, 1).pairs()] == ["2", "7", "12", "17"]
+    with pytest.raises(DataError, match=r"text\.txt:8: not valid UTF-8"):
+        block.every(3, 1).pairs()
+    assert block.line(4).pairs() == [SentencePair("5", "5")]
+
+
+@pytest.mark.parametrize("lines", [3, 1700])
+def test_blocks_of_long_lines_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    monkeypatch.setattr(parallel_text, "BLOCK_BYTES", 5000)
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"".join(b"%0100d\n" % n for n in range(lines)))
+    text = ParallelText(TextPair(source=str(path), target=str(path)))
+    blocks = list(text.blocks())
+    assert max(len(block) for block in blocks) <= 500
+    assert [int(pair.target) for block in blocks for pair in block.pairs()] == list(range(lines))

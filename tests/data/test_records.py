@@ -74,6 +74,22 @@ def test_a_line_break_inside_a_record_is_a_space(tmp_path: Path) -> None:
     assert pairs_of(path) == [SentencePair("one two three\u2028", "eins ")]
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_null_is_an_empty_text(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, [{"en": "a", "de": None}, {"en": "b", "de": "c"}])
+    assert pairs_of(tmp_path / name) == [SentencePair("a", ""), SentencePair("b", "c")]
+
+
+def test_bytes_that_are_not_utf8_are_refused_by_line_or_left_to_a_rule(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"en": "a", "de": "b"}\n{"en": "gr\xf6n", "de": "\\ud800"}\n')
+    text = ParallelText(TextPair(file=str(path)), ("en", "de"))
+    with pytest.raises(DataError, match=r"a\.jsonl:2: not valid UTF-8 \(byte 0xf6\)"):
+        list(text)
+    (block,) = text.blocks()
+    assert block.pairs("surrogateescape")[1].source == "gr\udcf6n"
+
+
 def test_blank_lines_between_json_records_are_none(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"en": "a", "de": "b"}\n\n{"en": "c", "de": "d"}\n \n')
     assert pairs_of(tmp_path / "a.jsonl") == [SentencePair("a", "b"), SentencePair("c", "d")]
