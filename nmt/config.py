@@ -218,7 +218,8 @@ class TrainingConfig(Section):
     """How the weights are found."""
 
     batch_tokens: int = Field(25_000, ge=1)
-    """source and target tokens of one optimiser step, each at most; over all devices"""
+    """source and target tokens of one optimiser step, each at most; over all devices, and before
+    tokenizer.sampling cuts them smaller"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """rows times the longest side computed at once; auto: what suits the device"""
     max_steps: int = Field(100_000, ge=1)

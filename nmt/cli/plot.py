@@ -22,7 +22,7 @@ OutputOption = Annotated[
         "-o",
         metavar="STEM",
         dir_okay=False,
-        help="Write STEM.png and STEM.svg; the default is a file in the run's plots/.",
+        help="Write STEM.png and STEM.svg; by default into the run's plots/.",
     ),
 ]
 
@@ -51,7 +51,10 @@ def schedule(
     settings: SettingsOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Draw the learning rate that a recipe asks for, over all its steps."""
+    """Draw the learning rate that a recipe asks for, over all its steps.
+
+    The default of --output is NAME-schedule in the current folder.
+    """
     from nmt.config_file import find_config, load_config
     from nmt.report.schedule import plot_schedule
 

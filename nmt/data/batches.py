@@ -1,4 +1,4 @@
-"""The order of training as a pure function of (seed, step), and batches padded as little as can be.
+"""The order of training as a pure function of (seed, step), laid out for little padding.
 
 Section 5.1: "Sentence pairs were batched together by approximate sequence length. Each training
 batch contained a set of sentence pairs containing approximately 25000 source tokens and 25000
@@ -54,7 +54,7 @@ class BatchPlan:
     Where texts have weights, a pair comes as often as the weight of its text says.
 
     The tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a
-    single longer pair stands alone.
+    single longer pair stands alone. With weights that are no whole numbers a few steps hold more.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ def example(block: Block, line: int, pair: SentencePair) -> Example:
 
 
 def encode_blocks(
-    blocks: Iterable[Block], tokenizer: Path, cleaning: CleaningConfig, processes: int
+    blocks: Iterable[Block], tokenizer_folder: Path, cleaning: CleaningConfig, processes: int
 ) -> Iterator[tuple[Block, EncodedBlock]]:
     """Encode blocks with the tokenizer saved in a folder; the results come in order.
 
@@ -92,12 +92,12 @@ def encode_blocks(
         DataError: what `BlockEncoder` raises, or a process that died.
     """
     if processes <= 1:
-        encoder = BlockEncoder(Tokenizer.load(tokenizer), cleaning)
+        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning)
         yield from ((block, encoder(block)) for block in blocks)
         return
     # spawned, not forked: the libraries loaded here run threads, which a fork would cut off
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer, cleaning))
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer_folder, cleaning))
     waiting: deque[tuple[Block, Future[EncodedBlock]]] = deque()
     try:
         for block in blocks:
@@ -120,12 +120,12 @@ def encode_blocks(
 _encoder: BlockEncoder
 
 
-def _start_worker(tokenizer: Path, cleaning: CleaningConfig) -> None:
+def _start_worker(tokenizer_folder: Path, cleaning: CleaningConfig) -> None:
     """Ready a new process; Ctrl-C reaches the main one, which ends this one."""
     global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _encoder = BlockEncoder(Tokenizer.load(tokenizer), cleaning, threads=1)
+    _encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, threads=1)
 
 
 def _end_with_parent() -> None:
