@@ -253,12 +253,13 @@ def test_ctrl_c_while_encoding_leaves_nothing_and_nobody(tmp_path: Path) -> None
     config = configured(tmp_path, [SentencePair(line, line) for line in LINES * 400])
     (tmp_path / "c.yaml").write_text(dump_config(config))
     script = (
-        "import sys\n"
+        "import sys, time\n"
         "from nmt.cli import app\n"
         "from nmt.data import parallel_text, prepared\n"
         "if __name__ == '__main__':\n"
         "    parallel_text.BLOCK = 20\n"
         "    prepared.available_cores = lambda: 2\n"
+        "    prepared.SideWriter.add = lambda *arguments: time.sleep(0.1)  # it would take minutes\n"
         "    prepared._PAIRS_PER_PROCESS = 1\n"
         "    sys.argv = ['nmt', 'prepare', '--config', sys.argv[1]]\n"
         "    app.main()\n"
