@@ -259,7 +259,7 @@ def test_ctrl_c_while_encoding_leaves_nothing_and_nobody(tmp_path: Path) -> None
         "if __name__ == '__main__':\n"
         "    parallel_text.BLOCK = 20\n"
         "    prepared.available_cores = lambda: 2\n"
-        "    prepared.SideWriter.add = lambda *arguments: time.sleep(0.1)  # it would take minutes\n"
+        "    prepared.SideWriter.add = lambda *arguments: time.sleep(0.1)\n"
         "    prepared._PAIRS_PER_PROCESS = 1\n"
         "    sys.argv = ['nmt', 'prepare', '--config', sys.argv[1]]\n"
         "    app.main()\n"
