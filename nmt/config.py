@@ -118,6 +118,11 @@ class DataConfig(Section):
     """the text is already tokenised, so BLEU counts its tokens as they are"""
     cleaning: CleaningConfig = CleaningConfig()
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.source_language, self.target_language
+
     @model_validator(mode="after")
     def _only_training_text_has_weights(self) -> Self:
         for name, text in (("validation", self.validation), ("test", self.test)):

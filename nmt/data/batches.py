@@ -129,8 +129,9 @@ class BatchPlan:
             parts += [pairs] * int(share.weight)
             if fraction := share.weight % 1:
                 # each pair's turn comes whenever its clock, started at random, passes a whole hour
-                random = np.random.default_rng([self._seed, number])
-                clock = (random.permutation(share.pairs) + 0.5) / share.pairs + epoch * fraction
+                clock = (
+                    self._random(number).permutation(share.pairs) + 0.5
+                ) / share.pairs + epoch * fraction
                 parts.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
             first += share.pairs
         return np.concatenate(parts)

@@ -96,6 +96,11 @@ class Cleaner:
             target_is_other = _other_script("target_script", config.target_script)
             self._rules.append(("target_script", lambda pair: target_is_other(pair.target)))
 
+    @property
+    def decoding_errors(self) -> str:
+        """For `bytes.decode`: what is not UTF-8 reaches the rule for it, if there is one."""
+        return "surrogateescape" if self._config.invalid_utf8 else "strict"
+
     def reason(self, pair: SentencePair) -> str | None:
         """Why the text of a pair rules it out; None keeps it."""
         for name, rules_out in self._rules:

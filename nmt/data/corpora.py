@@ -7,22 +7,19 @@ the environment variable NMT_TEST_DATA names a folder that holds copies, nothing
 import difflib
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.config import DataConfig, TextPair
 from nmt.data import demo_corpus, iwslt2017, multi30k, tatoeba
 from nmt.data.corpus import Corpus
-from nmt.data.download import Origin
+from nmt.data.download import Log, Origin
 from nmt.data.folders import locked, new_folder
 from nmt.data.hub import HubData, write_hub_text
 from nmt.data.open_corpora import from_address
 from nmt.data.provenance import Provenance
 from nmt.data.splits import SPLITS
 from nmt.errors import ConfigError
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class BlockEncoder:
 
     def __call__(self, block: Block) -> EncodedBlock:
         """Raises DataError for bytes that are not UTF-8, unless there is a rule for them."""
-        pairs = block.pairs("surrogateescape" if self._cleaning.invalid_utf8 else "strict")
+        pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
         lines = []
         for line, pair in enumerate(pairs):

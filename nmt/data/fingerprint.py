@@ -28,7 +28,6 @@ def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
         DataError: a file of `texts` cannot be read.
     """
     hashes = _FileHashes(directory / "hashes.json")
-    languages = [config.data.source_language, config.data.target_language]
     parts = {
         "format": FORMAT,
         "texts": [
@@ -36,7 +35,7 @@ def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
                 "files": [hashes.of(Path(path)) for path in text.paths],
                 "fields": [text.source_field, text.target_field],
                 # the keys of records that name no fields
-                "languages": languages if text.file else None,
+                "languages": config.data.languages if text.file else None,
             }
             for text in texts
         ],

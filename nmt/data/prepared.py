@@ -7,7 +7,7 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.batches import Share
 from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
 from nmt.data.corpora import resolve
+from nmt.data.download import Log
 from nmt.data.encoding import EncodedBlock, encode_blocks, example
 from nmt.data.fingerprint import fingerprint
 from nmt.data.folders import locked, new_folder
@@ -33,8 +34,6 @@ _MANIFEST = "manifest.json"
 _TOKENIZER_PAIRS = 1_000_000
 # below this many pairs the start of a process costs more than it brings
 _PAIRS_PER_PROCESS = 50_000
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -97,10 +96,9 @@ def _require_files(text: TextPair) -> None:
 
 
 def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
-    languages = (config.data.source_language, config.data.target_language)
-    texts = [ParallelText(text, languages) for text in train]
+    texts = [ParallelText(text, config.data.languages) for text in train]
     with new_folder(directory) as folder:
-        total = sum(len(block.sources) for text in texts for block in text.blocks())
+        total = sum(len(block) for text in texts for block in text.blocks())
         if config.tokenizer.models:
             tokenizer = adopt_vocabulary(config.tokenizer)
         else:
@@ -133,11 +131,10 @@ class _Sample:
 
     def __iter__(self) -> Iterator[SentencePair]:
         cleaner = Cleaner(self.cleaning)
-        errors = "surrogateescape" if self.cleaning.invalid_utf8 else "strict"
         skip = 0
         for block in (block for text in self.texts for block in text.blocks()):
-            pairs = block.every(self.stride, skip).pairs(errors)
-            skip = (skip - len(block.sources)) % self.stride
+            pairs = block.every(self.stride, skip).pairs(cleaner.decoding_errors)
+            skip = (skip - len(block)) % self.stride
             yield from (pair for pair in pairs if cleaner.reason(pair) is None)
 
 

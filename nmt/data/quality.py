@@ -9,7 +9,8 @@ import numpy as np
 import regex
 
 from nmt.config import Config
-from nmt.data.corpora import Log, resolve
+from nmt.data.corpora import resolve
+from nmt.data.download import Log
 from nmt.data.parallel_text import ParallelText, SentencePair
 from nmt.data.prepared import Prepared, prepare
 from nmt.data.token_store import Lengths
@@ -78,7 +79,7 @@ def inspect(config: Config, log: Log) -> Quality:
     """
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
-    languages = (config.data.source_language, config.data.target_language)
+    languages = config.data.languages
     held_out = {"validation": list(ParallelText(splits.validation, languages))}
     if splits.test is not None:
         held_out["test"] = list(ParallelText(splits.test, languages))

@@ -32,7 +32,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Par
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return ParallelText(pair, (config.source_language, config.target_language))
+    return ParallelText(pair, config.languages)
 
 
 def evaluate(

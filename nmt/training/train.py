@@ -63,8 +63,7 @@ def _begin(
     tune_memory()
     refuse_changed_recipe(directory, config)
     validation = resolve(config.data, log).validation
-    languages = (config.data.source_language, config.data.target_language)
-    pairs = list(ParallelText(validation, languages))
+    pairs = list(ParallelText(validation, config.data.languages))
     prepared = prepare(config, log)
     refuse_changed_data(directory, prepared.fingerprint)
     torch.manual_seed(config.seed)
