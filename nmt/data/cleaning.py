@@ -26,6 +26,8 @@ RULES = {
 }
 """what each reason is called, in the order in which they are looked for"""
 
+Hashes = npt.NDArray[np.uint64]
+
 EXAMPLES = 3
 """pairs kept of each reason"""
 
@@ -129,8 +131,9 @@ def _is_empty(pair: SentencePair) -> bool:
     return not pair.source or not pair.target or pair.source.isspace() or pair.target.isspace()
 
 
-def _has_control(pair: SentencePair) -> object:
-    return _CONTROL.search(pair.source) or _CONTROL.search(pair.target)
+def _has_control(pair: SentencePair) -> bool:
+    # what is printable holds none, and to see that is much cheaper than to search
+    return any(_CONTROL.search(side) for side in pair if "\ufffd" in side or not side.isprintable())
 
 
 def _is_identical(pair: SentencePair) -> bool:
@@ -155,10 +158,11 @@ def _other_script(key: str, script: str) -> Callable[[str], bool]:
     return is_other
 
 
-def pair_hash(pair: SentencePair) -> int:
+def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
     """64 bits that tell pairs apart; among 40 million the chance of a mistake is 1 in 20,000."""
-    text = f"{pair.source}\n{pair.target}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
+    texts = (f"{source}\n{target}".encode("utf-8", "surrogatepass") for source, target in pairs)
+    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, np.uint64)
 
 
 class SeenHashes:
@@ -168,24 +172,23 @@ class SeenHashes:
     """
 
     def __init__(self) -> None:
-        self._runs: list[npt.NDArray[np.uint64]] = []
+        self._runs: list[Hashes] = []
 
-    def add(self, hashes: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
         """Add hashes and say of each whether it was there before, or earlier in `hashes`."""
-        new = np.array(hashes, np.uint64)
-        values, first, inverse = np.unique(new, return_index=True, return_inverse=True)
+        values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for run in self._runs:
             places = np.searchsorted(run, values)
             places[places == len(run)] = 0
             known |= run[places] == values
         seen = known[inverse]
-        seen |= first[inverse] != np.arange(len(new))
+        seen |= first[inverse] != np.arange(len(hashes))
         if not known.all():
             self._insert(values[~known])
         return seen
 
-    def _insert(self, run: npt.NDArray[np.uint64]) -> None:
+    def _insert(self, run: Hashes) -> None:
         while self._runs and len(self._runs[-1]) < 2 * len(run):
             run = np.concatenate((self._runs.pop(), run))
             run.sort(kind="stable")  # a merge of two sorted runs

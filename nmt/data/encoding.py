@@ -12,10 +12,14 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from nmt.config import CleaningConfig
-from nmt.data.cleaning import Cleaner, Counts, Example, pair_hash
+from nmt.data.bulk_encoding import bulk_encoders
+from nmt.data.cleaning import Cleaner, Counts, Example, Hashes, pair_hashes
 from nmt.data.parallel_text import Block, SentencePair
-from nmt.data.token_store import Sentences
+from nmt.data.token_store import Indices, Sentences
 from nmt.data.tokenizer import Tokenizer
 from nmt.errors import DataError
 
@@ -26,11 +30,21 @@ class EncodedBlock:
 
     source: Sentences
     target: Sentences
-    lines: list[int]
+    lines: Indices
     """the place of each kept pair in the block, counted from 0"""
-    hashes: list[int]
+    hashes: Hashes
     """of each kept pair, if duplicates are to be found; else empty"""
     counts: Counts
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> "EncodedBlock":
+        """Only the pairs that `keep` marks."""
+        return EncodedBlock(
+            self.source.select(keep),
+            self.target.select(keep),
+            self.lines[keep],
+            self.hashes[keep] if len(self.hashes) else self.hashes,
+            self.counts,
+        )
 
 
 class BlockEncoder:
@@ -39,7 +53,8 @@ class BlockEncoder:
     def __init__(
         self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int | None = None
     ) -> None:
-        self._tokenizer, self._cleaning, self._threads = tokenizer, cleaning, threads
+        self._encode_source, self._encode_target = bulk_encoders(tokenizer, threads)
+        self._duplicates = cleaning.duplicates
         self._cleaner = Cleaner(cleaning)
 
     def __call__(self, block: Block) -> EncodedBlock:
@@ -52,24 +67,25 @@ class BlockEncoder:
                 counts.drop(reason, example(block, line, pair))
             else:
                 lines.append(line)
-        sources = self._tokenizer.encode_source(
-            [pairs[line].source for line in lines], self._threads
+        kept = [pairs[line] for line in lines]
+        encoded = EncodedBlock(
+            source=self._encode_source([pair.source for pair in kept]),
+            target=self._encode_target([pair.target for pair in kept]),
+            lines=np.array(lines, np.int64),
+            hashes=pair_hashes(kept if self._duplicates else []),
+            counts=counts,
         )
-        targets = self._tokenizer.encode_target(
-            [pairs[line].target for line in lines], self._threads
+        sources, targets = (
+            (encoded.source.lengths - 1).tolist(),
+            (encoded.target.lengths - 1).tolist(),
         )
-        kept = []
-        for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
-            reason = self._cleaner.reason_by_length(len(source) - 1, len(target) - 1)
+        reasons = list(map(self._cleaner.reason_by_length, sources, targets))
+        if not any(reasons):
+            return encoded
+        for line, pair, reason in zip(lines, kept, reasons, strict=True):
             if reason:
-                counts.drop(reason, example(block, lines[place], pairs[lines[place]]))
-            else:
-                kept.append(place)
-        if len(kept) < len(lines):
-            sources, targets = [sources[i] for i in kept], [targets[i] for i in kept]
-            lines = [lines[i] for i in kept]
-        hashes = [pair_hash(pairs[line]) for line in lines] if self._cleaning.duplicates else []
-        return EncodedBlock(Sentences.of(sources), Sentences.of(targets), lines, hashes, counts)
+                counts.drop(reason, example(block, line, pair))
+        return encoded.select(np.array([reason is None for reason in reasons]))
 
 
 def example(block: Block, line: int, pair: SentencePair) -> Example:

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.batches import Share
 from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
@@ -157,8 +155,8 @@ def _encode(
             for block, encoded in blocks:
                 if cleaning.duplicates:
                     encoded = _without_duplicates(block, encoded, seen)
-                source.add(encoded.source.ids, encoded.source.lengths)
-                target.add(encoded.target.ids, encoded.target.lengths)
+                source.add(encoded.source)
+                target.add(encoded.target)
                 counts.add(encoded.counts)
             kept_of_each_text.append(counts.kept - before)
     return {
@@ -178,17 +176,10 @@ def _encode(
 def _without_duplicates(block: Block, encoded: EncodedBlock, seen: SeenHashes) -> EncodedBlock:
     """Drop the pairs that have come before, in this block or an earlier one."""
     repeated = seen.add(encoded.hashes)
-    for place in np.flatnonzero(repeated):
-        line = encoded.lines[place]
+    for line in encoded.lines[repeated].tolist():
         pair = block.line(line).pairs("surrogateescape")[0]
         encoded.counts.drop("duplicate", example(block, line, pair))
-    return dataclasses.replace(
-        encoded,
-        source=encoded.source.select(~repeated),
-        target=encoded.target.select(~repeated),
-        lines=[line for line, again in zip(encoded.lines, repeated, strict=True) if not again],
-        hashes=[],  # all in `seen` now
-    )
+    return encoded.select(~repeated)
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:

@@ -4,11 +4,12 @@ Both are `.npy` files; the ids are uint16 where the vocabulary allows, else uint
 memory-mapped, so that a corpus larger than memory trains as well as a small one.
 """
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,35 +90,57 @@ class TokenStore:
 
 
 class SideWriter:
-    """Streams the ids of one language to disk; only lengths stay in memory, 8 bytes a sentence."""
+    """Streams the ids and offsets of one language to disk."""
 
     def __init__(self, directory: Path, side: str, vocabulary_size: int) -> None:
-        self._directory, self._side = directory, side
-        self._type = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
-        self._lengths: list[Lengths] = [np.zeros(1, np.int64)]
-        self.tokens = 0
-        """ids added so far"""
+        width = np.uint16 if vocabulary_size <= 1 << 16 else np.uint32
+        self._ids = _ArrayWriter(directory / f"{side}.ids.npy", np.dtype(width))
+        self._offsets = _ArrayWriter(directory / f"{side}.offsets.npy", np.dtype(np.int64))
 
     def __enter__(self) -> None:
-        self._file: IO[bytes] = open(self._directory / f"{self._side}.ids.npy", "wb")
+        with contextlib.ExitStack() as files:
+            for file in (self._ids, self._offsets):
+                files.enter_context(file)
+            self._offsets.add(np.zeros(1))
+            self._files = files.pop_all()
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    @property
+    def tokens(self) -> int:
+        """Ids added so far."""
+        return self._ids.length
+
+    def add(self, sentences: Sentences) -> None:
+        """Append consecutive sentences."""
+        self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
+        self._ids.add(sentences.ids)
+
+
+class _ArrayWriter:
+    """A one-dimensional `.npy` file that grows."""
+
+    def __init__(self, path: Path, kind: np.dtype[Any]) -> None:
+        self._path, self._kind = path, kind
+        self.length = 0
+
+    def __enter__(self) -> None:
+        self._file: IO[bytes] = open(self._path, "wb")
         self._write_header()
 
     def __exit__(self, *_: object) -> None:
         with self._file:
             self._file.seek(0)
             self._write_header()
-        offsets = np.cumsum(np.concatenate(self._lengths))
-        np.save(self._directory / f"{self._side}.offsets.npy", offsets)
 
-    def add(self, ids: npt.NDArray[np.integer], lengths: Lengths) -> None:
-        """Append consecutive sentences, end to end, of so many ids each."""
-        self._file.write(ids.astype(self._type).tobytes())
-        self._lengths.append(lengths)
-        self.tokens += len(ids)
+    def add(self, values: npt.NDArray[Any]) -> None:
+        self._file.write(values.astype(self._kind, copy=False).data)
+        self.length += len(values)
 
     def _write_header(self) -> None:
         """Write it again with the final length: numpy pads it so that the first axis may grow."""
-        header = {"descr": self._type.str, "fortran_order": False, "shape": (self.tokens,)}
+        header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
 
 

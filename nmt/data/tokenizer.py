@@ -69,6 +69,16 @@ class Tokenizer:
         return len(self._models) == 1
 
     @property
+    def source_model(self) -> bytes:
+        """The serialised SentencePiece model of the source side."""
+        return self._models[0]
+
+    @property
+    def target_model(self) -> bytes:
+        """The serialised SentencePiece model of the target side; the same one where shared."""
+        return self._models[-1]
+
+    @property
     def source_vocabulary_size(self) -> int:
         """Entries of the source vocabulary, the four special symbols included."""
         return int(self._source.get_piece_size())

@@ -3,10 +3,11 @@
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nmt.config import CleaningConfig
-from nmt.data.cleaning import EXAMPLES, Cleaner, Counts, Example, SeenHashes, pair_hash
+from nmt.data.cleaning import EXAMPLES, Cleaner, Counts, Example, SeenHashes, pair_hashes
 from nmt.data.parallel_text import SentencePair
 from nmt.errors import ConfigError
 
@@ -88,10 +89,9 @@ def test_hashes_are_known_from_their_second_time_on(seed: int) -> None:
         for value in hashes:
             expected.append(value in known)
             known.add(value)
-        assert seen.add(hashes).tolist() == expected
+        assert seen.add(np.array(hashes, np.uint64)).tolist() == expected
 
 
 def test_the_border_between_the_sides_counts() -> None:
     pairs = [SentencePair("a b", "c"), SentencePair("a", "b c"), SentencePair("c", "a b")]
-    assert len({pair_hash(pair) for pair in pairs}) == 3
-    assert pair_hash(SentencePair("a", "b")) == pair_hash(SentencePair("a", "b"))
+    assert len(set(pair_hashes([*pairs, *pairs]))) == 3

@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
@@ -20,6 +19,7 @@ from nmt.data import parallel_text, prepared
 from nmt.data.folders import locked
 from nmt.data.parallel_text import SentencePair
 from nmt.data.prepared import Prepared, describe_dropped, prepare
+from nmt.data.token_store import SideWriter
 from nmt.data.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
 
@@ -203,7 +203,7 @@ def test_full_disk_is_told_and_leaves_nothing(
     def full(*arguments: object, **named: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(np, "save", full)
+    monkeypatch.setattr(SideWriter, "add", full)
     with pytest.raises(DataError, match="cannot be written: No space left on device; free some"):
         prepared_quietly(configured(tmp_path))
     assert folders(tmp_path) == []

@@ -9,7 +9,7 @@ import pytest
 from nmt.config import TokenizerConfig
 from nmt.data.parallel_text import SentencePair
 from nmt.data.sampling import resample
-from nmt.data.token_store import SideWriter, TokenStore
+from nmt.data.token_store import Sentences, SideWriter, TokenStore
 from nmt.data.tokenizer import EOS, UNK, Tokenizer
 from nmt.data.vocabulary import learn_vocabulary
 
@@ -34,7 +34,7 @@ def tokenizer_and_store(folder: Path, kind: Kind = "bpe") -> tuple[Tokenizer, To
                 (source, tokenizer.encode_source([pair.source])[0]),
                 (target, tokenizer.encode_target([pair.target])[0]),
             ):
-                side.add(np.array(ids), np.array([len(ids)]))
+                side.add(Sentences.of([ids]))
     return tokenizer, TokenStore.open(folder)
 
 

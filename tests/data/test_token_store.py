@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.token_store import SideWriter, TokenStore
+from nmt.data.token_store import Sentences, SideWriter, TokenStore
 from nmt.errors import DataError
 
 
@@ -17,7 +17,7 @@ def write(directory: Path, rows: list[list[int]], vocabulary_size: int = 100) ->
         writer = SideWriter(directory, side, vocabulary_size)
         with writer:
             for row in rows:
-                writer.add(np.array(row), np.array([len(row)]))
+                writer.add(Sentences.of([row]))
         assert writer.tokens == sum(map(len, rows))
 
 
