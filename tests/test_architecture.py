@@ -31,7 +31,7 @@ LAYERS = [
 STRANGERS = {"data", "model", "serving", "report", "export"}
 """units that never import a neighbour of their own layer"""
 HOMES: dict[str, str | tuple[str, ...]] = {
-    "sentencepiece": ("data/tokenizer.py", "data/vocabulary.py"),
+    "sentencepiece": ("data/bulk_encoding.py", "data/tokenizer.py", "data/vocabulary.py"),
     "sacrebleu": "evaluation/metrics.py",
     "datasets": "data/hub.py",
     "typer": "cli/",
