@@ -227,6 +227,9 @@ class TrainingConfig(Section):
     tokenizer.sampling cuts them smaller"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """rows times the longest side computed at once; auto: what suits the device"""
+    activation_checkpointing: bool = False
+    """keep only what enters each layer and compute the rest again for the gradient: a third more
+    arithmetic for a fraction of the memory"""
     max_steps: int = Field(100_000, ge=1)
     """optimiser steps in all"""
     schedule: Literal[
@@ -260,6 +263,14 @@ class TrainingConfig(Section):
     """translate the validation set greedily at each validation"""
     checkpoint_every: int = Field(1500, ge=1)
     """steps between checkpoints; 1500 steps of `base` took the authors ten minutes"""
+    moving_average: float | None = Field(None, gt=0, lt=1)
+    """decay of an exponential moving average of the weights, such as 0.999, which at the end is
+    compared with `averaged/` and the best checkpoint; null: none"""
+    largest_spike: float | None = Field(None, gt=0)
+    """a loss by so many nats per token above that of the last steps counts as diverged; null: only
+    one that is not a number does"""
+    on_divergence: Literal["stop", "roll_back"] = "stop"
+    """roll_back: go back to the weights of the last checkpoint and leave out the steps since"""
     average_checkpoints: int = Field(5, ge=1)
     """how many of the last checkpoints `averaged/` is the mean of (section 6.1)"""
     early_stopping: int | None = Field(None, ge=1)

@@ -70,6 +70,13 @@ def tune_memory() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an operation failed for want of memory, on a GPU or elsewhere."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
 def seed_step(seed: int, step: int) -> None:
     """Make all random numbers of a step a function of (seed, step) alone.
 

@@ -2,7 +2,7 @@
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
-  checkpoints/step-00012000/   averaged/   best.json  last.json
+  checkpoints/step-00012000/   averaged/   moving-average/   best.json  last.json
 """
 
 import contextlib
@@ -39,6 +39,7 @@ class RunDirectory:
         self.translations = self.path / "translations"
         self.checkpoints = self.path / "checkpoints"
         self.averaged = self.path / "averaged"
+        self.moving_average = self.path / "moving-average"
         self.plots = self.path / "plots"
         self.best = self.path / "best.json"
         self.last = self.path / "last.json"
@@ -180,7 +181,8 @@ def find_run(path: Path) -> RunDirectory:
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> Run:
     """Load a run directory's weights, or a checkpoint folder inside one, ready to translate.
 
-    `checkpoint`: best (by validation score, averaged weights included), last, averaged, step-N.
+    `checkpoint`: best (by validation score, averages included), last, averaged, moving-average or
+    step-N.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
@@ -195,15 +197,15 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
 
 
 def checkpoint_folder(run: RunDirectory, name: str) -> Path:
-    """The folder that best, last, averaged or step-N names.
+    """The folder that best, last, averaged, moving-average or step-N names.
 
     Raises:
         CheckpointError: there is none; lists those there are.
     """
     saved = run.saved_checkpoints()
     folder: Path | None = None
-    if name == "averaged":
-        folder = run.averaged
+    if name in (run.averaged.name, run.moving_average.name):
+        folder = run.path / name
     elif name == "best" and run.best.is_file():
         folder = run.path / _best_weights(run.best)
     elif name in ("best", "last"):

@@ -26,7 +26,8 @@ class Precision(StrEnum):
 
 ModelOption = typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 CheckpointOption = Annotated[
-    str, typer.Option(help="Which weights of the run: best, last, averaged or step-N.")
+    str,
+    typer.Option(help="Which weights of the run: best, last, averaged, moving-average or step-N."),
 ]
 BeamSizeOption = Annotated[
     int | None,

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ class Monitor:
         self.total_tokens = 0
         self.seconds = 0.0
         self._recorded = (0, 0.0)
+        self._unwritten = ""
         self._clock = time.perf_counter()
         self._bar: tqdm[Any] | None = None
 
@@ -132,9 +134,22 @@ class Monitor:
             f"nats/token, perplexity {perplexity:.2f}{score}"
         )
 
+    def record_roll_back(self, step: int, to: int) -> None:
+        """Write that the weights after `step` are again those after step `to`."""
+        self._write(event="roll_back", step=step, to=to, seconds=round(self.seconds, 2))
+
     def _write(self, **record: Any) -> None:
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+        """Append a line; where the disk is full it waits in memory for the next one."""
+        self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+        size = self.metrics.stat().st_size if self.metrics.is_file() else 0
+        try:
+            with self.metrics.open("ab") as file:
+                file.write(self._unwritten.encode())
+            self._unwritten = ""
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.truncate(self.metrics, size)
+            self.say(f"{self.metrics}: not written: {error.strerror}; the next record tries again")
 
     def say(self, message: str) -> None:
         """Tell the user one thing on stderr, above the bar."""

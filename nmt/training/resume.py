@@ -1,13 +1,14 @@
 """Going on with an earlier run: what may have changed since, and where it stood."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -20,12 +21,19 @@ HARMLESS = {
     "training.validate_every",
     "training.checkpoint_every",
     "training.average_checkpoints",
+    "training.activation_checkpointing",
+    "training.largest_spike",
+    "training.on_divergence",
     "training.early_stopping",
     "training.device",
     "training.threads",
     "data.test",
     "data.directory",
 }
+
+
+MOST_ROLL_BACKS = 10
+"""in one run; a recipe that needs more does not work"""
 
 
 def _flat(section: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -106,7 +114,44 @@ def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]
     if not saved:
         trainer.monitor.forget_records_after(0)
         return
+    path = _restore(trainer, saved, log)
+    log(f"resuming after step {trainer.step:,} from {path}")
+
+
+def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]) -> None:
+    """After a step that diverged, go on from the last checkpoint without the steps since.
+
+    The weights are taken back; the place in the data and in the schedule is not.
+
+    Raises:
+        DivergedError: with advice, where the recipe does not ask for this, or it did not help.
+    """
+    directory, diverged = trainer.directory, trainer.step
+    saved = directory.saved_checkpoints()
+    if trainer.config.training.on_divergence == "stop" or not saved:
+        raise DivergedError(
+            f"{error}. Nothing was changed by it; the last checkpoint in {directory.checkpoints} "
+            "is from before. Lower training.peak_learning_rate, raise training.warmup_steps or set "
+            "training.clip_norm, in a new --run-dir; or set training.on_divergence: roll_back"
+        ) from error
+    if trainer.roll_backs >= MOST_ROLL_BACKS:
+        raise DivergedError(
+            f"{error}. This run has gone back to an earlier checkpoint {MOST_ROLL_BACKS} times "
+            "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
+            "--run-dir"
+        ) from error
+    path = _restore(trainer, saved, log)
+    trainer.model.zero_grad(set_to_none=True)
+    log(f"{error}; going on with the weights of {path.name}, without the steps since")
+    trainer.monitor.record_roll_back(diverged, trainer.step)
+    trainer.step = diverged
+    trainer.roll_backs += 1
+    trainer.save()
+
+
+def _restore(trainer: Trainer, saved: Sequence[Path], log: Callable[[str], None]) -> Path:
+    """Put back the newest checkpoint that verifies, and say which that is."""
     path = newest_checkpoint(saved, log)
     put_weights(trainer.model, load_weights(path), path)
     trainer.load_state(load_state(path))
-    log(f"resuming after step {trainer.step:,} from {path}")
+    return path

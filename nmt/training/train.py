@@ -19,10 +19,10 @@ from nmt.data.corpora import resolve
 from nmt.data.parallel_text import ParallelText
 from nmt.data.prepared import describe_dropped, prepare
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
-from nmt.errors import NmtError
+from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.environment import describe_environment, keep_environment
-from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume
+from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import regular_checkpoints
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
@@ -48,7 +48,11 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
             log(f"{path}: already trained to step {trainer.step:,}; nothing to do")
             return directory
         _keep_recipe(trainer, directory, fingerprint)
-        trainer.train()
+        while not trainer.finished():
+            try:
+                trainer.train()
+            except DivergedError as error:
+                roll_back(trainer, error, log)
         _choose_best_weights(trainer, directory, log)
     return directory
 
@@ -110,6 +114,10 @@ def _choose_best_weights(
         single = directory.checkpoint(trainer.best["step"])
         if intact_checkpoints([single], log):
             candidates[str(single.relative_to(directory.path))] = single
+    if trainer.moving_average:
+        weights = {name: w.cpu() for name, w in trainer.moving_average.weights.items()}
+        save_checkpoint(directory.moving_average, weights)
+        candidates[directory.moving_average.name] = directory.moving_average
     beam = trainer.config.decoding.beam_size
     results = {}
     for name, folder in candidates.items():

@@ -1,6 +1,5 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
-import math
 import os
 import signal
 from collections.abc import Sequence
@@ -8,28 +7,22 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
-import torch
-
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.data.batch import collate
-from nmt.data.batches import BatchPlan, Share, micro_batches
-from nmt.data.sampling import resample
-from nmt.data.token_store import Indices, TokenStore
-from nmt.data.tokenizer import PAD
-from nmt.device import autocast, seed_step
+from nmt.data.batches import BatchPlan, Share
+from nmt.data.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
-from nmt.training.loss import label_smoothed_cross_entropy
+from nmt.training.gradients import Gradients
 from nmt.training.monitor import Monitor
+from nmt.training.moving_average import MovingAverage
 from nmt.training.optimizer import make_optimizers, update
 from nmt.training.retention import forget_old_checkpoints
 from nmt.training.schedule import learning_rate
 from nmt.training.validation import Validation, Validator
 
-MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
-# A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
-PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
+# Steps until saving is tried again; the weight of a step in what loss is usual.
+_STEPS_TO_NEXT_ATTEMPT = 50
+_FOLLOW = 0.02
 
 
 class Trainer:
@@ -60,10 +53,16 @@ class Trainer:
             run.config.seed,
             shares,
         )
+        self.gradients = Gradients(run, store, self.plan, precision)
         self.monitor = Monitor(directory.metrics)
         self.step = 0
         self.best: dict[str, Any] = {}
         self.validations_without_gain = 0
+        self.roll_backs = 0
+        decay = run.config.training.moving_average
+        self.moving_average = MovingAverage(run.model, decay) if decay else None
+        self._usual_loss: float | None = None
+        self._save_again_at: int | None = None
         self._stop_signal: int | None = None
 
     def state(self) -> dict[str, Any]:
@@ -74,6 +73,9 @@ class Trainer:
             "best": self.best,
             "validations_without_gain": self.validations_without_gain,
             "monitor": self.monitor.state(),
+            "moving_average": self.moving_average.weights if self.moving_average else None,
+            "usual_loss": self._usual_loss,
+            "roll_backs": self.roll_backs,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -89,12 +91,17 @@ class Trainer:
         self.best = state["best"]
         self.validations_without_gain = state["validations_without_gain"]
         self.monitor.load_state(state["monitor"], self.step)
+        if self.moving_average:
+            self.moving_average.load(state["moving_average"])
+        self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
 
     def train(self) -> None:
         """Train until `max_steps` or early stopping.
 
         Raises:
             StoppedBySignal: after saving, on SIGINT or SIGTERM.
+            DivergedError: a step's loss is not a number, or far above that of the steps before;
+                nothing was changed by it.
         """
         every = self.config.training
         handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
@@ -109,8 +116,13 @@ class Trainer:
                 improved = False
                 if self.step % every.validate_every == 0 or self.step == every.max_steps:
                     improved = self._validate()
-                if improved or self.step % every.checkpoint_every == 0 or self.finished():
-                    self._save()
+                if (
+                    improved
+                    or self.step % every.checkpoint_every == 0
+                    or self.finished()
+                    or self.step == self._save_again_at
+                ):
+                    self.save()
                 if self._stop_signal is not None:
                     self._leave(self._stop_signal)
         finally:
@@ -126,44 +138,24 @@ class Trainer:
 
     def take_step(self) -> tuple[float, int]:
         """One update from `batch_tokens` tokens; returns its summed loss (nats) and its tokens."""
-        training = self.config.training
         self.step += 1
-        seed_step(self.config.seed, self.step)
-        total, tokens = torch.zeros((), device=self.device), 0
-        size = training.micro_batch_tokens
-        if size == "auto":
-            size = MICRO_BATCH_TOKENS[self.device.type]
-        store, indices = self._pairs_of_step()
-        for rows in micro_batches(indices, store.source.lengths, store.target.lengths, size):
-            batch = collate(store, rows, PAD_MULTIPLE[self.device.type]).to(self.device)
-            with autocast(self.device, self.precision):
-                logits = self.model(batch.source, batch.target_input)
-            loss = label_smoothed_cross_entropy(
-                logits, batch.target_output, PAD, training.label_smoothing
-            )
-            loss.total.backward()
-            total += loss.total.detach()
-            tokens += batch.tokens
-        summed = total.item()
-        if not math.isfinite(summed):
-            raise DivergedError(
-                f"step {self.step:,}: the loss is {summed}; the last checkpoint in "
-                f"{self.directory.checkpoints} is from before. Lower training.peak_learning_rate, "
-                f"raise training.warmup_steps or set training.clip_norm, in a new --run-dir"
-            )
+        loss, tokens = self.gradients.compute(self.step)
+        self._refuse_spike(loss / tokens)
         rate = learning_rate(self.step, self.config)
-        update(self.optimizers, tokens, rate, training.clip_norm)
-        return summed, tokens
+        update(self.optimizers, tokens, rate, self.config.training.clip_norm)
+        if self.moving_average:
+            self.moving_average.update(self.step)
+        return loss, tokens
 
-    def _pairs_of_step(self) -> tuple[TokenStore, Indices]:
-        """The pairs that step `step` learns from, and their places in what holds their ids."""
-        indices = self.plan.step(self.step - 1)
-        alpha = self.config.tokenizer.sampling
-        if not alpha:
-            return self.store, indices
-        tokenizer, seed = self.run.tokenizer, self.config.seed
-        pairs = resample(self.store, indices, tokenizer, alpha, seed, self.step)
-        return pairs, np.arange(len(indices))
+    def _refuse_spike(self, loss: float) -> None:
+        """Stop before the update where the loss per token leaps; follow it where it does not."""
+        usual, most = self._usual_loss, self.config.training.largest_spike
+        if usual is not None and most is not None and loss > usual + most:
+            raise DivergedError(
+                f"step {self.step:,}: the loss is {loss:.2f} nats/token where {usual:.2f} was "
+                f"usual, for {self.gradients.describe(self.step)}"
+            )
+        self._usual_loss = loss if usual is None else usual + _FOLLOW * (loss - usual)
 
     def _record(self) -> None:
         epoch = self.step / self.plan.steps_per_epoch
@@ -189,21 +181,37 @@ class Trainer:
             f"source     {pair.source}\nreference  {pair.target}\nmodel      {translation}\n"
             for pair, translation in examples
         )
-        if text:
-            self.directory.translations.mkdir(exist_ok=True)
-            path = self.directory.translations / f"step-{self.step:08d}.txt"
-            path.write_text(text, "utf-8")
+        path = self.directory.translations / f"step-{self.step:08d}.txt"
+        try:
+            if text:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, "utf-8")
+        except OSError as error:
+            self.monitor.say(f"{path}: not written: {error.strerror}")
 
-    def _save(self) -> None:
-        """Checkpoint this step; point last.json and best.json to what is now last and best."""
+    def save(self, *, now_or_never: bool = False) -> None:
+        """Checkpoint this step; point last.json and best.json to what is now last and best.
+
+        Where that fails, say for want of space, training goes on and tries again a little later:
+        what was saved before is untouched.
+        """
         with self.monitor.paused():
             path = self.directory.checkpoint(self.step)
-            if not path.exists():
-                save_checkpoint(path, weights_of(self.model), self.state())
-            self._point(self.directory.last, self.step, {})
-            if self.best:
-                self._point(self.directory.best, self.best["step"], self.best)
-            forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
+            self._save_again_at = None
+            try:
+                if not path.exists():
+                    save_checkpoint(path, weights_of(self.model), self.state())
+                self._point(self.directory.last, self.step, {})
+                if self.best and self.directory.checkpoint(self.best["step"]).exists():
+                    self._point(self.directory.best, self.best["step"], self.best)
+                forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
+            except (CheckpointError, OSError) as error:
+                if now_or_never or self.finished():
+                    raise
+                self._save_again_at = self.step + _STEPS_TO_NEXT_ATTEMPT
+                self.monitor.say(
+                    f"{error}; training goes on and tries again at step {self._save_again_at:,}"
+                )
 
     def _point(self, file: Path, step: int, figures: dict[str, Any]) -> None:
         """Let last.json or best.json name a checkpoint, relative to the run."""
@@ -221,7 +229,7 @@ class Trainer:
         os.write(2, b"stopping after this step and saving; a second signal stops at once\n")
 
     def _leave(self, number: int) -> None:
-        self._save()
+        self.save(now_or_never=True)
         raise StoppedBySignal(
             f"stopped by {signal.Signals(number).name} after step {self.step:,}; "
             f"saved in {self.directory.path}. Run the same command again to go on.",

@@ -76,11 +76,11 @@ decoding: {{beam_size: 2, max_length_offset: 5}}
 def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
     """A function of (config, store, vocabulary size) that gives a trainer with a new model."""
 
-    def made(config: Config, store: Any, vocabulary_size: int) -> Trainer:
+    def made(config: Config, store: Any, vocabulary_size: int, tokenizer: Any = None) -> Trainer:
         torch.manual_seed(config.seed)
         model = Transformer(config.model, vocabulary_size, vocabulary_size)
         directory = RunDirectory(tmp_path / "run")
-        run = Run(config, None, model, directory.path)  # type: ignore[arg-type]
+        run = Run(config, tokenizer, model, directory.path)
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
 
     return made

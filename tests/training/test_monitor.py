@@ -133,3 +133,24 @@ def test_no_bar_is_drawn_where_there_is_no_terminal(
     with_steps(monitor, 1)
     monitor.close_bar()
     assert "%|" not in capsys.readouterr().err
+
+
+def test_records_of_a_full_disk_are_written_later(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_steps(monitor, 1)
+
+    def full(path: Path, mode: str) -> Any:
+        with open(path, mode) as file:
+            file.write(b'{"half of a li')
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", full)
+        with_steps(monitor, 2, 3)
+    assert [record["step"] for record in records(monitor)] == [1]
+    assert "not written: No space left on device; the next record tries again" in (
+        capsys.readouterr().err
+    )
+    with_steps(monitor, 4)
+    assert [record["step"] for record in records(monitor)] == [1, 2, 3, 4]

@@ -12,8 +12,11 @@ import torch
 
 from nmt.checkpoint import WEIGHTS, load_state, load_weights
 from nmt.config import Config, TextPair
-from nmt.errors import ConfigError, StoppedBySignal
+from nmt.errors import CheckpointError, ConfigError, DivergedError, StoppedBySignal
 from nmt.run_directory import RunDirectory
+from nmt.training import resume as resume_module
+from nmt.training import trainer as trainer_module
+from nmt.training.gradients import Gradients
 from nmt.training.resume import refuse_changed_recipe
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
@@ -392,3 +395,112 @@ def test_other_training_text_is_refused_and_the_run_left_as_it_was(
     with pytest.raises(ConfigError, match="the training text has changed since this run began"):
         train(config, run.path, quiet)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_moving_average_goes_on_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
+    config = recipe("training.moving_average=0.9")
+    whole = train(config, tmp_path / "whole", quiet)
+    interrupted(config, tmp_path / "run", 7, fail)
+    run = train(config, tmp_path / "run", quiet)
+    assert_same_run(run.path, whole)
+    weights = [(r.moving_average / WEIGHTS).read_bytes() for r in (run, whole)]
+    assert weights[0] == weights[1]
+    assert set(json.loads(whole.best.read_text())["candidates"]) >= {"averaged", "moving-average"}
+
+
+def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    """Let the disk be full whenever one of the steps is to be saved."""
+    original = trainer_module.save_checkpoint
+
+    def save(path: Path, *arguments: Any) -> None:
+        if RunDirectory.step_of(path) in steps:
+            raise CheckpointError(f"{path}: checkpoint not saved: No space left (needs 9 MiB)")
+        original(path, *arguments)
+
+    monkeypatch.setattr(trainer_module, "save_checkpoint", save)
+
+
+def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
+    recipe: Recipe,
+    whole: RunDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    failing_saves(monkeypatch, 4, 5)
+    monkeypatch.setattr(trainer_module, "_STEPS_TO_NEXT_ATTEMPT", 2)
+    run = train(recipe(), tmp_path / "run", quiet)
+    said = capsys.readouterr().err
+    assert "No space left (needs 9 MiB); training goes on and tries again at step 6" in said
+    assert "training goes on and tries again at step 7" in said
+    assert run.checkpoint(7).is_dir() or run.checkpoint(8).is_dir()
+    assert_equal(load_weights(run.checkpoint(12)), load_weights(whole.checkpoint(12)))
+    assert records(run) == records(whole)
+
+
+@pytest.mark.parametrize("how", ["at the end", "when stopped"])
+def test_what_must_be_saved_and_cannot_is_an_error(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    failing_saves(monkeypatch, 12, 6)
+    with pytest.raises(CheckpointError, match="not saved: No space left"):
+        if how == "at the end":
+            train(recipe(), tmp_path / "run", quiet)
+        else:
+            interrupted(recipe(), tmp_path / "run", 6, stop)
+    names = [path.name for path in RunDirectory(tmp_path / "run").saved_checkpoints()]
+    assert names and not {"step-00000012", "step-00000006"} & set(names)
+
+
+def diverging(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    original = Gradients.compute
+
+    def compute(self: Gradients, step: int) -> tuple[float, int]:
+        result = original(self, step)
+        if step in steps:
+            raise DivergedError(f"step {step}: the loss is nan for 3 pairs")
+        return result
+
+    monkeypatch.setattr(Gradients, "compute", compute)
+
+
+def test_divergence_stops_with_advice(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging(monkeypatch, 7)
+    with pytest.raises(DivergedError, match=r"step 7: .* for 3 pairs\. Nothing was changed by it"):
+        train(recipe(), tmp_path / "run", quiet)
+
+
+def test_a_run_may_roll_back_instead(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes up the weights of step 5, the best and last saved, and goes on with step 8."""
+    diverging(monkeypatch, 7)
+    log: list[str] = []
+    run = train(recipe("training.on_divergence=roll_back"), tmp_path / "run", log.append)
+    assert any("going on with the weights of step-00000005, without the" in line for line in log)
+    assert_equal(load_weights(run.checkpoint(5)), load_weights(whole.checkpoint(5)))
+    events = [(r["event"], r["step"], r.get("to")) for r in records(run)]
+    assert ("roll_back", 7, 5) in events
+    assert events[-1][:2] == ("validation", 12)
+
+
+def test_rolling_back_again_and_again_ends(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume_module, "MOST_ROLL_BACKS", 3)
+    diverging(monkeypatch, 6, 7, 8, 9, 10)
+    with pytest.raises(DivergedError, match="step 9: .* an earlier checkpoint 3 times already"):
+        train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
+
+
+def test_a_rolled_back_run_resumes_bit_for_bit(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging(monkeypatch, 7)
+    config = recipe("training.on_divergence=roll_back")
+    whole = train(config, tmp_path / "whole", quiet)
+    interrupted(config, tmp_path / "run", 10, fail)
+    train(config, tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)

@@ -1,0 +1,140 @@
+"""A gradient does not depend on how it fits in memory; what cannot be learnt from is named."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
+from nmt.data.token_store import TokenStore
+from nmt.data.tokenizer import EOS
+from nmt.errors import DivergedError
+from nmt.model.transformer import Transformer
+from nmt.training.trainer import Trainer
+
+V = 16
+
+
+class Spelling:
+    """Ids as words."""
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(f"w{token}" for token in row) for row in rows]
+
+
+@pytest.fixture
+def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
+    draw = random.Random(1)
+    rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
+
+    def made(dropout: float = 0.0, **training: Any) -> Trainer:
+        config = Config(
+            tokenizer=TokenizerConfig(vocabulary_size=V),
+            model=ModelConfig(
+                d_model=16, heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=dropout
+            ),
+            training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
+        )
+        return make_trainer(config, TokenStore.of(rows, rows), V, Spelling())
+
+    return made
+
+
+def gradients_of(trainer: Trainer, step: int = 1) -> list[Tensor]:
+    trainer.gradients.compute(step)
+    return [p.grad for p in trainer.model.parameters() if p.grad is not None]
+
+
+def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let a forward pass of more padded tokens run out of memory; returns how many each had."""
+    seen = []
+    forward = Transformer.forward
+
+    def limited(self: Transformer, source: Tensor, *arguments: Any) -> Tensor:
+        seen.append(source.numel())
+        if source.numel() > tokens:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+        return forward(self, source, *arguments)
+
+    monkeypatch.setattr(Transformer, "forward", limited)
+    return seen
+
+
+def test_where_memory_runs_out_the_same_pairs_are_computed_in_smaller_parts(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = gradients_of(trainer(micro_batch_tokens=1000))
+    limited = trainer(micro_batch_tokens=1000)
+    seen = no_room_above(100, monkeypatch)
+    found = gradients_of(limited)
+    assert max(seen) > 100 and limited.gradients.micro_batch_tokens < 1000
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    seen.clear()
+    limited.gradients.compute(2)
+    assert max(seen) <= 100  # the size that fits is remembered
+
+
+def test_no_room_for_a_single_pair_is_an_error(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    no_room_above(0, monkeypatch)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        trainer().gradients.compute(1)
+
+
+def test_other_errors_are_not_taken_for_want_of_memory(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wrong(*arguments: object) -> None:
+        raise RuntimeError("shapes do not fit")
+
+    monkeypatch.setattr(Transformer, "forward", wrong)
+    with pytest.raises(RuntimeError, match="shapes do not fit"):
+        trainer().gradients.compute(1)
+
+
+def test_activations_computed_again_give_the_same_gradient(
+    trainer: Callable[..., Trainer],
+) -> None:
+    plain = gradients_of(trainer(dropout=0.3))
+    again = gradients_of(trainer(dropout=0.3, activation_checkpointing=True))
+    for one, other in zip(plain, again, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_loss_that_is_no_number_names_the_pairs_and_changes_nothing(
+    trainer: Callable[..., Trainer],
+) -> None:
+    diverged = trainer()
+    with torch.no_grad():
+        diverged.model.decoder.layers[0].feed_forward.outer.bias.fill_(float("nan"))
+    before = [parameter.clone() for parameter in diverged.model.parameters()]
+    with pytest.raises(DivergedError, match=r"step 1: the loss is nan for \d+ pairs .* 'w\d+ "):
+        diverged.take_step()
+    for parameter, old in zip(diverged.model.parameters(), before, strict=True):
+        torch.testing.assert_close(parameter, old, rtol=0, atol=0, equal_nan=True)
+
+
+def test_only_the_micro_batch_at_fault_is_named(trainer: Callable[..., Trainer]) -> None:
+    diverged = trainer(micro_batch_tokens=40)
+    with torch.no_grad():
+        diverged.model.target_embedding.weight[7] = float("inf")
+    with pytest.raises(DivergedError, match=r"for \d pairs"):
+        diverged.take_step()
+
+
+def test_a_leap_of_the_loss_stops_before_the_update(trainer: Callable[..., Trainer]) -> None:
+    trained = trainer(largest_spike=0.5)
+    for _ in range(5):
+        trained.take_step()
+    with torch.no_grad():
+        trained.model.output_embedding.weight.mul_(20)
+    before = [parameter.clone() for parameter in trained.model.parameters()]
+    with pytest.raises(DivergedError, match=r"step 6: the loss is .* was usual, for \d+ pairs"):
+        trained.take_step()
+    for parameter, old in zip(trained.model.parameters(), before, strict=True):
+        assert torch.equal(parameter, old)
