@@ -48,8 +48,12 @@ def autocast(device: torch.device, precision: str) -> contextlib.AbstractContext
 
 
 def use_threads(threads: int | Literal["auto"]) -> int:
-    """Set the CPU threads of one operation; `auto` is one a core. Returns their number."""
-    count = available_cores() if threads == "auto" else threads
+    """Set the CPU threads of one operation; returns their number.
+
+    `auto` is one a core, shared fairly among the processes that torchrun starts on this machine.
+    """
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    count = max(1, available_cores() // processes) if threads == "auto" else threads
     torch.set_num_threads(count)
     return count
 
@@ -77,11 +81,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def seed_step(seed: int, step: int) -> None:
-    """Make all random numbers of a step a function of (seed, step) alone.
+def seed_step(seed: int, step: int, rank: int = 0) -> None:
+    """Make all random numbers of a step a function of (seed, step) and the process's rank alone.
 
     A resumed run then draws the dropout masks of an uninterrupted one with no state to restore.
     The two are hashed together because PyTorch's CPU generator looks at 32 bits of a seed only.
     """
-    digest = hashlib.blake2b(f"{seed} {step}".encode(), digest_size=8).digest()
+    place = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
+    digest = hashlib.blake2b(place.encode(), digest_size=8).digest()
     torch.manual_seed(int.from_bytes(digest))

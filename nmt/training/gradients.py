@@ -1,13 +1,16 @@
 """The gradient of one optimiser step: its pairs, cut into micro-batches that fit in memory."""
 
+import contextlib
 import math
 from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
-from nmt.data.batch import collate
+from nmt.data.batch import Batch, collate
 from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
@@ -15,6 +18,7 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast, is_out_of_memory, seed_step
 from nmt.errors import DivergedError
 from nmt.run_directory import Run
+from nmt.training.distributed import Workers
 from nmt.training.loss import label_smoothed_cross_entropy
 
 MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
@@ -26,8 +30,12 @@ _EXAMPLES = 3
 class Gradients:
     """What a step's pairs say about the weights: a function of the weights and (seed, step)."""
 
-    def __init__(self, run: Run, store: TokenStore, plan: BatchPlan, precision: str) -> None:
+    def __init__(
+        self, run: Run, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
+    ) -> None:
         self._run, self._store, self._plan, self._precision = run, store, plan, precision
+        self._workers = workers
+        self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
         size = run.config.training.micro_batch_tokens
         self.micro_batch_tokens = MICRO_BATCH_TOKENS[self._device.type] if size == "auto" else size
@@ -37,14 +45,19 @@ class Gradients:
                 layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
     def compute(self, step: int) -> tuple[float, int]:
-        """Leave the summed gradient in the parameters; return the summed loss (nats) and tokens.
+        """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.
 
-        Where memory runs out, the same pairs are computed again in smaller parts.
+        The gradient is the sum over the step's pairs, divided by the number of workers; loss and
+        tokens are those of all workers. Where memory runs out, the same pairs are computed again
+        in smaller parts.
 
         Raises:
             DivergedError: the loss is not a number; names some of the pairs.
         """
+        if self._parallel is None:  # not before resumed weights are in place
+            self._parallel = self._workers.parallel(self._run.model)
         store, indices = self._pairs(step)
+        indices = self._workers.share(indices, store.source.lengths, store.target.lengths)
         while True:
             try:
                 return self._accumulate(step, store, indices)
@@ -52,6 +65,8 @@ class Gradients:
                 smallest = self._longest(store, indices)
                 if not is_out_of_memory(error) or self.micro_batch_tokens <= smallest:
                     raise
+                if self._workers.size > 1:
+                    raise  # the others are waiting in the middle of a sum
                 self.micro_batch_tokens = max(self.micro_batch_tokens // 2, smallest)
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._run.model.zero_grad(set_to_none=True)
@@ -60,7 +75,7 @@ class Gradients:
 
     def _accumulate(self, step: int, store: TokenStore, indices: Indices) -> tuple[float, int]:
         """Forward and backward through every micro-batch."""
-        seed_step(self._run.config.seed, step)
+        seed_step(self._run.config.seed, step, self._workers.rank)
         total, tokens = torch.zeros((), device=self._device), 0
         parts = micro_batches(
             indices, store.source.lengths, store.target.lengths, self.micro_batch_tokens
@@ -68,22 +83,41 @@ class Gradients:
         losses = []
         for rows in parts:
             batch = collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
-            with autocast(self._device, self._precision):
-                logits = self._run.model(batch.source, batch.target_input)
-            loss = label_smoothed_cross_entropy(
-                logits, batch.target_output, PAD, self._run.config.training.label_smoothing
-            )
-            loss.total.backward()
-            losses.append(loss.total.detach())
+            with self._apart(unless=rows is parts[-1]):
+                losses.append(self._backward(batch))
             total += losses[-1]
             tokens += batch.tokens
-        summed = total.item()
+        if not parts:
+            self._join_sum()
+        summed, of_all = self._workers.total(total.item(), tokens)
         if not math.isfinite(summed):
             odd = [rows for rows, loss in zip(parts, losses, strict=True) if not loss.isfinite()]
-            raise DivergedError(
-                f"step {step:,}: the loss is {summed} for {self._name(store, (odd or parts)[0])}"
-            )
-        return summed, tokens
+            named = self._workers.of_all(self._name(store, odd[0]) if odd else "")
+            culprits = next(filter(None, named), self._name(store, indices))
+            raise DivergedError(f"step {step:,}: the loss is {summed} for {culprits}")
+        return summed, int(of_all)
+
+    def _backward(self, batch: Batch) -> Tensor:
+        """Add a micro-batch's gradient; returns its summed loss."""
+        assert self._parallel is not None
+        with autocast(self._device, self._precision):
+            logits = self._parallel(batch.source, batch.target_input)
+        smoothing = self._run.config.training.label_smoothing
+        loss = label_smoothed_cross_entropy(logits, batch.target_output, PAD, smoothing)
+        loss.total.backward()
+        return loss.total.detach()
+
+    def _join_sum(self) -> None:
+        """Add nothing to the sum of the gradients, which needs every worker."""
+        batch = collate(self._store, np.zeros(1, np.int64)).to(self._device)
+        assert self._parallel is not None
+        (self._parallel(batch.source, batch.target_input).sum() * 0.0).backward()
+
+    def _apart(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
+        """Keep the workers' gradients apart, unless this is the part after which they are added."""
+        if unless or not isinstance(self._parallel, DistributedDataParallel):
+            return contextlib.nullcontext()
+        return self._parallel.no_sync()
 
     def _pairs(self, step: int) -> tuple[TokenStore, Indices]:
         """The pairs that a step learns from, and their places in what holds their ids."""
@@ -103,7 +137,8 @@ class Gradients:
 
     def _longest(self, store: TokenStore, indices: Indices) -> int:
         """Tokens of the longest sentence: less than that cannot be computed at once."""
-        return int(max(store.source.lengths[indices].max(), store.target.lengths[indices].max()))
+        sides = (store.source.lengths[indices], store.target.lengths[indices])
+        return int(max(lengths.max(initial=1) for lengths in sides))
 
     def describe(self, step: int) -> str:
         """Some of the pairs that a step learns from, for people."""

@@ -20,8 +20,10 @@ class Monitor:
     one; only `seconds` and `tokens_per_second` measure the machine.
     """
 
-    def __init__(self, metrics: Path) -> None:
+    def __init__(self, metrics: Path, *, silent: bool = False) -> None:
+        """Write to the file `metrics`; a silent monitor only counts."""
         self.metrics = metrics
+        self._silent = silent
         self.loss = 0.0
         self.tokens = 0
         self.total_tokens = 0
@@ -49,7 +51,7 @@ class Monitor:
 
     def forget_records_after(self, step: int) -> None:
         """Drop the lines of later steps, and a last line that was cut off while being written."""
-        if not self.metrics.is_file():
+        if self._silent or not self.metrics.is_file():
             return
         text = self.metrics.read_text("utf-8")
         lines = text.split("\n")
@@ -63,7 +65,11 @@ class Monitor:
     def open_bar(self, step: int, max_steps: int) -> None:
         """Show a progress bar if stderr is a terminal, and start the clock."""
         self._bar = tqdm(
-            total=max_steps, initial=step, unit="step", disable=None, dynamic_ncols=True
+            total=max_steps,
+            initial=step,
+            unit="step",
+            disable=self._silent or None,
+            dynamic_ncols=True,
         )
         self._clock = time.perf_counter()
 
@@ -140,6 +146,8 @@ class Monitor:
 
     def _write(self, **record: Any) -> None:
         """Append a line; where the disk is full it waits in memory for the next one."""
+        if self._silent:
+            return
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
         size = self.metrics.stat().st_size if self.metrics.is_file() else 0
         try:
@@ -153,4 +161,5 @@ class Monitor:
 
     def say(self, message: str) -> None:
         """Tell the user one thing on stderr, above the bar."""
-        tqdm.write(message, file=sys.stderr)
+        if not self._silent:
+            tqdm.write(message, file=sys.stderr)

@@ -42,7 +42,7 @@ def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.A
 
 def update(
     optimizers: Sequence[torch.optim.Optimizer],
-    tokens: int,
+    tokens: float,
     learning_rate: float,
     clip_norm: float | None,
 ) -> None:

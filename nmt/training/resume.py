@@ -1,7 +1,7 @@
 """Going on with an earlier run: what may have changed since, and where it stood."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +110,11 @@ def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]
     Raises:
         CheckpointError: there are checkpoints, and every one is damaged.
     """
-    saved = directory.saved_checkpoints()
-    if not saved:
+    path = _restore(trainer, log)
+    if path is None:
         trainer.monitor.forget_records_after(0)
-        return
-    path = _restore(trainer, saved, log)
-    log(f"resuming after step {trainer.step:,} from {path}")
+    else:
+        log(f"resuming after step {trainer.step:,} from {path}")
 
 
 def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]) -> None:
@@ -126,32 +125,42 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     Raises:
         DivergedError: with advice, where the recipe does not ask for this, or it did not help.
     """
-    directory, diverged = trainer.directory, trainer.step
-    saved = directory.saved_checkpoints()
-    if trainer.config.training.on_divergence == "stop" or not saved:
+    diverged, roll_backs = trainer.step, trainer.roll_backs
+    if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
-            f"{error}. Nothing was changed by it; the last checkpoint in {directory.checkpoints} "
-            "is from before. Lower training.peak_learning_rate, raise training.warmup_steps or set "
-            "training.clip_norm, in a new --run-dir; or set training.on_divergence: roll_back"
+            f"{error}. Nothing was changed by it; the last checkpoint in "
+            f"{trainer.directory.checkpoints} is from before. Lower training.peak_learning_rate, "
+            "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
+            "training.on_divergence: roll_back"
         ) from error
-    if trainer.roll_backs >= MOST_ROLL_BACKS:
+    if roll_backs >= MOST_ROLL_BACKS:
         raise DivergedError(
             f"{error}. This run has gone back to an earlier checkpoint {MOST_ROLL_BACKS} times "
             "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
             "--run-dir"
         ) from error
-    path = _restore(trainer, saved, log)
+    path = _restore(trainer, log)
+    if path is None:
+        raise DivergedError(
+            f"{error}. There is no checkpoint yet to go back to; lower "
+            "training.peak_learning_rate, or raise training.warmup_steps"
+        ) from error
     trainer.model.zero_grad(set_to_none=True)
     log(f"{error}; going on with the weights of {path.name}, without the steps since")
     trainer.monitor.record_roll_back(diverged, trainer.step)
-    trainer.step = diverged
-    trainer.roll_backs += 1
+    trainer.step, trainer.roll_backs = diverged, roll_backs + 1
     trainer.save()
 
 
-def _restore(trainer: Trainer, saved: Sequence[Path], log: Callable[[str], None]) -> Path:
-    """Put back the newest checkpoint that verifies, and say which that is."""
-    path = newest_checkpoint(saved, log)
-    put_weights(trainer.model, load_weights(path), path)
-    trainer.load_state(load_state(path))
+def _restore(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
+    """Put back the newest checkpoint that verifies, and say which that is, if there is any."""
+    path = trainer.workers.from_leader(lambda: _newest(trainer.directory, log))
+    if path is not None:
+        put_weights(trainer.model, load_weights(path), path)
+        trainer.load_state(load_state(path))
     return path
+
+
+def _newest(directory: RunDirectory, log: Callable[[str], None]) -> Path | None:
+    saved = directory.saved_checkpoints()
+    return newest_checkpoint(saved, log) if saved else None

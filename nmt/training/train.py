@@ -21,6 +21,7 @@ from nmt.data.prepared import describe_dropped, prepare
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
+from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import regular_checkpoints
@@ -31,34 +32,50 @@ from nmt.training.validation import Validator
 def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirectory:
     """Train `config` in the run directory `path`, doing what is missing; rerun to resume.
 
+    Under `torchrun`, every process calls this; the leader alone writes and logs.
+
     Raises:
         NmtError: what stands in the way, in one sentence.
     """
     directory = RunDirectory(path)
-    directory.create()
-    with directory.lock():
-        directory.clear_leftovers()
-        try:
-            trainer, fingerprint = _begin(config, directory, log)
-        except NmtError:
-            directory.discard_if_unused()
-            raise
-        resume(trainer, directory, log)
-        if trainer.finished() and _best_is_chosen(directory, trainer.step):
-            log(f"{path}: already trained to step {trainer.step:,}; nothing to do")
-            return directory
-        _keep_recipe(trainer, directory, fingerprint)
-        while not trainer.finished():
-            try:
-                trainer.train()
-            except DivergedError as error:
-                roll_back(trainer, error, log)
-        _choose_best_weights(trainer, directory, log)
+    with workers() as group:
+        if group.leading:
+            directory.create()
+            with directory.lock():
+                directory.clear_leftovers()
+                _train(config, directory, group, log)
+        else:
+            _train(config, directory, group, lambda message: None)
     return directory
 
 
+def _train(
+    config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
+) -> None:
+    try:
+        trainer, fingerprint = group.leader_first(lambda: _begin(config, directory, group, log))
+    except NmtError:
+        if group.leading:
+            directory.discard_if_unused()
+        raise
+    resume(trainer, directory, log)
+    done = trainer.finished() and _best_is_chosen(directory, trainer.step)
+    if group.from_leader(lambda: done):
+        log(f"{directory.path}: already trained to step {trainer.step:,}; nothing to do")
+        return
+    if group.leading:
+        _keep_recipe(trainer, directory, fingerprint)
+    while not trainer.finished():
+        try:
+            trainer.train()
+        except DivergedError as error:
+            roll_back(trainer, error, log)
+    if group.leading:
+        _choose_best_weights(trainer, directory, log)
+
+
 def _begin(
-    config: Config, directory: RunDirectory, log: Callable[[str], None]
+    config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
 ) -> tuple[Trainer, str]:
     """A trainer at step 0 and the fingerprint of its data; what can fail early fails first."""
     device = pick_device(config.training.device)
@@ -77,10 +94,11 @@ def _begin(
         f"vocabulary {prepared.tokenizer.target_vocabulary_size:,}, "
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
         f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}"
+        f"{f', {group.size} processes' if group.size > 1 else ''}"
     )
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
-    trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares)
+    trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)
     return trainer, prepared.fingerprint
 
 

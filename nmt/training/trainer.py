@@ -12,6 +12,7 @@ from nmt.data.batches import BatchPlan, Share
 from nmt.data.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
+from nmt.training.distributed import Workers
 from nmt.training.gradients import Gradients
 from nmt.training.monitor import Monitor
 from nmt.training.moving_average import MovingAverage
@@ -40,7 +41,9 @@ class Trainer:
         validator: Validator,
         precision: str,
         shares: Sequence[Share] = (),
+        workers: Workers | None = None,
     ) -> None:
+        self.workers = workers or Workers()
         self.run, self.config, self.model = run, run.config, run.model
         self.directory, self.store, self.validator = directory, store, validator
         self.precision = precision
@@ -53,8 +56,8 @@ class Trainer:
             run.config.seed,
             shares,
         )
-        self.gradients = Gradients(run, store, self.plan, precision)
-        self.monitor = Monitor(directory.metrics)
+        self.gradients = Gradients(run, store, self.plan, precision, self.workers)
+        self.monitor = Monitor(directory.metrics, silent=not self.workers.leading)
         self.step = 0
         self.best: dict[str, Any] = {}
         self.validations_without_gain = 0
@@ -123,8 +126,8 @@ class Trainer:
                     or self.step == self._save_again_at
                 ):
                     self.save()
-                if self._stop_signal is not None:
-                    self._leave(self._stop_signal)
+                if number := self.workers.largest(self._stop_signal or 0):
+                    self._leave(number)
         finally:
             self.monitor.close_bar()
             for number, handler in handlers.items():
@@ -142,7 +145,9 @@ class Trainer:
         loss, tokens = self.gradients.compute(self.step)
         self._refuse_spike(loss / tokens)
         rate = learning_rate(self.step, self.config)
-        update(self.optimizers, tokens, rate, self.config.training.clip_norm)
+        # the gradients are means over the workers of sums over their tokens
+        share = tokens / self.workers.size
+        update(self.optimizers, share, rate, self.config.training.clip_norm)
         if self.moving_average:
             self.moving_average.update(self.step)
         return loss, tokens
@@ -164,15 +169,20 @@ class Trainer:
     def _validate(self) -> bool:
         """Validate, tell, and say whether this is the best model so far."""
         with self.monitor.paused():
-            result = self.validator.validate()
-            self.monitor.record_validation(self.step, result.loss, result.bleu)
-            self._keep_examples(result)
-        if self.best and result.score <= self.best["score"]:
+            score, figures = self.workers.from_leader(self._measure)
+        if self.best and score <= self.best["score"]:
             self.validations_without_gain += 1
             return False
         self.validations_without_gain = 0
-        self.best = {"step": self.step, "score": result.score, **result.figures()}
+        self.best = {"step": self.step, "score": score, **figures}
         return True
+
+    def _measure(self) -> tuple[float, dict[str, float | None]]:
+        """The score of this step's weights and what it is made of."""
+        result = self.validator.validate()
+        self.monitor.record_validation(self.step, result.loss, result.bleu)
+        self._keep_examples(result)
+        return result.score, result.figures()
 
     def _keep_examples(self, result: Validation, count: int = 8) -> None:
         """Leave the first validation translations beside the metrics, to be read over time."""
@@ -195,6 +205,8 @@ class Trainer:
         Where that fails, say for want of space, training goes on and tries again a little later:
         what was saved before is untouched.
         """
+        if not self.workers.leading:
+            return
         with self.monitor.paused():
             path = self.directory.checkpoint(self.step)
             self._save_again_at = None

@@ -1,0 +1,107 @@
+"""Several processes that train one model, each computing a part of every step.
+
+`torchrun --nproc-per-node N -m nmt train --config C` starts them, on one machine or on several that
+share the run directory, and starts them anew from the last checkpoint when one dies. Each takes
+every N-th pair of a step, shortest first; PyTorch's DistributedDataParallel adds up their
+gradients, so all of them make the same update. One of them, the leader, writes and talks.
+"""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from nmt.data.token_store import Indices, Lengths
+
+_T = TypeVar("_T")
+
+# The others wait while the leader validates or prepares data.
+_PATIENCE = timedelta(hours=6)
+
+
+@dataclass(frozen=True)
+class Workers:
+    """This process and those that train with it; a process alone leads itself."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leading(self) -> bool:
+        """Whether this is the one that writes and talks."""
+        return self.rank == 0
+
+    def share(self, indices: Indices, source_lengths: Lengths, target_lengths: Lengths) -> Indices:
+        """The pairs of a step that this process computes; lengths are alike in all shares."""
+        if self.size == 1:
+            return indices
+        longer = target_lengths[indices] + source_lengths[indices]
+        return indices[longer.argsort(kind="stable")[self.rank :: self.size]]
+
+    def parallel(self, model: nn.Module) -> nn.Module:
+        """The model, its gradients being averaged over all processes in the backward pass."""
+        if self.size == 1:
+            return model
+        return DistributedDataParallel(model, broadcast_buffers=False)
+
+    def total(self, *values: float) -> list[float]:
+        """The sum of each number over all processes."""
+        return self._reduced(values, torch.distributed.ReduceOp.SUM)
+
+    def largest(self, value: int) -> int:
+        """The largest of a number over all processes."""
+        return int(self._reduced([value], torch.distributed.ReduceOp.MAX)[0])
+
+    def _reduced(
+        self, values: "list[int] | tuple[float, ...]", how: torch.distributed.ReduceOp.RedOpType
+    ) -> list[float]:
+        if self.size == 1:
+            return list(values)
+        numbers = torch.tensor(values, dtype=torch.float64)
+        torch.distributed.all_reduce(numbers, how)
+        return [float(number) for number in numbers]
+
+    def of_all(self, value: _T) -> list[_T]:
+        """A value of each process, by rank."""
+        if self.size == 1:
+            return [value]
+        values: list[_T] = [value] * self.size
+        torch.distributed.all_gather_object(values, value)
+        return values
+
+    def from_leader(self, make: Callable[[], _T]) -> _T:
+        """What the leader makes, for all."""
+        return self.of_all(make() if self.leading else None)[0]  # type: ignore[return-value]
+
+    def leader_first(self, make: Callable[[], _T]) -> _T:
+        """Let each process make something of its own once the leader has succeeded in it."""
+        if self.leading:
+            made = make()
+            self.of_all(None)
+            return made
+        self.of_all(None)
+        return make()
+
+
+@contextlib.contextmanager
+def workers() -> Iterator[Workers]:
+    """Join the other processes if `torchrun` has started this one, and leave them at the end."""
+    if not torch.distributed.is_torchelastic_launched():
+        yield Workers()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+        backend = "cpu:gloo,cuda:nccl"
+    torch.distributed.init_process_group(backend, timeout=_PATIENCE)
+    try:
+        yield Workers(torch.distributed.get_rank(), torch.distributed.get_world_size())
+    finally:
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,131 @@
+"""Any number of processes learns from the same pairs at each step, and to the same effect."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.checkpoint import WEIGHTS
+from nmt.config import Config
+from nmt.config_file import dump_config
+from nmt.run_directory import RunDirectory
+from nmt.training.distributed import Workers
+from nmt.training.train import train
+
+Recipe = Callable[..., Config]
+SETTINGS = [
+    "model.dropout=0.0",
+    "training.log_every=1",
+    "training.validate_every=6",
+    "training.checkpoint_every=6",
+    "training.batch_tokens=40",  # so that some steps have fewer pairs than there are processes
+]
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 3, 50])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
+    random = np.random.default_rng(pairs)
+    lengths = random.integers(1, 60, 80)
+    indices = random.permutation(80)[:pairs]
+    shares = [Workers(rank, size).share(indices, lengths, lengths) for rank in range(size)]
+    assert sorted(np.concatenate(shares)) == sorted(indices)
+    tokens = [int(lengths[share].sum()) for share in shares]
+    assert max(tokens) - min(tokens) <= 60
+
+
+def test_a_process_alone_leads_itself() -> None:
+    alone = Workers()
+    assert alone.leading and alone.total(1.5, 2) == [1.5, 2]
+    assert alone.of_all("a") == ["a"] and alone.from_leader(lambda: 3) == 3
+    assert alone.leader_first(lambda: 4) == 4 and alone.largest(5) == 5
+
+
+def command(config: Config, folder: Path, processes: int) -> list[str]:
+    """`torchrun`, which may start the processes anew three times."""
+    recipe = folder / "recipe.yaml"
+    recipe.parent.mkdir(exist_ok=True)
+    recipe.write_text(dump_config(config), "utf-8")
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--max-restarts=3"]
+    nmt = ["-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(folder / "run")]
+    return [sys.executable, *torchrun, f"--nproc-per-node={processes}", *nmt]
+
+
+def together(config: Config, folder: Path, processes: int) -> RunDirectory:
+    done = subprocess.run(
+        command(config, folder, processes), capture_output=True, encoding="utf-8", timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("translate with:") == 1  # one of them talks
+    return RunDirectory(folder / "run")
+
+
+def losses(run: RunDirectory) -> dict[int, tuple[float, int]]:
+    """Loss and target tokens so far by step; no step stands there twice."""
+    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+    trained = [line for line in lines if line["event"] == "train"]
+    found = {line["step"]: (line["loss"], line["target_tokens"]) for line in trained}
+    assert len(found) == len(trained)
+    return found
+
+
+@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_processes_together_learn_what_one_learns(
+    recipe: Recipe, tmp_path: Path, processes: int
+) -> None:
+    config = recipe(*SETTINGS)
+    alone = losses(train(config, tmp_path / "alone", lambda message: None))
+    found = losses(together(config, tmp_path / "together", processes))
+    assert found.keys() == alone.keys() == set(range(1, 13))
+    for step, (loss, tokens) in alone.items():
+        assert found[step][1] == tokens
+        if step <= 10:
+            assert found[step][0] == pytest.approx(loss, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_killed_process_costs_the_steps_since_the_last_checkpoint(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    config = recipe(*SETTINGS, "training.max_steps=400", "training.checkpoint_every=20")
+    whole = together(config, tmp_path / "whole", 2)
+    folder = tmp_path / "killed"
+    launcher = subprocess.Popen(command(config, folder, 2), stderr=subprocess.PIPE, text=True)
+    run = RunDirectory(folder / "run")
+    deadline = time.monotonic() + 120
+    while not run.saved_checkpoints() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    ranks = {}
+    for child in children:
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        ranks.update({e: int(child) for e in environment if e.startswith(b"RANK=")})
+    os.kill(ranks[b"RANK=1"], signal.SIGKILL)
+    _, said = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, said
+    assert "resuming after step" in said
+    assert losses(run) == losses(whole)
+    for step in (whole.saved_checkpoints()[-1].name,):
+        weights = [(r.checkpoints / step / WEIGHTS).read_bytes() for r in (run, whole)]
+        assert weights[0] == weights[1]
+
+
+@pytest.mark.slow
+def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path) -> None:
+    config = recipe(*SETTINGS, "training.max_steps=4000", "training.checkpoint_every=4000")
+    launcher = subprocess.Popen(command(config, tmp_path, 2), stderr=subprocess.PIPE, text=True)
+    run = RunDirectory(tmp_path / "run")
+    deadline = time.monotonic() + 120
+    while not run.metrics.is_file() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    launcher.send_signal(signal.SIGTERM)
+    launcher.communicate(timeout=60)
+    assert launcher.returncode != 0
+    assert len(run.saved_checkpoints()) >= 1

@@ -1,0 +1,136 @@
+"""What a run does where the disk is full or a step cannot be learnt from."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.checkpoint import load_weights
+from nmt.config import Config
+from nmt.errors import CheckpointError, DivergedError
+from nmt.run_directory import RunDirectory
+from nmt.training import resume as resume_module
+from nmt.training import trainer as trainer_module
+from nmt.training.gradients import Gradients
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
+
+Recipe = Callable[..., Config]
+
+
+def quiet(message: str) -> None:
+    pass
+
+
+def events(run: RunDirectory) -> list[tuple[str, int, Any]]:
+    """What was recorded, at which step, and the loss or where it went back to."""
+    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+    return [(line["event"], line["step"], line.get("loss", line.get("to"))) for line in lines]
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    first, second = load_weights(one), load_weights(other)
+    return all(torch.equal(first[name], second[name]) for name in {**first, **second})
+
+
+def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    """Let the disk be full whenever one of the steps is to be saved."""
+    original = trainer_module.save_checkpoint
+
+    def save(path: Path, *arguments: Any) -> None:
+        if RunDirectory.step_of(path) in steps:
+            raise CheckpointError(f"{path}: checkpoint not saved: No space left (needs 9 MiB)")
+        original(path, *arguments)
+
+    monkeypatch.setattr(trainer_module, "save_checkpoint", save)
+
+
+def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = train(recipe(), tmp_path / "whole", quiet)
+    failing_saves(monkeypatch, 4, 5)
+    monkeypatch.setattr(trainer_module, "_STEPS_TO_NEXT_ATTEMPT", 2)
+    run = train(recipe(), tmp_path / "run", quiet)
+    said = capsys.readouterr().err
+    assert "No space left (needs 9 MiB); training goes on and tries again at step 6" in said
+    assert "training goes on and tries again at step 7" in said
+    assert run.checkpoint(7).is_dir() or run.checkpoint(8).is_dir()
+    assert same_weights(run.checkpoint(12), whole.checkpoint(12))
+    assert events(run) == events(whole)
+
+
+def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = Trainer.take_step
+
+    def take_step(trainer: Trainer) -> tuple[float, int]:
+        if trainer.step == 5:
+            signal.raise_signal(signal.SIGTERM)
+        return original(trainer)
+
+    monkeypatch.setattr(Trainer, "take_step", take_step)
+
+
+@pytest.mark.parametrize("how", ["at the end", "when stopped"])
+def test_what_must_be_saved_and_cannot_is_an_error(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    failing_saves(monkeypatch, 12, 6)
+    with pytest.raises(CheckpointError, match="not saved: No space left"):
+        if how == "at the end":
+            train(recipe(), tmp_path / "run", quiet)
+        else:
+            stopped_in_step_6(monkeypatch)
+            train(recipe(), tmp_path / "run", quiet)
+    names = [path.name for path in RunDirectory(tmp_path / "run").saved_checkpoints()]
+    assert names and not {"step-00000012", "step-00000006"} & set(names)
+
+
+def diverging(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    original = Gradients.compute
+
+    def compute(self: Gradients, step: int) -> tuple[float, int]:
+        result = original(self, step)
+        if step in steps:
+            raise DivergedError(f"step {step}: the loss is nan for 3 pairs")
+        return result
+
+    monkeypatch.setattr(Gradients, "compute", compute)
+
+
+def test_divergence_stops_with_advice(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging(monkeypatch, 7)
+    with pytest.raises(DivergedError, match=r"step 7: .* for 3 pairs\. Nothing was changed by it"):
+        train(recipe(), tmp_path / "run", quiet)
+
+
+def test_a_run_may_roll_back_instead(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes up the weights of step 5, the best and last saved, and goes on with step 8."""
+    whole = train(recipe(), tmp_path / "whole", quiet)
+    diverging(monkeypatch, 7)
+    log: list[str] = []
+    run = train(recipe("training.on_divergence=roll_back"), tmp_path / "run", log.append)
+    assert any("going on with the weights of step-00000005, without the" in line for line in log)
+    assert same_weights(run.checkpoint(5), whole.checkpoint(5))
+    assert ("roll_back", 7, 5) in events(run)
+    assert events(run)[-1][:2] == ("validation", 12)
+
+
+def test_rolling_back_again_and_again_ends(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resume_module, "MOST_ROLL_BACKS", 3)
+    diverging(monkeypatch, 6, 7, 8, 9, 10)
+    with pytest.raises(DivergedError, match="step 9: .* an earlier checkpoint 3 times already"):
+        train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
