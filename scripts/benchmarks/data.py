@@ -10,9 +10,6 @@ Each measurement runs in a process of its own, so that its peak memory is its ow
 
 import argparse
 import itertools
-import json
-import multiprocessing
-import resource
 import sys
 import tempfile
 import time
@@ -22,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import sentencepiece
+from measuring import apart, report
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.batch import collate
@@ -36,35 +34,6 @@ CLEANING = CleaningConfig(
     max_length_ratio=4.0, identical=True, duplicates=True, control_characters=True
 )
 BLOCK = 20_000
-
-
-def peak_megabytes() -> float:
-    """The largest resident memory of this process, and of the largest of its children, so far."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (own + available_cores() * children) / 1024
-
-
-def apart(function: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
-    """Run in a new process and return what it measured, with its seconds and peak memory."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_measured, args=(sender, function, *arguments))
-    process.start()
-    sender.close()
-    try:
-        figures: dict[str, Any] = receiver.recv()
-    except EOFError:
-        sys.exit(f"{function.__name__} failed")
-    process.join()
-    return figures
-
-
-def _measured(sender: Any, function: Callable[..., dict[str, Any]], *arguments: Any) -> None:
-    start = time.perf_counter()
-    figures = function(*arguments)
-    figures.setdefault("seconds", time.perf_counter() - start)
-    sender.send({**figures, "peak_megabytes": peak_megabytes()})
 
 
 def write_variations(source: Path, target: Path, folder: Path, pairs: int) -> TextPair:
@@ -196,12 +165,6 @@ def padding(arguments: argparse.Namespace, folder: Path) -> None:
     text = TextPair(source=str(arguments.source), target=str(arguments.target))
     model = apart(learn_model, text, str(folder / "model"))["model"]
     report("padding", **apart(padded_share, model, text))
-
-
-def report(name: str, **figures: Any) -> None:
-    """One JSON line a measurement."""
-    rounded = {k: round(v, 4) if isinstance(v, float) else v for k, v in figures.items()}
-    print(json.dumps({"benchmark": name, "cores": available_cores(), **rounded}), flush=True)
 
 
 def chosen(names: list[str]) -> Iterator[Callable[[argparse.Namespace, Path], None]]:

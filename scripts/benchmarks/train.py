@@ -1,0 +1,190 @@
+"""How fast a model trains, beside a plain loop around Hugging Face's MarianMTModel.
+
+Both train a post-norm Transformer of the same size on the same batches of the same text, from
+weights of the same distribution, with Adam, dropout 0.1 and label smoothing 0.1. Each engine runs
+in a process of its own, in turn.
+"""
+
+import argparse
+import itertools
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from measuring import apart, report
+from torch.nn.functional import cross_entropy
+
+from nmt.config import (
+    Config,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    TextPair,
+    TokenizerConfig,
+    TrainingConfig,
+)
+from nmt.data.batch import collate
+from nmt.data.batches import BatchPlan
+from nmt.data.prepared import prepare
+from nmt.data.tokenizer import BOS, EOS, PAD
+from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
+from nmt.run_directory import Run, RunDirectory, build_model
+from nmt.training.schedule import learning_rate
+from nmt.training.trainer import Trainer
+
+SIZES = {
+    "small": ModelConfig(d_model=256, heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3),
+    "base": ModelConfig(),
+    "big": ModelConfig(d_model=1024, heads=16, d_ff=4096, dropout=0.3),
+}
+WARM_UP = 3
+"""steps before the clock starts"""
+
+
+def recipe(arguments: argparse.Namespace, folder: str) -> Config:
+    """What all engines train."""
+    text = TextPair(source=str(arguments.source), target=str(arguments.target))
+    return Config(
+        data=DataConfig(train=[text], validation=text, directory=f"{folder}/data"),
+        tokenizer=TokenizerConfig(vocabulary_size=arguments.vocabulary),
+        model=SIZES[arguments.size],
+        training=TrainingConfig(
+            batch_tokens=arguments.batch_tokens,
+            warmup_steps=100,
+            peak_learning_rate=5e-4,
+            device=arguments.device,
+            precision=arguments.precision,
+        ),
+        decoding=DecodingConfig(),
+    )
+
+
+def figures(losses: list[float], tokens: list[int], ends: list[float]) -> dict[str, Any]:
+    """Speed after the warm-up, and how far the loss fell."""
+    seconds = ends[-1] - ends[WARM_UP - 1]
+    per_token = [loss / count for loss, count in zip(losses, tokens, strict=True)]
+    return {
+        "tokens_per_second": sum(tokens[WARM_UP:]) / seconds,
+        "losses": [round(loss, 3) for loss in per_token[:: max(1, len(per_token) // 5)]],
+    }
+
+
+def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
+    """This toolkit's own trainer."""
+    config = recipe(arguments, folder)
+    device = pick_device(arguments.device)
+    precision = pick_precision(arguments.precision, device)
+    use_threads("auto")
+    tune_memory()
+    prepared = prepare(config, lambda message: None)
+    torch.manual_seed(1)
+    model = build_model(config, prepared.tokenizer).to(device).train()
+    run = Run(config, prepared.tokenizer, model, Path(folder))
+    trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
+    losses, tokens, ends = [], [], []
+    for _ in range(arguments.steps + WARM_UP):
+        loss, count = trainer.take_step()
+        losses.append(loss)
+        tokens.append(count)
+        ends.append(time.perf_counter())
+    return {**figures(losses, tokens, ends), "precision": precision}
+
+
+def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
+    """The loop that a user of `transformers` writes."""
+    from transformers import MarianConfig, MarianMTModel
+
+    config = recipe(arguments, folder)
+    sizes = config.model
+    device = pick_device(arguments.device)
+    use_threads("auto")
+    prepared = prepare(config, lambda message: None)
+    store = prepared.train
+    torch.manual_seed(1)
+    model = MarianMTModel(
+        MarianConfig(
+            vocab_size=prepared.tokenizer.target_vocabulary_size,
+            d_model=sizes.d_model,
+            encoder_layers=sizes.encoder_layers,
+            decoder_layers=sizes.decoder_layers,
+            encoder_attention_heads=sizes.heads,
+            decoder_attention_heads=sizes.heads,
+            encoder_ffn_dim=sizes.d_ff,
+            decoder_ffn_dim=sizes.d_ff,
+            activation_function="relu",
+            dropout=sizes.dropout,
+            scale_embedding=True,
+            max_position_embeddings=512,
+            pad_token_id=PAD,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+        )
+    )
+    for module in model.modules():
+        if isinstance(module, torch.nn.Linear) and module is not model.lm_head:
+            torch.nn.init.xavier_uniform_(module.weight)
+    torch.nn.init.normal_(model.get_input_embeddings().weight, std=sizes.d_model**-0.5)
+    model = model.to(device).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9)
+    plan = BatchPlan(store.source.lengths, store.target.lengths, arguments.batch_tokens, seed=1)
+    losses, tokens, ends = [], [], []
+    for step in range(1, arguments.steps + WARM_UP + 1):
+        batch = collate(store, plan.step(step - 1)).to(device)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, config)
+        with autocast(device, precision):
+            logits = model(
+                input_ids=batch.source,
+                attention_mask=batch.source != PAD,
+                decoder_input_ids=batch.target_input,
+                use_cache=False,
+            ).logits
+            loss = cross_entropy(
+                logits.flatten(0, 1),
+                batch.target_output.flatten(),
+                ignore_index=PAD,
+                label_smoothing=0.1,
+                reduction="sum",
+            )
+        (loss / batch.tokens).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        tokens.append(batch.tokens)
+        ends.append(time.perf_counter())
+    return {**figures(losses, tokens, ends), "precision": precision}
+
+
+def main() -> None:
+    """Measure the engines in turn."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--source", type=Path, required=True, help="source side of a real corpus")
+    parser.add_argument("--target", type=Path, required=True, help="its target side")
+    parser.add_argument("--against", choices=["huggingface"], help="what to compare with")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--vocabulary", type=int, default=8000)
+    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--steps", type=int, default=20, help="steps that are timed")
+    parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16"])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(recipe(arguments, folder), lambda message: None)
+        for number, against in itertools.product(range(arguments.rounds), [arguments.against]):
+            ours = apart(nmt, arguments, folder)
+            report("train", size=arguments.size, engine="nmt", round=number, **ours)
+            for precision in dict.fromkeys(["fp32", ours["precision"]]) if against else ():
+                theirs = apart(huggingface, arguments, folder, precision)
+                theirs["nmt_speed_over_it"] = (
+                    ours["tokens_per_second"] / theirs["tokens_per_second"]
+                )
+                report("train", size=arguments.size, engine=against, round=number, **theirs)
+
+
+if __name__ == "__main__":
+    main()
