@@ -10,6 +10,7 @@ Each measurement runs in a process of its own, so that its peak memory is its ow
 
 import argparse
 import itertools
+import shutil
 import sys
 import tempfile
 import time
@@ -72,7 +73,7 @@ def whole_encoding(model: str, text: TextPair, directory: str) -> dict[str, Any]
 
 
 def learn_model(text: TextPair, directory: str) -> dict[str, Any]:
-    """A vocabulary of the unrepeated corpus."""
+    """`nmt prepare` of a text whose vocabulary is not known yet."""
     data = DataConfig(train=[text], validation=text, directory=directory)
     config = Config(data=data, tokenizer=TokenizerConfig(vocabulary_size=16_000))
     prepared = prepare(config, lambda message: None)
@@ -81,22 +82,29 @@ def learn_model(text: TextPair, directory: str) -> dict[str, Any]:
 
 def encoding(arguments: argparse.Namespace, folder: Path) -> None:
     """Ratios in one run, each measurement `rounds` times in turn."""
-    original = TextPair(source=str(arguments.source), target=str(arguments.target))
-    model = apart(learn_model, original, str(folder / "model"))["model"]
-    for pairs in (arguments.pairs // 2, arguments.pairs):
-        text = write_variations(arguments.source, arguments.target, folder, pairs)
-        for round in range(arguments.rounds):
-            bare = apart(bare_encoding, model, text)
-            whole = apart(whole_encoding, model, text, str(folder / f"data-{pairs}-{round}"))
-            report(
-                "encoding",
-                pairs=pairs,
-                bare_seconds=bare["seconds"],
-                nmt_seconds=whole["seconds"],
-                nmt_speed_over_bare=bare["seconds"] / whole["seconds"],
-                nmt_kept=whole["kept"],
-                nmt_peak_megabytes=whole["peak_megabytes"],
-            )
+    sizes = arguments.pairs // 2, arguments.pairs
+    texts = [write_variations(arguments.source, arguments.target, folder, n) for n in sizes]
+    learnt = apart(learn_model, texts[0], str(folder / "model"))
+    model = learnt.pop("model")
+    report("vocabulary and encoding", pairs=sizes[0], **learnt)
+    for round, (pairs, text) in itertools.product(
+        range(arguments.rounds), zip(sizes, texts, strict=True)
+    ):
+        directory = str(folder / f"data-{pairs}-{round}")
+        bare = apart(bare_encoding, model, text)
+        whole = apart(whole_encoding, model, text, directory)
+        again = apart(whole_encoding, model, text, directory)
+        report(
+            "encoding",
+            pairs=pairs,
+            bare_seconds=bare["seconds"],
+            nmt_seconds=whole["seconds"],
+            nmt_speed_over_bare=bare["seconds"] / whole["seconds"],
+            nmt_kept=whole["kept"],
+            nmt_peak_megabytes=whole["peak_megabytes"],
+            nmt_seconds_when_found=again["seconds"],
+        )
+        shutil.rmtree(directory)
 
 
 def synthetic_lengths(pairs: int) -> tuple[Any, Any]:
