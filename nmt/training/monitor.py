@@ -42,20 +42,28 @@ class Monitor:
             "seconds": self.seconds,
         }
 
-    def load_state(self, state: dict[str, Any], step: int) -> None:
-        """Go on after `step`; records of steps that will be taken again are dropped."""
+    def load_state(self, state: dict[str, Any], step: int, *, validated: bool = True) -> None:
+        """Go on after `step`; records of steps that will be taken again are dropped.
+
+        So is that of the validation after `step`, unless it was `validated`.
+        """
         self.loss, self.tokens = state["loss"], state["tokens"]
         self.total_tokens, self.seconds = state["total_tokens"], state["seconds"]
         self._recorded = (self.total_tokens, self.seconds)
-        self.forget_records_after(step)
+        self.forget_records_after(step, validated=validated)
 
-    def forget_records_after(self, step: int) -> None:
+    def forget_records_after(self, step: int, *, validated: bool = True) -> None:
         """Drop the lines of later steps, and a last line that was cut off while being written."""
+
+        def stays(line: str) -> bool:
+            record = json.loads(line)
+            redone = not validated and record["event"] == "validation" and record["step"] == step
+            return record["step"] <= step and not redone
+
         if self._silent or not self.metrics.is_file():
             return
         text = self.metrics.read_text("utf-8")
-        lines = text.split("\n")
-        kept = [line for line in lines if line.endswith("}") and json.loads(line)["step"] <= step]
+        kept = [line for line in text.split("\n") if line.endswith("}") and stays(line)]
         kept_text = "".join(f"{line}\n" for line in kept)
         if kept_text != text:
             temporary = self.metrics.with_suffix(".tmp")
@@ -82,8 +90,10 @@ class Monitor:
     def paused(self) -> Iterator[None]:
         """Validation and saving are no training time."""
         self._tick()
-        yield
-        self._clock = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._clock = time.perf_counter()
 
     def _tick(self) -> None:
         now = time.perf_counter()

@@ -1,10 +1,9 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
-import os
+import contextlib
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from nmt.checkpoint import save_checkpoint, weights_of
@@ -19,6 +18,7 @@ from nmt.training.moving_average import MovingAverage
 from nmt.training.optimizer import make_optimizers, update
 from nmt.training.retention import forget_old_checkpoints
 from nmt.training.schedule import learning_rate
+from nmt.training.stopping import Abandoned, StopSignals
 from nmt.training.validation import Validation, Validator
 
 # Steps until saving is tried again; the weight of a step in what loss is usual.
@@ -66,7 +66,8 @@ class Trainer:
         self.moving_average = MovingAverage(run.model, decay) if decay else None
         self._usual_loss: float | None = None
         self._save_again_at: int | None = None
-        self._stop_signal: int | None = None
+        self._validation_due = False
+        self._signals = StopSignals()
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs beside the weights; plain types and tensors only."""
@@ -79,6 +80,7 @@ class Trainer:
             "moving_average": self.moving_average.weights if self.moving_average else None,
             "usual_loss": self._usual_loss,
             "roll_backs": self.roll_backs,
+            "validation_due": self._validation_due,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -93,7 +95,8 @@ class Trainer:
             optimizer.load_state_dict(saved)
         self.best = state["best"]
         self.validations_without_gain = state["validations_without_gain"]
-        self.monitor.load_state(state["monitor"], self.step)
+        self._validation_due = state["validation_due"]
+        self.monitor.load_state(state["monitor"], self.step, validated=not self._validation_due)
         if self.moving_average:
             self.moving_average.load(state["moving_average"])
         self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
@@ -106,43 +109,52 @@ class Trainer:
             DivergedError: a step's loss is not a number, or far above that of the steps before;
                 nothing was changed by it.
         """
+        with self._signals:
+            self.model.train()
+            self.monitor.open_bar(self.step, self.config.training.max_steps)
+            try:
+                while not self.finished():
+                    self._go_on()
+            except Abandoned:
+                self._leave(self._signals.number)
+            finally:
+                self.monitor.close_bar()
+
+    def _go_on(self) -> None:
+        """One step and all that is due after it."""
         every = self.config.training
-        handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM)}
-        self.model.train()
-        self.monitor.open_bar(self.step, every.max_steps)
-        try:
-            while not self.finished():
-                loss, tokens = self.take_step()
-                self.monitor.count(loss, tokens)
-                if self.step % every.log_every == 0:
-                    self._record()
-                improved = False
-                if self.step % every.validate_every == 0 or self.step == every.max_steps:
-                    improved = self._validate()
-                if (
-                    improved
-                    or self.step % every.checkpoint_every == 0
-                    or self.finished()
-                    or self.step == self._save_again_at
-                ):
-                    self.save()
-                if number := self.workers.largest(self._stop_signal or 0):
-                    self._leave(number)
-        finally:
-            self.monitor.close_bar()
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        abandoned = self._validation_due  # by the run that this one goes on with
+        if not abandoned:
+            loss, tokens = self.take_step()
+            self.monitor.count(loss, tokens)
+            if self.step % every.log_every == 0:
+                self._record()
+            self._validation_due = self.step % every.validate_every == 0 or self._at_end()
+        improved = self._validation_due and self._validate()
+        regular = self.step % every.checkpoint_every == 0 or self.step == self._save_again_at
+        if improved or regular or self.finished() or abandoned:
+            self.save(anew=abandoned)
+        if number := self.workers.largest(self._signals.number):
+            self._leave(number)
+
+    def _at_end(self) -> bool:
+        return self.step >= self.config.training.max_steps
 
     def finished(self) -> bool:
         """Whether nothing is left to do."""
         patience = self.config.training.early_stopping
         given_up = patience is not None and self.validations_without_gain >= patience
-        return given_up or self.step >= self.config.training.max_steps
+        return not self._validation_due and (given_up or self._at_end())
 
     def take_step(self) -> tuple[float, int]:
         """One update from `batch_tokens` tokens; returns its summed loss (nats) and its tokens."""
         self.step += 1
-        loss, tokens = self.gradients.compute(self.step)
+        try:
+            with self._abandonable():
+                loss, tokens = self.gradients.compute(self.step)
+        except Abandoned:
+            self.step -= 1
+            raise
         self._refuse_spike(loss / tokens)
         rate = learning_rate(self.step, self.config)
         # the gradients are means over the workers of sums over their tokens
@@ -170,6 +182,7 @@ class Trainer:
         """Validate, tell, and say whether this is the best model so far."""
         with self.monitor.paused():
             score, figures = self.workers.from_leader(self._measure)
+        self._validation_due = False
         if self.best and score <= self.best["score"]:
             self.validations_without_gain += 1
             return False
@@ -179,7 +192,8 @@ class Trainer:
 
     def _measure(self) -> tuple[float, dict[str, float | None]]:
         """The score of this step's weights and what it is made of."""
-        result = self.validator.validate()
+        with self._abandonable():
+            result = self.validator.validate()
         self.monitor.record_validation(self.step, result.loss, result.bleu)
         self._keep_examples(result)
         return result.score, result.figures()
@@ -199,8 +213,8 @@ class Trainer:
         except OSError as error:
             self.monitor.say(f"{path}: not written: {error.strerror}")
 
-    def save(self, *, now_or_never: bool = False) -> None:
-        """Checkpoint this step; point last.json and best.json to what is now last and best.
+    def save(self, *, anew: bool = False, now_or_never: bool = False) -> None:
+        """Checkpoint this step, `anew` if it is saved already; say which is last and best.
 
         Where that fails, say for want of space, training goes on and tries again a little later:
         what was saved before is untouched.
@@ -211,7 +225,7 @@ class Trainer:
             path = self.directory.checkpoint(self.step)
             self._save_again_at = None
             try:
-                if not path.exists():
+                if anew or not path.exists():
                     save_checkpoint(path, weights_of(self.model), self.state())
                 self._point(self.directory.last, self.step, {})
                 if self.best and self.directory.checkpoint(self.best["step"]).exists():
@@ -230,20 +244,17 @@ class Trainer:
         weights = self.directory.checkpoint(step).relative_to(self.directory.path)
         self.directory.write_json(file, {"weights": str(weights), **figures})
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """The first signal asks for a stop after this step; the second one is obeyed at once."""
-        if self._stop_signal is not None:
-            raise StoppedBySignal(
-                f"stopped at once by a second {signal.Signals(number).name}", number
-            )
-        self._stop_signal = number
-        # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
-        os.write(2, b"stopping after this step and saving; a second signal stops at once\n")
+    def _abandonable(self) -> contextlib.AbstractContextManager[None]:
+        """What a signal may cut short, unless other processes wait for it."""
+        return self._signals.abandon(self.workers.size == 1)
 
     def _leave(self, number: int) -> None:
+        name = signal.Signals(number).name
+        if self.step == 0:
+            raise StoppedBySignal(f"stopped by {name} before the first step was taken", number)
         self.save(now_or_never=True)
         raise StoppedBySignal(
-            f"stopped by {signal.Signals(number).name} after step {self.step:,}; "
-            f"saved in {self.directory.path}. Run the same command again to go on.",
+            f"stopped by {name} after step {self.step:,}; saved in {self.directory.path}. "
+            "Run the same command again to go on.",
             number,
         )

@@ -68,14 +68,14 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
 
 
 def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Trainer.take_step
+    original = Trainer._refuse_spike
 
-    def take_step(trainer: Trainer) -> tuple[float, int]:
-        if trainer.step == 5:
+    def refuse_spike(trainer: Trainer, loss: float) -> None:
+        if trainer.step == 6:
             signal.raise_signal(signal.SIGTERM)
-        return original(trainer)
+        original(trainer, loss)
 
-    monkeypatch.setattr(Trainer, "take_step", take_step)
+    monkeypatch.setattr(Trainer, "_refuse_spike", refuse_spike)
 
 
 @pytest.mark.parametrize("how", ["at the end", "when stopped"])

@@ -14,9 +14,10 @@ from nmt.checkpoint import WEIGHTS, load_state, load_weights
 from nmt.config import Config
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import RunDirectory
+from nmt.training import trainer as trainer_module
 from nmt.training.gradients import Gradients
+from nmt.training.schedule import learning_rate
 from nmt.training.train import train
-from nmt.training.trainer import Trainer
 from nmt.training.validation import Validation, Validator
 
 Recipe = Callable[..., Config]
@@ -34,16 +35,16 @@ def quiet(message: str) -> None:
 def interrupted(
     config: Config, path: Path, step: int, how: Callable[[], object], log: Any = quiet
 ) -> BaseException:
-    """Train until `how` happens in the middle of `step`."""
-    original = Trainer.take_step
+    """Train until `how` happens while the weights are updated in `step`."""
 
-    def take_step(trainer: Trainer) -> tuple[float, int]:
-        if trainer.step == step - 1:
+    def update(*arguments: Any) -> None:
+        if arguments[2] == learning_rate(step, config):
             how()
-        return original(trainer)
+        original(*arguments)
 
+    original = trainer_module.update
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Trainer, "take_step", take_step)
+        patched.setattr(trainer_module, "update", update)
         with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
             train(config, path, log)
     return raised.value
@@ -143,6 +144,62 @@ def test_a_stopped_run_goes_on_bit_for_bit(
     assert error.exit_code == 128 + signal.SIGTERM
     train(recipe(), tmp_path / "run", log.append)
     assert any(line.startswith(f"resuming after step {step} from ") for line in log)
+    assert_same_run(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("step", [1, 2, 6, 12])
+def test_a_stop_abandons_a_gradient(
+    recipe: Recipe,
+    whole: RunDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+) -> None:
+    original = Gradients.compute
+
+    def compute(gradients: Gradients, number: int) -> tuple[float, int]:
+        result = original(gradients, number)
+        if number == step:
+            stop()
+            raise AssertionError("not obeyed at once")
+        return result
+
+    expected = "before the first step" if step == 1 else f"after step {step - 1}; saved"
+    with monkeypatch.context() as patched:
+        patched.setattr(Gradients, "compute", compute)
+        with pytest.raises(StoppedBySignal, match=expected):
+            train(recipe(), tmp_path / "run", quiet)
+    train(recipe(), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("step", [5, 10, 12])
+@pytest.mark.parametrize("then", ["goes on", "loses power in the next step", "is stopped again"])
+def test_a_stop_abandons_a_validation_which_is_made_up_for(
+    recipe: Recipe,
+    whole: RunDirectory,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    step: int,
+    then: str,
+) -> None:
+    def validate(validator: Validator, beam_size: int = 1) -> Validation:
+        result = original(validator, beam_size)
+        if due.pop() == step:
+            stop()
+            raise AssertionError("not obeyed at once")
+        return result
+
+    original = Validator.validate
+    for _ in range(2 if then == "is stopped again" else 1):
+        due = [12, 10, 5] if not RunDirectory(tmp_path / "run").config.exists() else [step]
+        with monkeypatch.context() as patched:
+            patched.setattr(Validator, "validate", validate)
+            with pytest.raises(StoppedBySignal, match=f"after step {step}; saved"):
+                train(recipe(), tmp_path / "run", quiet)
+    if then == "loses power in the next step" and step < 12:
+        interrupted(recipe(), tmp_path / "run", step + 1, fail)
+    train(recipe(), tmp_path / "run", quiet)
     assert_same_run(tmp_path / "run", whole)
 
 
