@@ -227,6 +227,9 @@ class TrainingConfig(Section):
     tokenizer.sampling cuts them smaller"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """rows times the longest side computed at once; auto: what suits the device"""
+    initialize_from: str | None = None
+    """a run, or a checkpoint of one, whose weights to begin with as far as they fit; to keep its
+    vocabulary, set tokenizer.model to the tokenizer.model in the run"""
     activation_checkpointing: bool = False
     """keep only what enters each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""

@@ -88,6 +88,16 @@ class Tokenizer:
         """Entries of the target vocabulary, the four special symbols included."""
         return int(self._target.get_piece_size())
 
+    @property
+    def source_vocabulary(self) -> list[str]:
+        """The spelling of each source-side id."""
+        return _pieces(self._source)
+
+    @property
+    def target_vocabulary(self) -> list[str]:
+        """The spelling of each target-side id."""
+        return _pieces(self._target)
+
     def encode_source(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """The ids of each text, the last one EOS; on all cores unless `threads` says how many."""
         return _encode(self._source, texts, threads)
@@ -118,6 +128,10 @@ class Tokenizer:
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         """The spelling of each target-side id."""
         return [str(self._target.id_to_piece(int(i))) for i in ids]
+
+
+def _pieces(model: Any) -> list[str]:
+    return [str(model.id_to_piece(i)) for i in range(model.get_piece_size())]
 
 
 def _encode(model: Any, texts: Sequence[str], threads: int | None) -> list[list[int]]:

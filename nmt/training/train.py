@@ -23,6 +23,7 @@ from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
+from nmt.training.initialization import begin_from, weights_to_begin_with
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import regular_checkpoints
 from nmt.training.trainer import Trainer
@@ -83,6 +84,10 @@ def _begin(
     threads = use_threads(config.training.threads)
     tune_memory()
     refuse_changed_recipe(directory, config)
+    origin = config.training.initialize_from
+    beginning = None
+    if origin and not directory.saved_checkpoints():
+        beginning = weights_to_begin_with(origin)
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
     prepared = prepare(config, log)
@@ -96,6 +101,8 @@ def _begin(
         f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}"
         f"{f', {group.size} processes' if group.size > 1 else ''}"
     )
+    if beginning:
+        begin_from(beginning, model, prepared.tokenizer, log)
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)

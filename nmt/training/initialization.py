@@ -1,0 +1,94 @@
+"""Beginning from the weights of another model (fine-tuning), as far as they fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nmt.checkpoint import WEIGHTS, load_weights
+from nmt.data.tokenizer import Tokenizer
+from nmt.errors import ConfigError
+from nmt.model.transformer import Transformer
+from nmt.run_directory import checkpoint_folder, find_run
+
+
+def weights_to_begin_with(path: str) -> Path:
+    """The folder of weights that a run directory (its best ones) or a checkpoint folder means.
+
+    Raises:
+        CheckpointError: there are none.
+    """
+    run = find_run(Path(path))
+    return Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, "best")
+
+
+def begin_from(
+    folder: Path, model: Transformer, tokenizer: Tokenizer, log: Callable[[str], None]
+) -> None:
+    """Copy into the model what fits of a checkpoint folder, and say what does not.
+
+    A tensor fits if name and shape are the same; of an embedding, the rows of the pieces that both
+    vocabularies have, wherever they stand.
+
+    Raises:
+        ConfigError: nothing fits.
+        CheckpointError: the weights are missing or damaged.
+    """
+    weights = load_weights(folder)
+    theirs = Tokenizer.load(find_run(folder).tokenizer)
+    left: dict[str, str] = {}
+    taken = 0
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            found = weights.pop(name, None)
+            if found is None:
+                left[name] = "not there"
+            elif found.shape[1:] != parameter.shape[1:]:
+                left[name] = f"{tuple(found.shape)} there, {tuple(parameter.shape)} here"
+            elif name.endswith("embedding.weight"):
+                sides = _pieces(theirs, name), _pieces(tokenizer, name)
+                known = _copy_rows(parameter, found, *sides)
+                taken += 1
+                if known < len(parameter):
+                    left[name] = f"{known:,} of {len(parameter):,} pieces there"
+            elif found.shape == parameter.shape:
+                parameter.copy_(found)
+                taken += 1
+            else:
+                left[name] = f"{tuple(found.shape)} there, {tuple(parameter.shape)} here"
+    if not taken:
+        raise ConfigError(
+            f"training.initialize_from: {folder}: none of its weights fits this model "
+            f"({_described(left)}); use its model section"
+        )
+    log(f"began with {taken} of {taken + len(left)} tensors of {folder}")
+    if left:
+        log(f"  new, or new in part: {_described(left)}")
+    if weights:
+        log(f"  not used: {', '.join(weights)}")
+
+
+def _pieces(tokenizer: Tokenizer, embedding: str) -> list[str]:
+    """What each row of an embedding stands for."""
+    return (
+        tokenizer.source_vocabulary
+        if embedding.startswith("source_")
+        else tokenizer.target_vocabulary
+    )
+
+
+def _copy_rows(here: Tensor, there: Tensor, pieces_there: list[str], pieces: list[str]) -> int:
+    """Copy the rows of the pieces that both have; returns how many those are."""
+    places = {piece: place for place, piece in enumerate(pieces_there)}
+    rows = [(row, places[piece]) for row, piece in enumerate(pieces) if piece in places]
+    if rows:
+        to, of = map(list, zip(*rows, strict=True))
+        here[to] = there[of].to(here.device)
+    return len(rows)
+
+
+def _described(left: dict[str, str], most: int = 8) -> str:
+    some = [f"{name} ({reason})" for name, reason in list(left.items())[:most]]
+    more = len(left) - len(some)
+    return ", ".join([*some, f"and {more} more"] if more else some)
