@@ -261,9 +261,10 @@ class TrainingConfig(Section):
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
     validate_every: int = Field(1000, ge=1)
-    """steps between validations: loss and BLEU"""
-    validation_bleu: bool = True
-    """translate the validation set greedily at each validation"""
+    """steps between validations"""
+    validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
+    """what the best weights are best at, and what early stopping watches: bleu and chrf translate
+    the validation set greedily, loss is measured always"""
     checkpoint_every: int = Field(1500, ge=1)
     """steps between checkpoints; 1500 steps of `base` took the authors ten minutes"""
     moving_average: float | None = Field(None, gt=0, lt=1)
@@ -277,7 +278,7 @@ class TrainingConfig(Section):
     average_checkpoints: int = Field(5, ge=1)
     """how many of the last checkpoints `averaged/` is the mean of (section 6.1)"""
     early_stopping: int | None = Field(None, ge=1)
-    """stop after so many validations without a better BLEU (or loss); null: never"""
+    """stop after so many validations in a row that are not better; null: never"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the processor has it, else fp32"""

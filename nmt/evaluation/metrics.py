@@ -1,4 +1,4 @@
-"""How good translations are: sacreBLEU's BLEU, with its signature and a confidence interval.
+"""How good translations are: sacreBLEU's BLEU and chrF, with signature and confidence interval.
 
 The only file that knows sacreBLEU (Post, 2018: A Call for Clarity in Reporting BLEU Scores).
 """
@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
 from nmt.data.parallel_text import SentencePair, read_lines
 from nmt.errors import ConfigError, DataError, NmtError
+
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
+"""by the names that recipes and records use"""
 
 RESAMPLES = 1000
 # sacreBLEU holds all resamples in memory at once; so many draws take about a gigabyte
@@ -84,20 +88,40 @@ def bleu(
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
+    # `force` silences sacreBLEU's remarks on tokenised text, which come without a file name
+    metric = BLEU(tokenize="none" if tokenized else "13a", force=True)
+    name = "tokenised BLEU" if tokenized else METRIC_NAMES["bleu"]
+    return _score(metric, name, hypotheses, references, confidence)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
+    """Corpus chrF: the F-score of character n-grams, for recall twice as important as precision.
+
+    Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation. The same errors as
+    `bleu`.
+    """
+    return _score(CHRF(), METRIC_NAMES["chrf"], hypotheses, references, confidence)
+
+
+def _score(
+    metric: BLEU | CHRF,
+    name: str,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    confidence: bool,
+) -> Score:
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations but {len(references)} references; "
-            "BLEU needs one reference for each"
+            f"{name} needs one reference for each"
         )
     if not hypotheses:
         raise DataError("no translations to score; expected at least one sentence")
-    # `force` silences sacreBLEU's remarks on tokenised text, which come without a file name
-    metric = BLEU(tokenize="none" if tokenized else "13a", force=True)
     resamples = max(1, min(RESAMPLES, MAX_DRAWS // len(hypotheses))) if confidence else 1
     result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
     interval = Interval(float(result._mean), float(result._ci)) if resamples > 1 else None
     return Score(
-        name="tokenised BLEU" if tokenized else "BLEU",
+        name=name,
         value=float(result.score),
         signature=metric.get_signature().format(),
         confidence=interval,

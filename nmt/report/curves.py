@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt.errors import DataError
+from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.figure import BLUE, COLUMN_WIDTH, GREEN, LINE, ORANGE, drawing, save_figure
 
 if TYPE_CHECKING:
@@ -30,12 +31,13 @@ class Curves:
 
     training: the objective, with label smoothing, in nats per target token
     validation: cross-entropy without label smoothing, in nats per target token
-    bleu: BLEU of the validation set, 0 to 100
+    quality: BLEU or chrF of the validation set, 0 to 100; `metric` says which
     """
 
     training: Curve
     validation: Curve
-    bleu: Curve
+    quality: Curve
+    metric: str
 
 
 def read_metrics(path: Path) -> list[dict[str, Any]]:
@@ -90,10 +92,13 @@ def read_curves(metrics: Path) -> Curves:
         DataError: no file, a broken line, or no losses in it.
     """
     records = read_metrics(metrics)
+    scores = {metric: curve(records, "validation", metric) for metric in METRIC_NAMES}
+    metric = next((metric for metric, found in scores.items() if found.steps), "bleu")
     curves = Curves(
         training=curve(records, "train", "loss"),
         validation=curve(records, "validation", "loss"),
-        bleu=curve(records, "validation", "bleu"),
+        quality=scores[metric],
+        metric=METRIC_NAMES[metric],
     )
     if not curves.training.steps and not curves.validation.steps:
         raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
@@ -115,20 +120,20 @@ def running_mean(values: Sequence[float], window: int) -> list[float]:
 
 
 def plot_loss(metrics: Path, output: Path) -> list[Path]:
-    """Draw training loss, validation loss and BLEU; write `output`.png and `output`.svg.
+    """Draw training loss, validation loss and BLEU or chrF; write `output`.png and `output`.svg.
 
     Raises:
         DataError: `metrics` is missing, broken or without losses.
         MissingExtraError: matplotlib is not installed.
     """
     curves = read_curves(metrics)
-    panels = 2 if curves.bleu.steps else 1
+    panels = 2 if curves.quality.steps else 1
     with drawing(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
         heights = [3, 2][:panels]
         axes = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _draw_losses(axes[0], curves)
-        if curves.bleu.steps:
-            _draw_bleu(axes[1], curves.bleu)
+        if curves.quality.steps:
+            _draw_quality(axes[1], curves.quality, curves.metric)
         for panel in axes:
             panel.grid(axis="y")
         axes[-1].set_xlabel("optimiser step")
@@ -154,12 +159,12 @@ def _draw_losses(axes: "Axes", curves: Curves) -> None:
     axes.legend(loc="upper right")
 
 
-def _draw_bleu(axes: "Axes", bleu: Curve) -> None:
-    """The lower panel: BLEU at each validation, the best one named."""
-    axes.plot(bleu.steps, bleu.values, "s-", color=GREEN, **LINE)
-    best = max(range(len(bleu.values)), key=bleu.values.__getitem__)
-    axes.axhline(bleu.values[best], color=GREEN, linewidth=0.6, linestyle=(0, (4, 3)))
-    title = f"best {bleu.values[best]:.1f} at step {bleu.steps[best]:,}"
+def _draw_quality(axes: "Axes", quality: Curve, metric: str) -> None:
+    """The lower panel: BLEU or chrF at each validation, the best one named."""
+    axes.plot(quality.steps, quality.values, "s-", color=GREEN, **LINE)
+    best = max(range(len(quality.values)), key=quality.values.__getitem__)
+    axes.axhline(quality.values[best], color=GREEN, linewidth=0.6, linestyle=(0, (4, 3)))
+    title = f"best {quality.values[best]:.1f} at step {quality.steps[best]:,}"
     axes.set_title(title, loc="right", color=GREEN, fontsize=7.0, pad=3)
-    axes.set_ylabel("validation BLEU")
-    axes.set_ylim(0, max(1.0, 1.1 * bleu.values[best]))
+    axes.set_ylabel(f"validation {metric}")
+    axes.set_ylim(0, max(1.0, 1.1 * quality.values[best]))

@@ -133,21 +133,18 @@ class Monitor:
         else:
             self.say(f"step {step:,}: {words}")
 
-    def record_validation(self, step: int, loss: float, bleu: float | None) -> None:
-        """Write and say how the model does on the validation set; loss in nats per token."""
-        perplexity = math.exp(min(loss, 700.0))
+    def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
+        """Write the loss (nats per token) and the scores of the validation set, and say it."""
+        perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",
             step=step,
-            loss=loss,
+            **figures,
             perplexity=perplexity,
-            bleu=bleu,
             seconds=round(self.seconds, 2),
         )
-        score = "" if bleu is None else f", BLEU {bleu:.2f} (greedy)"
         self.say(
-            f"step {step:,} after {self.seconds / 60:.1f} min: validation loss {loss:.3f} "
-            f"nats/token, perplexity {perplexity:.2f}{score}"
+            f"step {step:,} after {self.seconds / 60:.1f} min: {words}, perplexity {perplexity:.2f}"
         )
 
     def record_roll_back(self, step: int, to: int) -> None:

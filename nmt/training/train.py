@@ -148,9 +148,7 @@ def _choose_best_weights(
     for name, folder in candidates.items():
         put_weights(trainer.model, load_weights(folder), folder)
         results[name] = trainer.validator.validate(beam)
-        bleu = results[name].bleu
-        score = "" if bleu is None else f", BLEU {bleu:.2f} (beam {beam})"
-        log(f"{name}: validation loss {results[name].loss:.3f} nats/token{score}")
+        log(f"{name}: {results[name]} (beam {beam})")
     best = max(results, key=lambda name: results[name].score)
     directory.write_json(
         directory.best,

@@ -190,11 +190,11 @@ class Trainer:
         self.best = {"step": self.step, "score": score, **figures}
         return True
 
-    def _measure(self) -> tuple[float, dict[str, float | None]]:
+    def _measure(self) -> tuple[float, dict[str, float]]:
         """The score of this step's weights and what it is made of."""
         with self._abandonable():
             result = self.validator.validate()
-        self.monitor.record_validation(self.step, result.loss, result.bleu)
+        self.monitor.record_validation(self.step, result.figures(), str(result))
         self._keep_examples(result)
         return result.score, result.figures()
 

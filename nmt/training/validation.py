@@ -1,4 +1,4 @@
-"""How good the model is on sentences it never learns from: loss, perplexity, BLEU."""
+"""How good the model is on sentences it never learns from: loss, and BLEU or chrF."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.decoding.translator import Translator
 from nmt.device import autocast
-from nmt.evaluation.metrics import bleu
+from nmt.evaluation.metrics import METRIC_NAMES, bleu, chrf
 from nmt.run_directory import Run
 from nmt.training.loss import label_smoothed_cross_entropy
 
@@ -26,17 +26,22 @@ class Validation:
 
     loss: float
     """cross-entropy without smoothing, nats per target token"""
-    bleu: float | None
+    quality: dict[str, float]
+    """what the translations score, by metric; empty where nothing was translated"""
     translations: list[str]
 
     @property
     def score(self) -> float:
-        """The figure by which models are chosen, higher is better: BLEU, or else minus the loss."""
-        return -self.loss if self.bleu is None else self.bleu
+        """The figure by which models are chosen, higher is better: quality, or else minus loss."""
+        return next(iter(self.quality.values()), -self.loss)
 
-    def figures(self) -> dict[str, float | None]:
+    def figures(self) -> dict[str, float]:
         """What is written down of it."""
-        return {"loss": self.loss, "bleu": self.bleu}
+        return {"loss": self.loss, **self.quality}
+
+    def __str__(self) -> str:
+        scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
+        return f"validation loss {self.loss:.3f} nats/token" + "".join(scores)
 
 
 class Validator:
@@ -55,21 +60,25 @@ class Validator:
         self.batches: list[Batch] = [collate(encoded, part) for part in parts]
 
     def validate(self, beam_size: int = 1) -> Validation:
-        """Loss over the set, and BLEU of its translations unless the recipe leaves it out."""
+        """Loss over the set, and what its translations score by the recipe's metric."""
         model, config = self.run.model, self.run.config
         model.eval()
         loss = self._loss()
         translations: list[str] = []
-        score: float | None = None
-        if config.training.validation_bleu:
+        quality: dict[str, float] = {}
+        metric = config.training.validation_metric
+        if metric != "loss":
             settings = config.decoding.model_copy(update={"beam_size": beam_size})
             translator = Translator(self.run, settings, self.precision)
             translations = [t.text for t in translator.translate(p.source for p in self.pairs)]
             references = [pair.target for pair in self.pairs]
-            tokenized = config.data.tokenized
-            score = bleu(translations, references, tokenized=tokenized, confidence=False).value
+            if metric == "chrf":
+                score = chrf(translations, references, confidence=False)
+            else:
+                score = bleu(translations, references, config.data.tokenized, confidence=False)
+            quality[metric] = score.value
         model.train()
-        return Validation(loss, score, translations)
+        return Validation(loss, quality, translations)
 
     @torch.inference_mode()
     def _loss(self) -> float:

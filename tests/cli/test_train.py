@@ -23,7 +23,7 @@ training:
   batch_tokens: 200
   max_steps: 3
   warmup_steps: 2
-  validation_bleu: false
+  validation_metric: loss
   log_every: 1
   device: cpu
   threads: 1

@@ -39,7 +39,7 @@ def test_records_are_grouped_into_curves(tmp_path: Path) -> None:
     )
     assert curves.training == Curve((10, 20, 30), (8.0, 6.0, 5.0))
     assert curves.validation == Curve((20, 40), (5.5, 5.0))
-    assert curves.bleu == Curve((40,), (12.5,))
+    assert curves.quality == Curve((40,), (12.5,))
 
 
 def test_a_step_recorded_twice_counts_once_and_steps_ascend(tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
         ("training.warmup_steps=7", "training.warmup_steps: the run has 6, now 7"),
         ("model.norm=pre", "model.norm: the run has 'post', now 'pre'"),
         (
-            "training.validation_bleu=false",
-            "training.validation_bleu: the run has True, now False",
+            "training.validation_metric=loss",
+            "training.validation_metric: the run has 'bleu', now 'loss'",
         ),
     ],
 )

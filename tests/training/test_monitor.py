@@ -42,26 +42,23 @@ def test_loss_is_the_mean_per_token_since_the_last_record(monitor: Monitor) -> N
 def test_validation_is_recorded_and_told(
     monitor: Monitor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monitor.record_validation(1000, loss=math.log(8), bleu=12.345)
-    monitor.record_validation(2000, loss=2.0, bleu=None)
-    first, second = records(monitor)
-    assert (first["event"], first["step"], first["bleu"]) == ("validation", 1000, 12.345)
-    assert first["perplexity"] == pytest.approx(8)
-    assert second["bleu"] is None
+    monitor.record_validation(1000, {"loss": math.log(8), "chrf": 12.345}, "all is well")
+    (record,) = records(monitor)
+    assert (record["event"], record["step"], record["chrf"]) == ("validation", 1000, 12.345)
+    assert record["perplexity"] == pytest.approx(8)
     out, err = capsys.readouterr()
     assert out == ""
-    assert "step 1,000" in err and "perplexity 8.00, BLEU 12.35 (greedy)" in err
-    assert err.count("BLEU") == 1
+    assert "step 1,000" in err and "min: all is well, perplexity 8.00" in err
 
 
 def test_a_hopeless_loss_has_a_finite_perplexity(monitor: Monitor) -> None:
-    monitor.record_validation(1, loss=5000.0, bleu=None)
+    monitor.record_validation(1, {"loss": 5000.0}, "")
     assert math.isfinite(records(monitor)[0]["perplexity"])
 
 
 def test_records_after_the_resumed_step_are_dropped(monitor: Monitor) -> None:
     with_steps(monitor, 10, 20, 30, 40)
-    monitor.record_validation(40, loss=1.0, bleu=None)
+    monitor.record_validation(40, {"loss": 1.0}, "")
     monitor.forget_records_after(20)
     assert [record["step"] for record in records(monitor)] == [10, 20]
     with_steps(monitor, 30)

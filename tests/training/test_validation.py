@@ -12,7 +12,7 @@ from nmt.data.parallel_text import SentencePair, read_pairs
 from nmt.data.tokenizer import BOS
 from nmt.data.vocabulary import learn_vocabulary
 from nmt.decoding.translator import Translator
-from nmt.evaluation.metrics import bleu
+from nmt.evaluation.metrics import bleu, chrf
 from nmt.run_directory import Run, build_model
 from nmt.training import validation
 from nmt.training.validation import Validation, Validator
@@ -75,13 +75,23 @@ def test_bleu_is_that_of_the_translations(
     texts = [t.text for t in Translator(run, settings).translate(pair.source for pair in pairs)]
     assert result.translations == texts
     expected = bleu(texts, [pair.target for pair in pairs], tokenized=False, confidence=False)
-    assert result.bleu == expected.value
+    assert result.quality == {"bleu": expected.value}
 
 
-def test_bleu_may_be_left_out(make_run: Callable[..., Run], pairs: list[SentencePair]) -> None:
-    result = Validator(pairs, make_run("training.validation_bleu=false"), "fp32").validate()
-    assert result.bleu is None
-    assert result.translations == []
+def test_the_metric_may_be_chrf(make_run: Callable[..., Run], pairs: list[SentencePair]) -> None:
+    run = make_run("training.validation_metric=chrf")
+    result = Validator(pairs, run, "fp32").validate()
+    expected = chrf(result.translations, [pair.target for pair in pairs], confidence=False)
+    assert result.quality == {"chrf": expected.value} and result.score == expected.value
+    assert f"nats/token, chrF {expected.value:.2f}" in str(result)
+
+
+def test_nothing_need_be_translated(
+    make_run: Callable[..., Run], pairs: list[SentencePair]
+) -> None:
+    run = make_run("training.validation_metric=loss")
+    result = Validator(pairs, run, "fp32").validate()
+    assert (result.quality, result.translations) == ({}, [])
 
 
 def test_weights_stay_and_training_goes_on_afterwards(
@@ -96,7 +106,7 @@ def test_weights_stay_and_training_goes_on_afterwards(
     assert all(map(torch.equal, before, run.model.parameters()))
 
 
-def test_models_are_chosen_by_bleu_or_else_by_loss() -> None:
-    assert Validation(3.0, 20.0, []).score > Validation(2.0, 19.0, []).score
-    assert Validation(2.0, None, []).score > Validation(3.0, None, []).score
-    assert Validation(2.0, 19.0, ["a"]).figures() == {"loss": 2.0, "bleu": 19.0}
+def test_models_are_chosen_by_the_metric_or_else_by_loss() -> None:
+    assert Validation(3.0, {"bleu": 20.0}, []).score > Validation(2.0, {"bleu": 19.0}, []).score
+    assert Validation(2.0, {}, []).score > Validation(3.0, {}, []).score
+    assert Validation(2.0, {"chrf": 19.0}, ["a"]).figures() == {"loss": 2.0, "chrf": 19.0}
