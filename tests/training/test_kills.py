@@ -1,0 +1,157 @@
+"""SIGKILL at any moment: the continued run is the uninterrupted one, bit for bit."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.checkpoint import WEIGHTS, load_state
+from nmt.config import Config
+from nmt.config_file import dump_config
+from nmt.run_directory import RunDirectory
+
+Recipe = Callable[..., Config]
+
+# Forks a child for each line it reads, which trains until it is killed or done.
+TRAINER = """
+import json, os, pathlib, signal, shutil, sys, time
+import torch
+from nmt.config_file import load_config
+from nmt.training.train import train
+
+torch.set_num_threads(1)
+
+
+def die_at(owner, name, count):
+    original, calls = getattr(owner, name), []
+    def counted(*arguments, **named):
+        calls.append(1)
+        if len(calls) == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **named)
+    setattr(owner, name, counted)
+
+
+OWNERS = {"os": os, "Path": pathlib.Path, "shutil": shutil}
+for line in sys.stdin:
+    plan = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        if plan.get("point"):
+            owner, name = plan["point"].split(".")
+            die_at(OWNERS[owner], name, plan["count"])
+        train(load_config(plan["config"], []), pathlib.Path(plan["run"]), lambda message: None)
+        os._exit(0)
+    if plan.get("seconds"):
+        time.sleep(plan["seconds"])
+        os.kill(child, signal.SIGKILL)
+    status = os.waitpid(child, 0)[1]
+    print(json.dumps(os.waitstatus_to_exitcode(status)), flush=True)
+"""
+
+Train = Callable[..., int]
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", TRAINER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with process:
+        yield process
+
+
+@pytest.fixture
+def train(recipe: Recipe, process: subprocess.Popen[str], tmp_path: Path) -> Train:
+    """Train into a folder, be killed perhaps, and say how it ended."""
+    config = tmp_path / "recipe.yaml"
+    config.write_text(dump_config(recipe("training.log_every=1")), "utf-8")
+
+    def trained(run: Path, **plan: Any) -> int:
+        assert process.stdin and process.stdout
+        print(json.dumps({"config": str(config), "run": str(run), **plan}), file=process.stdin)
+        process.stdin.flush()
+        return int(json.loads(process.stdout.readline()))
+
+    return trained
+
+
+@pytest.fixture(scope="module")
+def kept() -> list[Path]:
+    return []
+
+
+@pytest.fixture
+def whole(train: Train, kept: list[Path], tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    if not kept:
+        kept.append(tmp_path_factory.mktemp("whole") / "run")
+        assert train(kept[0]) == 0
+    return RunDirectory(kept[0])
+
+
+def plain(value: Any) -> Any:
+    """Nested values that compare by their contents; what a clock has measured is left out."""
+    if isinstance(value, torch.Tensor):
+        return value.tolist()
+    if isinstance(value, dict):
+        clocks = ("seconds", "tokens_per_second", "training_seconds")
+        return {key: plain(inner) for key, inner in value.items() if key not in clocks}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
+
+
+def contents(run: RunDirectory) -> list[Any]:
+    """Everything that training has made."""
+    lines = run.metrics.read_text("utf-8").splitlines()
+    weights = [path.read_bytes() for path in sorted(run.path.rglob(WEIGHTS))]
+    states = [plain(load_state(path)) for path in run.saved_checkpoints()]
+    pointers = [plain(json.loads(path.read_text())) for path in (run.best, run.last)]
+    names = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*"))
+    return [plain([json.loads(line) for line in lines]), weights, states, pointers, names]
+
+
+# weights, state, manifest and folder are flushed and renamed; last.json and best.json are written
+# anew; an old checkpoint is forgotten
+POINTS = [
+    ("os.fsync", 1),
+    ("os.fsync", 3),
+    ("os.fsync", 5),
+    ("Path.rename", 1),
+    ("Path.rename", 2),
+    ("Path.replace", 2),
+    ("Path.replace", 4),
+    ("shutil.rmtree", 2),
+    ("os.fsync", 12),
+]
+
+
+@pytest.mark.parametrize(("point", "count"), POINTS)
+def test_a_kill_inside_saving_loses_nothing(
+    train: Train, whole: RunDirectory, tmp_path: Path, point: str, count: int
+) -> None:
+    assert train(tmp_path / "run", point=point, count=count) == -signal.SIGKILL
+    assert train(tmp_path / "run") == 0
+    assert contents(RunDirectory(tmp_path / "run")) == contents(whole)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100))]
+)
+def test_kills_at_random_moments_lose_nothing(
+    train: Train, whole: RunDirectory, tmp_path: Path, seed: int
+) -> None:
+    draw = random.Random(seed)
+    for _ in range(3):
+        train(tmp_path / "run", seconds=draw.uniform(0.01, 0.8))
+    assert train(tmp_path / "run") == 0
+    assert contents(RunDirectory(tmp_path / "run")) == contents(whole)
