@@ -30,7 +30,7 @@ class CheckpointError(NmtError):
 
 
 class DivergedError(NmtError):
-    """A loss that is not a number: nothing was updated or saved since."""
+    """A loss or a gradient that is not a number, or a leap of the loss; it changed no weight."""
 
 
 class MissingExtraError(NmtError):

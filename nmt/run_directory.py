@@ -75,8 +75,15 @@ class RunDirectory:
             ) from error
 
     def clear_leftovers(self) -> None:
-        """Remove what a process that was killed while saving left half-written."""
+        """Remove what a process that was killed while saving left half-written.
+
+        A folder that was moved aside, its successor not yet being in its place, is put back.
+        """
         for folder in (self.path, self.checkpoints):
+            for old in folder.glob(".*.old"):
+                place = old.with_name(old.name[1 : -len(".old")])
+                if not place.exists():
+                    old.rename(place)
             for pattern in (".*.tmp", ".*.old"):
                 for path in folder.glob(pattern):
                     if path.is_dir():

@@ -227,9 +227,20 @@ def test_leftovers_of_a_killed_process_are_cleared(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     run.create()
     (run.checkpoints / ".step-00000003.17.tmp").mkdir()
+    (tmp_path / "averaged").mkdir()
     (tmp_path / ".averaged.old").mkdir()
     (tmp_path / ".best.json.tmp").touch()
     run.checkpoint(2).mkdir()
     run.clear_leftovers()
     assert [path.name for path in run.checkpoints.iterdir()] == ["step-00000002"]
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoints"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["averaged", "checkpoints"]
+
+
+def test_a_folder_whose_successor_never_came_is_put_back(tmp_path: Path) -> None:
+    """What a process leaves that is killed between the two renames of a replacement."""
+    run = RunDirectory(tmp_path)
+    run.create()
+    (run.checkpoints / ".step-00000003.old").mkdir()
+    (run.checkpoints / ".step-00000003.17.tmp").mkdir()
+    run.clear_leftovers()
+    assert [path.name for path in run.checkpoints.iterdir()] == ["step-00000003"]

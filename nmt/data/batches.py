@@ -36,7 +36,7 @@ _DRAWS = 5
 _EIGHTHS = 8
 _LONGEST = 8000  # tokens; longer sentences sort as if they had so many
 _LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
-_LAST_BAND = (1 << 16) - 1
+_LAST_BAND = (1 << 16) - 1  # an epoch of 600 million steps has more bands; they end up in one
 _WINDOW = 1 << 20  # pairs cut into steps at once
 
 _Keys = npt.NDArray[np.uint16]
@@ -220,11 +220,12 @@ def _noise(random: np.random.Generator, count: int) -> _Keys:
 
 
 def _sorting(*keys: _Keys) -> Indices:
-    """The permutation that sorts by the first key, then by the next; what ties keeps its order.
+    """The permutation that sorts by one key or by two; what ties keeps its order.
 
     Keys and places fit in 64 bits together, and numpy sorts such numbers several times as fast as
     it finds the permutation that sorts them.
     """
+    assert len(keys) <= 2
     packed = np.zeros(len(keys[0]), np.uint64)
     for key in keys:
         packed <<= np.uint64(16)

@@ -13,44 +13,44 @@ import numpy as np
 import sentencepiece
 
 from nmt.data.token_store import Sentences
-from nmt.data.tokenizer import EOS, UNK, Tokenizer
+from nmt.data.tokenizer import EOS, Tokenizer
 
 BulkEncoder = Callable[[list[str]], Sentences]
 
 _SPACE = "▁"  # how SentencePiece writes it
-_BPE, _USER_DEFINED = 2, 4  # of sentencepiece_model.proto
+_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # of sentencepiece_model.proto
 
 _WORDS = 1 << 17
-_LONGEST_WORD = 40  # characters; longer ones hardly come again
+_LONGEST_WORD = 20  # characters; longer ones hardly come again
 _ID = np.dtype(np.uint32)
 
 
-def bulk_encoders(tokenizer: Tokenizer, threads: int | None) -> tuple[BulkEncoder, BulkEncoder]:
-    """What encodes source texts and what encodes target texts; every sentence ends with EOS.
-
-    `threads` are for models that are asked sentence by sentence; None means all cores.
-    """
-    source: BulkEncoder | None = WordEncoder.of(tokenizer.source_model)
-    if source is None:
-        source = lambda texts: Sentences.of(tokenizer.encode_source(texts, threads))  # noqa: E731
+def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, BulkEncoder]:
+    """What encodes source texts and what encodes target texts; every sentence ends with EOS."""
+    source = WordEncoder.of(tokenizer.source_model, threads) or (
+        lambda texts: Sentences.of(tokenizer.encode_source(texts, threads))
+    )
     if tokenizer.shared:
         return source, source
-    target: BulkEncoder | None = WordEncoder.of(tokenizer.target_model)
-    if target is None:
-        target = lambda texts: Sentences.of(tokenizer.encode_target(texts, threads))  # noqa: E731
+    target = WordEncoder.of(tokenizer.target_model, threads) or (
+        lambda texts: Sentences.of(tokenizer.encode_target(texts, threads))
+    )
     return source, target
 
 
 class WordEncoder:
     """Encodes word by word and remembers the words."""
 
-    def __init__(self, model: bytes, words: bytes) -> None:
-        """Take a serialised SentencePiece model, and the same without normalisation."""
+    def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
+        """Take a serialised SentencePiece model twice: as it is, and for text normalised by it."""
         self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model)
-        self._words = _Words(words)
+        self._model = sentencepiece.SentencePieceProcessor(model_proto=without_normalization)
+        self._threads = threads
+        self._ids: dict[str, bytes] = {}
+        """of each word, as the bytes of an array"""
 
     @classmethod
-    def of(cls, model: bytes) -> "WordEncoder | None":
+    def of(cls, model: bytes, threads: int) -> "WordEncoder | None":
         """One for a serialised SentencePiece model, or None if that cuts words in company."""
         from sentencepiece import sentencepiece_model_pb2
 
@@ -62,7 +62,7 @@ class WordEncoder:
             and not trainer.treat_whitespace_as_suffix
             and normalizer.escape_whitespaces
             # an unknown symbol joins unknown neighbours, so the space must be known
-            and any(piece.piece == _SPACE for piece in proto.pieces[UNK + 1 :])
+            and any(piece.piece == _SPACE and piece.type == _NORMAL for piece in proto.pieces)
             and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
             and all(piece.type != _USER_DEFINED for piece in proto.pieces)
         )
@@ -71,30 +71,32 @@ class WordEncoder:
         normalizer.precompiled_charsmap = b""
         normalizer.add_dummy_prefix = False
         normalizer.remove_extra_whitespaces = False
-        return cls(model, proto.SerializeToString())
+        # some versions check examples that a model carries, which are of its normalisation
+        proto.DiscardUnknownFields()
+        if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
+            proto.ClearField("self_test_data")
+        return cls(model, proto.SerializeToString(), threads)
 
     def __call__(self, texts: list[str]) -> Sentences:
         """The ids of each text, the last one EOS."""
-        end = _ID.type(EOS).tobytes()
-        ids_of = self._words.__getitem__
-        rows = [
-            b"".join(map(ids_of, text.replace(_SPACE, " " + _SPACE).split(" "))) + end
+        split = [
+            text.replace(_SPACE, " " + _SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
         ]
+        new = list(set().union(*split).difference(self._ids))
+        found = self._model.encode(new, num_threads=self._threads)
+        self._ids.update((w, np.array(i, _ID).tobytes()) for w, i in zip(new, found, strict=True))
+        end = _ID.type(EOS).tobytes()
+        ids_of = self._ids.__getitem__
+        rows = [b"".join(map(ids_of, words)) + end for words in split]
+        self._forget(new)
         lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // _ID.itemsize
         return Sentences(np.frombuffer(b"".join(rows), _ID), lengths)
 
-
-class _Words(dict[str, bytes]):
-    """The ids of each word, as the bytes of an array; found out when first asked for."""
-
-    def __init__(self, model: bytes) -> None:
-        self._model = sentencepiece.SentencePieceProcessor(model_proto=model)
-
-    def __missing__(self, word: str) -> bytes:
-        ids = np.array(self._model.encode(word), _ID).tobytes()
-        if len(word) <= _LONGEST_WORD:
-            if len(self) == _WORDS:
-                self.clear()
-            self[word] = ids
-        return ids
+    def _forget(self, new: list[str]) -> None:
+        """Keep the words few and short: those that come often are soon back."""
+        if len(self._ids) > _WORDS:
+            self._ids.clear()
+        for word in new:
+            if len(word) > _LONGEST_WORD:
+                self._ids.pop(word, None)

@@ -22,6 +22,7 @@ from nmt.data.parallel_text import Block, SentencePair
 from nmt.data.token_store import Indices, Sentences
 from nmt.data.tokenizer import Tokenizer
 from nmt.errors import DataError
+from nmt.processor import available_cores
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,7 @@ class EncodedBlock:
 class BlockEncoder:
     """Cleans and encodes blocks by the rules of one configuration."""
 
-    def __init__(
-        self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int | None = None
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int) -> None:
         self._encode_source, self._encode_target = bulk_encoders(tokenizer, threads)
         self._duplicates = cleaning.duplicates
         self._cleaner = Cleaner(cleaning)
@@ -75,11 +74,8 @@ class BlockEncoder:
             hashes=pair_hashes(kept if self._duplicates else []),
             counts=counts,
         )
-        sources, targets = (
-            (encoded.source.lengths - 1).tolist(),
-            (encoded.target.lengths - 1).tolist(),
-        )
-        reasons = list(map(self._cleaner.reason_by_length, sources, targets))
+        lengths = ((side.lengths - 1).tolist() for side in (encoded.source, encoded.target))
+        reasons = list(map(self._cleaner.reason_by_length, *lengths))
         if not any(reasons):
             return encoded
         for line, pair, reason in zip(lines, kept, reasons, strict=True):
@@ -108,7 +104,7 @@ def encode_blocks(
         DataError: what `BlockEncoder` raises, or a process that died.
     """
     if processes <= 1:
-        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning)
+        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
         yield from ((block, encoder(block)) for block in blocks)
         return
     # spawned, not forked: the libraries loaded here run threads, which a fork would cut off

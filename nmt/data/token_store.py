@@ -101,7 +101,7 @@ class SideWriter:
         with contextlib.ExitStack() as files:
             for file in (self._ids, self._offsets):
                 files.enter_context(file)
-            self._offsets.add(np.zeros(1))
+            self._offsets.add(np.zeros(1, np.int64))
             self._files = files.pop_all()
 
     def __exit__(self, *_: object) -> None:
@@ -126,8 +126,10 @@ class _ArrayWriter:
         self.length = 0
 
     def __enter__(self) -> None:
-        self._file: IO[bytes] = open(self._path, "wb")
-        self._write_header()
+        with contextlib.ExitStack() as opened:
+            self._file: IO[bytes] = opened.enter_context(open(self._path, "wb"))
+            self._write_header()
+            opened.pop_all()
 
     def __exit__(self, *_: object) -> None:
         with self._file:

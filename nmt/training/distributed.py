@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.token_store import Indices, Lengths
+from nmt.errors import ConfigError
 
 _T = TypeVar("_T")
 
@@ -91,14 +92,24 @@ class Workers:
 
 
 @contextlib.contextmanager
-def workers() -> Iterator[Workers]:
-    """Join the other processes if `torchrun` has started this one, and leave them at the end."""
+def workers(device: str) -> Iterator[Workers]:
+    """Join the other processes if `torchrun` has started this one, and leave them at the end.
+
+    Raises:
+        ConfigError: `device` (auto, cpu or cuda) has fewer GPUs than processes on this machine.
+    """
     if not torch.distributed.is_torchelastic_launched():
         yield Workers()
         return
     backend = "gloo"
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    if device != "cpu" and torch.cuda.is_available():
+        processes, count = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
+        if processes > count:
+            raise ConfigError(
+                f"torchrun started {processes} processes on a machine with {count} GPUs; start as "
+                "many as there are GPUs, or set training.device: cpu"
+            )
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     torch.distributed.init_process_group(backend, timeout=_PATIENCE)
     try:

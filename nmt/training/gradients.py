@@ -17,6 +17,7 @@ from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.device import autocast, is_out_of_memory, seed_step
 from nmt.errors import DivergedError
+from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.loss import label_smoothed_cross_entropy
@@ -25,6 +26,12 @@ MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _EXAMPLES = 3
+
+
+def compute_activations_again(model: Transformer) -> None:
+    """Let a model keep only what enters each layer, and recompute the rest for the gradient."""
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
 
 class Gradients:
@@ -40,9 +47,7 @@ class Gradients:
         size = run.config.training.micro_batch_tokens
         self.micro_batch_tokens = MICRO_BATCH_TOKENS[self._device.type] if size == "auto" else size
         """rows times the longest side computed at once; halved where memory runs out"""
-        if run.config.training.activation_checkpointing:
-            for layer in (*run.model.encoder.layers, *run.model.decoder.layers):
-                layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+        self.halved = False
 
     def compute(self, step: int) -> tuple[float, int]:
         """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.
@@ -52,7 +57,7 @@ class Gradients:
         in smaller parts.
 
         Raises:
-            DivergedError: the loss is not a number; names some of the pairs.
+            DivergedError: the loss or the gradient is not a number; names some of the pairs.
         """
         if self._parallel is None:  # not before resumed weights are in place
             self._parallel = self._workers.parallel(self._run.model)
@@ -60,18 +65,31 @@ class Gradients:
         indices = self._workers.share(indices, store.source.lengths, store.target.lengths)
         while True:
             try:
-                return self._accumulate(step, store, indices)
+                loss, tokens = self._accumulate(step, store, indices)
+                break
             except (RuntimeError, MemoryError) as error:
                 smallest = self._longest(store, indices)
-                if not is_out_of_memory(error) or self.micro_batch_tokens <= smallest:
+                alone = self._workers.size == 1  # else others wait in the middle of a sum
+                divisible = alone and self.micro_batch_tokens > smallest
+                if not is_out_of_memory(error) or not divisible:
                     raise
-                if self._workers.size > 1:
-                    raise  # the others are waiting in the middle of a sum
-                self.micro_batch_tokens = max(self.micro_batch_tokens // 2, smallest)
+                self.halve_to(max(self.micro_batch_tokens // 2, smallest))
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._run.model.zero_grad(set_to_none=True)
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
+        norm = self._norm()
+        if not math.isfinite(norm):
+            raise DivergedError(
+                f"step {step:,}: the norm of the gradient is {norm} for "
+                f"{self._name(store, indices)}"
+            )
+        return loss, tokens
+
+    def _norm(self) -> float:
+        """Of the whole gradient."""
+        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
+        return torch.nn.utils.get_total_norm(gradients).item()
 
     def _accumulate(self, step: int, store: TokenStore, indices: Indices) -> tuple[float, int]:
         """Forward and backward through every micro-batch."""
@@ -139,6 +157,11 @@ class Gradients:
         """Tokens of the longest sentence: less than that cannot be computed at once."""
         sides = (store.source.lengths[indices], store.target.lengths[indices])
         return int(max(lengths.max(initial=1) for lengths in sides))
+
+    def halve_to(self, tokens: int) -> None:
+        """Compute no more than so many tokens at once from now on."""
+        self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
+        self.halved = True
 
     def describe(self, step: int) -> str:
         """Some of the pairs that a step learns from, for people."""

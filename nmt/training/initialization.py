@@ -37,32 +37,34 @@ def begin_from(
     """
     weights = load_weights(folder)
     theirs = Tokenizer.load(find_run(folder).tokenizer)
+    parameters = dict(model.named_parameters())
     left: dict[str, str] = {}
-    taken = 0
+    """why tensors, or rows of them, are still as they were drawn at random"""
+    untouched = 0
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
+        for name, parameter in parameters.items():
             found = weights.pop(name, None)
+            embedding = name.endswith("embedding.weight")
             if found is None:
                 left[name] = "not there"
-            elif found.shape[1:] != parameter.shape[1:]:
-                left[name] = f"{tuple(found.shape)} there, {tuple(parameter.shape)} here"
-            elif name.endswith("embedding.weight"):
-                sides = _pieces(theirs, name), _pieces(tokenizer, name)
-                known = _copy_rows(parameter, found, *sides)
-                taken += 1
+            elif embedding and found.shape[1] == parameter.shape[1]:
+                pieces = _pieces(theirs, name), _pieces(tokenizer, name)
+                known = _copy_rows(parameter, found, *pieces)
                 if known < len(parameter):
                     left[name] = f"{known:,} of {len(parameter):,} pieces there"
+                continue
             elif found.shape == parameter.shape:
                 parameter.copy_(found)
-                taken += 1
+                continue
             else:
                 left[name] = f"{tuple(found.shape)} there, {tuple(parameter.shape)} here"
-    if not taken:
+            untouched += 1
+    if untouched == len(parameters):
         raise ConfigError(
             f"training.initialize_from: {folder}: none of its weights fits this model "
             f"({_described(left)}); use its model section"
         )
-    log(f"began with {taken} of {taken + len(left)} tensors of {folder}")
+    log(f"began with {len(parameters) - untouched} of {len(parameters)} tensors from {folder}")
     if left:
         log(f"  new, or new in part: {_described(left)}")
     if weights:

@@ -60,6 +60,8 @@ class Monitor:
             redone = not validated and record["event"] == "validation" and record["step"] == step
             return record["step"] <= step and not redone
 
+        lines = self._unwritten.splitlines()
+        self._unwritten = "".join(f"{line}\n" for line in lines if stays(line))
         if self._silent or not self.metrics.is_file():
             return
         text = self.metrics.read_text("utf-8")
@@ -83,6 +85,7 @@ class Monitor:
 
     def close_bar(self) -> None:
         """Take the bar off the screen."""
+        self.flush()
         if self._bar is not None:
             self._bar.close()
 
@@ -152,10 +155,13 @@ class Monitor:
         self._write(event="roll_back", step=step, to=to, seconds=round(self.seconds, 2))
 
     def _write(self, **record: Any) -> None:
-        """Append a line; where the disk is full it waits in memory for the next one."""
-        if self._silent:
-            return
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what is unwritten; where the disk is full it stays in memory for the next time."""
+        if self._silent or not self._unwritten:
+            return
         size = self.metrics.stat().st_size if self.metrics.is_file() else 0
         try:
             with self.metrics.open("ab") as file:
@@ -164,9 +170,10 @@ class Monitor:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.truncate(self.metrics, size)
-            self.say(f"{self.metrics}: not written: {error.strerror}; the next record tries again")
+            self.say(f"{self.metrics}: not written: {error.strerror}; it is tried again later")
 
     def say(self, message: str) -> None:
         """Tell the user one thing on stderr, above the bar."""
         if not self._silent:
-            tqdm.write(message, file=sys.stderr)
+            with contextlib.suppress(OSError):  # nobody may be reading it any more
+                tqdm.write(message, file=sys.stderr)

@@ -128,7 +128,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     diverged, roll_backs = trainer.step, trainer.roll_backs
     if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
-            f"{error}. Nothing was changed by it; the last checkpoint in "
+            f"{error}. No weight was changed by it, and whatever is in "
             f"{trainer.directory.checkpoints} is from before. Lower training.peak_learning_rate, "
             "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
             "training.on_divergence: roll_back"
@@ -148,7 +148,8 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     trainer.model.zero_grad(set_to_none=True)
     log(f"{error}; going on with the weights of {path.name}, without the steps since")
     trainer.monitor.record_roll_back(diverged, trainer.step)
-    trainer.step, trainer.roll_backs = diverged, roll_backs + 1
+    trainer.skip_to(diverged)
+    trainer.roll_backs = roll_backs + 1
     trainer.save()
 
 

@@ -21,7 +21,9 @@ class Abandoned(BaseException):
 class StopSignals:
     """Notices the two signals for as long as it is entered."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, insistent: bool = True) -> None:
+        """`insistent`: whether a second signal stops whatever is going on."""
+        self._insistent = insistent
         self.number = 0
         """of the first signal that came; 0: none has"""
         self._may_abandon = False
@@ -54,11 +56,14 @@ class StopSignals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """The first signal asks for a stop; the second one is obeyed whatever it costs."""
         if self.number:
+            if not self._insistent:
+                return
             raise StoppedBySignal(
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
         self.number = number
         # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
-        os.write(2, b"stopping and saving; a second signal stops at once\n")
+        with contextlib.suppress(OSError):  # what it is piped into may have got the signal too
+            os.write(2, b"stopping and saving; a second signal stops at once\n")
         if self._may_abandon:
             raise Abandoned

@@ -23,6 +23,7 @@ from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
+from nmt.training.gradients import compute_activations_again
 from nmt.training.initialization import begin_from, weights_to_begin_with
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import regular_checkpoints
@@ -39,7 +40,7 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
         NmtError: what stands in the way, in one sentence.
     """
     directory = RunDirectory(path)
-    with workers() as group:
+    with workers(config.training.device) as group:
         if group.leading:
             directory.create()
             with directory.lock():
@@ -103,6 +104,8 @@ def _begin(
     )
     if beginning:
         begin_from(beginning, model, prepared.tokenizer, log)
+    if config.training.activation_checkpointing:
+        compute_activations_again(model)
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)

@@ -1,9 +1,8 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
-import contextlib
+import math
 import signal
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from nmt.checkpoint import save_checkpoint, weights_of
@@ -16,10 +15,10 @@ from nmt.training.gradients import Gradients
 from nmt.training.monitor import Monitor
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optimizer import make_optimizers, update
-from nmt.training.retention import forget_old_checkpoints
+from nmt.training.retention import forget_old_checkpoints, point_to
 from nmt.training.schedule import learning_rate
 from nmt.training.stopping import Abandoned, StopSignals
-from nmt.training.validation import Validation, Validator
+from nmt.training.validation import Validator
 
 # Steps until saving is tried again; the weight of a step in what loss is usual.
 _STEPS_TO_NEXT_ATTEMPT = 50
@@ -67,7 +66,8 @@ class Trainer:
         self._usual_loss: float | None = None
         self._save_again_at: int | None = None
         self._validation_due = False
-        self._signals = StopSignals()
+        # torchrun tells every process to stop, and perhaps whoever told it does so as well
+        self._signals = StopSignals(insistent=self.workers.size == 1)
 
     def state(self) -> dict[str, Any]:
         """What a resumed run needs beside the weights; plain types and tensors only."""
@@ -81,6 +81,7 @@ class Trainer:
             "usual_loss": self._usual_loss,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
+            "micro_batch_tokens": self.gradients.micro_batch_tokens if self.gradients.halved else 0,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -100,6 +101,13 @@ class Trainer:
         if self.moving_average:
             self.moving_average.load(state["moving_average"])
         self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
+        if state["micro_batch_tokens"]:
+            self.gradients.halve_to(state["micro_batch_tokens"])
+
+    def skip_to(self, step: int) -> None:
+        """Go on after `step`, whatever step the weights are of."""
+        self.step = step
+        self._validation_due = False
 
     def train(self) -> None:
         """Train until `max_steps` or early stopping.
@@ -115,6 +123,7 @@ class Trainer:
             try:
                 while not self.finished():
                     self._go_on()
+                self._heed_signals()
             except Abandoned:
                 self._leave(self._signals.number)
             finally:
@@ -122,18 +131,25 @@ class Trainer:
 
     def _go_on(self) -> None:
         """One step and all that is due after it."""
-        every = self.config.training
-        abandoned = self._validation_due  # by the run that this one goes on with
-        if not abandoned:
+        training = self.config.training
+        validation_was_abandoned = self._validation_due
+        if not validation_was_abandoned:
             loss, tokens = self.take_step()
             self.monitor.count(loss, tokens)
-            if self.step % every.log_every == 0:
+            if self.step % training.log_every == 0:
                 self._record()
-            self._validation_due = self.step % every.validate_every == 0 or self._at_end()
+            self._validation_due = self.step % training.validate_every == 0 or self._at_end()
+            self._heed_signals()
+        best_before = self.best
         improved = self._validation_due and self._validate()
-        regular = self.step % every.checkpoint_every == 0 or self.step == self._save_again_at
-        if improved or regular or self.finished() or abandoned:
-            self.save(anew=abandoned)
+        regular = self.step % training.checkpoint_every == 0 or self.step == self._save_again_at
+        if improved or regular or self.finished() or validation_was_abandoned:
+            saved = self.save(anew=validation_was_abandoned)
+            if improved and not saved:
+                self.best = best_before  # what is not saved cannot be the best that there is
+
+    def _heed_signals(self) -> None:
+        """Leave if any process has been told to stop."""
         if number := self.workers.largest(self._signals.number):
             self._leave(number)
 
@@ -150,7 +166,7 @@ class Trainer:
         """One update from `batch_tokens` tokens; returns its summed loss (nats) and its tokens."""
         self.step += 1
         try:
-            with self._abandonable():
+            with self._signals.abandon(self.workers.size == 1):  # others would wait for it
                 loss, tokens = self.gradients.compute(self.step)
         except Abandoned:
             self.step -= 1
@@ -181,7 +197,12 @@ class Trainer:
     def _validate(self) -> bool:
         """Validate, tell, and say whether this is the best model so far."""
         with self.monitor.paused():
-            score, figures = self.workers.from_leader(self._measure)
+            measured = self.workers.from_leader(self._measure)
+        if measured is None:
+            raise Abandoned
+        score, figures = measured
+        if not math.isfinite(figures["loss"]):
+            raise DivergedError(f"step {self.step:,}: the validation loss is {figures['loss']}")
         self._validation_due = False
         if self.best and score <= self.best["score"]:
             self.validations_without_gain += 1
@@ -190,63 +211,58 @@ class Trainer:
         self.best = {"step": self.step, "score": score, **figures}
         return True
 
-    def _measure(self) -> tuple[float, dict[str, float]]:
-        """The score of this step's weights and what it is made of."""
-        with self._abandonable():
-            result = self.validator.validate()
-        self.monitor.record_validation(self.step, result.figures(), str(result))
-        self._keep_examples(result)
+    def _measure(self) -> tuple[float, dict[str, float]] | None:
+        """The score of this step's weights and what it is made of; None if it was abandoned."""
+        try:
+            with self._signals.abandon():
+                result = self.validator.validate()
+        except Abandoned:
+            return None
+        if math.isfinite(result.loss):
+            self.monitor.record_validation(self.step, result.figures(), str(result))
+            path = self.directory.translations / f"step-{self.step:08d}.txt"
+            try:
+                self.validator.keep_examples(result, path)
+            except OSError as error:
+                self.monitor.say(f"{path}: not written: {error.strerror}")
         return result.score, result.figures()
 
-    def _keep_examples(self, result: Validation, count: int = 8) -> None:
-        """Leave the first validation translations beside the metrics, to be read over time."""
-        examples = zip(self.validator.pairs[:count], result.translations[:count], strict=False)
-        text = "\n".join(
-            f"source     {pair.source}\nreference  {pair.target}\nmodel      {translation}\n"
-            for pair, translation in examples
-        )
-        path = self.directory.translations / f"step-{self.step:08d}.txt"
-        try:
-            if text:
-                path.parent.mkdir(exist_ok=True)
-                path.write_text(text, "utf-8")
-        except OSError as error:
-            self.monitor.say(f"{path}: not written: {error.strerror}")
+    def save(self, *, anew: bool = False, now_or_never: bool = False) -> bool:
+        """Checkpoint this step, `anew` if it is saved already; say whether that succeeded.
 
-    def save(self, *, anew: bool = False, now_or_never: bool = False) -> None:
-        """Checkpoint this step, `anew` if it is saved already; say which is last and best.
-
-        Where that fails, say for want of space, training goes on and tries again a little later:
+        Where it fails, say for want of space, training goes on and tries again a little later:
         what was saved before is untouched.
+
+        Raises:
+            CheckpointError: it fails, and this is the end or `now_or_never`.
         """
-        if not self.workers.leading:
-            return
         with self.monitor.paused():
+            problem = self.workers.from_leader(lambda: self._write(anew))
+        self._save_again_at = None
+        if problem is None:
+            return True
+        if now_or_never or self.finished():
+            raise CheckpointError(problem)
+        self._save_again_at = self.step + _STEPS_TO_NEXT_ATTEMPT
+        self.monitor.say(
+            f"{problem}; training goes on and tries again at step {self._save_again_at:,}"
+        )
+        return False
+
+    def _write(self, anew: bool) -> str | None:
+        """What stood in the way of the checkpoint, if anything did."""
+        self.monitor.flush()
+        try:
             path = self.directory.checkpoint(self.step)
-            self._save_again_at = None
-            try:
-                if anew or not path.exists():
-                    save_checkpoint(path, weights_of(self.model), self.state())
-                self._point(self.directory.last, self.step, {})
-                if self.best and self.directory.checkpoint(self.best["step"]).exists():
-                    self._point(self.directory.best, self.best["step"], self.best)
-                forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
-            except (CheckpointError, OSError) as error:
-                if now_or_never or self.finished():
-                    raise
-                self._save_again_at = self.step + _STEPS_TO_NEXT_ATTEMPT
-                self.monitor.say(
-                    f"{error}; training goes on and tries again at step {self._save_again_at:,}"
-                )
-
-    def _point(self, file: Path, step: int, figures: dict[str, Any]) -> None:
-        """Let last.json or best.json name a checkpoint, relative to the run."""
-        weights = self.directory.checkpoint(step).relative_to(self.directory.path)
-        self.directory.write_json(file, {"weights": str(weights), **figures})
-
-    def _abandonable(self) -> contextlib.AbstractContextManager[None]:
-        """What a signal may cut short, unless other processes wait for it."""
-        return self._signals.abandon(self.workers.size == 1)
+            if anew or not path.exists():
+                save_checkpoint(path, weights_of(self.model), self.state())
+            point_to(self.directory, self.step, self.best)
+            forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
+        except CheckpointError as error:
+            return str(error)
+        except OSError as error:
+            return f"{error.filename or self.directory.path}: not written: {error.strerror}"
+        return None
 
     def _leave(self, number: int) -> None:
         name = signal.Signals(number).name

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -79,6 +80,17 @@ class Validator:
             quality[metric] = score.value
         model.train()
         return Validation(loss, quality, translations)
+
+    def keep_examples(self, result: Validation, path: Path, count: int = 8) -> None:
+        """Leave the first translations beside the metrics, to be read over time."""
+        examples = zip(self.pairs[:count], result.translations[:count], strict=False)
+        text = "\n".join(
+            f"source     {pair.source}\nreference  {pair.target}\nmodel      {translation}\n"
+            for pair, translation in examples
+        )
+        if text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
 
     @torch.inference_mode()
     def _loss(self) -> float:

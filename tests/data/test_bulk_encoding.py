@@ -8,6 +8,7 @@ import pytest
 import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentencepiece import sentencepiece_model_pb2
 
 from nmt.config import TokenizerConfig
 from nmt.data import bulk_encoding
@@ -18,6 +19,7 @@ from nmt.data.token_store import Sentences
 from nmt.data.tokenizer import Tokenizer
 from nmt.data.vocabulary import adopt_vocabulary, learn_vocabulary
 
+CONTROL, UNUSED = 3, 5  # of sentencepiece_model.proto
 PAIRS = [
     SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
     SentencePair("the house is small .", "das Haus ist klein ."),
@@ -64,7 +66,7 @@ def test_any_text_has_the_ids_that_sentencepiece_gives(name: str, texts: list[st
 
 def test_every_bpe_model_of_ours_is_encoded_word_by_word() -> None:
     for name, tokenizer in TOKENIZERS.items():
-        by_word = WordEncoder.of(tokenizer.target_model) is not None
+        by_word = WordEncoder.of(tokenizer.target_model, 1) is not None
         assert by_word == (name not in ("unigram", "char", "word"))
 
 
@@ -94,12 +96,27 @@ def test_models_trained_elsewhere_keep_their_ids(tmp_path: Path, settings: dict[
     assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
 
 
+@pytest.mark.parametrize("kind", [CONTROL, UNUSED])
+def test_a_space_that_the_model_does_not_know_is_unknown_together_with_its_neighbours(
+    kind: int,
+) -> None:
+    proto = sentencepiece_model_pb2.ModelProto()
+    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].source_model)
+    (space,) = (piece for piece in proto.pieces if piece.piece == "\u2581")
+    space.type = kind
+    tokenizer = Tokenizer(proto.SerializeToString(), None)
+    texts = [" a x     Xdxc", "X X", "a X", "ZZ Z"]
+    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+
+
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_encoding, "_WORDS", 3)
     monkeypatch.setattr(bulk_encoding, "_LONGEST_WORD", 5)
     texts = [side for pair in PAIRS for side in pair] * 2
     tokenizer = TOKENIZERS["nmt_nfkc"]
-    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+    encode = bulk_encoders(tokenizer, 1)[0]
+    for part in (texts[:1], texts[1:3], texts):
+        assert rows(encode(part)) == tokenizer.encode_source(part)
 
 
 def test_real_text(test_data: Path) -> None:

@@ -19,7 +19,7 @@ from nmt.data import parallel_text, prepared
 from nmt.data.folders import locked
 from nmt.data.parallel_text import SentencePair
 from nmt.data.prepared import Prepared, describe_dropped, prepare
-from nmt.data.token_store import SideWriter
+from nmt.data.token_store import _ArrayWriter
 from nmt.data.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
 
@@ -197,13 +197,21 @@ def test_configuration_without_text_is_refused() -> None:
         prepared_quietly(Config())
 
 
+@pytest.mark.parametrize(("name", "call"), [("add", 1), ("_write_header", 1), ("_write_header", 5)])
 def test_full_disk_is_told_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
-    def full(*arguments: object, **named: object) -> None:
-        raise OSError(28, "No space left on device")
+    """While ids are written, or when the headers of the four files are: at first, or at last."""
+    calls = []
 
-    monkeypatch.setattr(SideWriter, "add", full)
+    def full(self: Any, *arguments: Any) -> None:
+        calls.append(name)
+        if len(calls) == call:
+            raise OSError(28, "No space left on device")
+        write(self, *arguments)
+
+    write = getattr(_ArrayWriter, name)
+    monkeypatch.setattr(_ArrayWriter, name, full)
     with pytest.raises(DataError, match="cannot be written: No space left on device; free some"):
         prepared_quietly(configured(tmp_path))
     assert folders(tmp_path) == []

@@ -67,6 +67,15 @@ def together(config: Config, folder: Path, processes: int) -> RunDirectory:
     return RunDirectory(folder / "run")
 
 
+def processes_of(launcher: "subprocess.Popen[str]") -> dict[int, int]:
+    """The process of each rank."""
+    ranks = {}
+    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        ranks |= {int(e[5:]): int(child) for e in environment if e.startswith(b"RANK=")}
+    return ranks
+
+
 def losses(run: RunDirectory) -> dict[int, tuple[float, int]]:
     """Loss and target tokens so far by step; no step stands there twice."""
     lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
@@ -102,30 +111,34 @@ def test_a_killed_process_costs_the_steps_since_the_last_checkpoint(
     deadline = time.monotonic() + 120
     while not run.saved_checkpoints() and time.monotonic() < deadline:
         time.sleep(0.05)
-    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
-    ranks = {}
-    for child in children:
-        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        ranks.update({e: int(child) for e in environment if e.startswith(b"RANK=")})
-    os.kill(ranks[b"RANK=1"], signal.SIGKILL)
+    os.kill(processes_of(launcher)[1], signal.SIGKILL)
     _, said = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, said
     assert "resuming after step" in said
     assert losses(run) == losses(whole)
-    for step in (whole.saved_checkpoints()[-1].name,):
-        weights = [(r.checkpoints / step / WEIGHTS).read_bytes() for r in (run, whole)]
-        assert weights[0] == weights[1]
+    last = whole.saved_checkpoints()[-1].name
+    weights = [(r.checkpoints / last / WEIGHTS).read_bytes() for r in (run, whole)]
+    assert weights[0] == weights[1]
 
 
 @pytest.mark.slow
-def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path) -> None:
-    config = recipe(*SETTINGS, "training.max_steps=4000", "training.checkpoint_every=4000")
+@pytest.mark.parametrize("whom", ["the launcher", "all", "the leader"])
+def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path, whom: str) -> None:
+    settings = [*SETTINGS, "training.checkpoint_every=4000", "training.validate_every=4000"]
+    config = recipe(*settings, "training.max_steps=4000")
     launcher = subprocess.Popen(command(config, tmp_path, 2), stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "run")
     deadline = time.monotonic() + 120
     while not run.metrics.is_file() and time.monotonic() < deadline:
         time.sleep(0.05)
-    launcher.send_signal(signal.SIGTERM)
+    ranks = processes_of(launcher)
+    if whom != "the leader":
+        launcher.send_signal(signal.SIGTERM)
+    for rank in {"the launcher": [], "all": [0, 1], "the leader": [0]}[whom]:
+        os.kill(ranks[rank], signal.SIGTERM)
     launcher.communicate(timeout=60)
-    assert launcher.returncode != 0
-    assert len(run.saved_checkpoints()) >= 1
+    (saved,) = run.saved_checkpoints()
+    taken = max(losses(run))
+    assert RunDirectory.step_of(saved) == taken
+    together(recipe(*settings, f"training.max_steps={taken + 5}"), tmp_path, 2)
+    assert max(losses(run)) == taken + 5

@@ -13,6 +13,7 @@ from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
+from nmt.training.gradients import compute_activations_again
 from nmt.training.trainer import Trainer
 
 V = 16
@@ -101,7 +102,9 @@ def test_activations_computed_again_give_the_same_gradient(
     trainer: Callable[..., Trainer],
 ) -> None:
     plain = gradients_of(trainer(dropout=0.3))
-    again = gradients_of(trainer(dropout=0.3, activation_checkpointing=True))
+    twice = trainer(dropout=0.3)
+    compute_activations_again(twice.model)
+    again = gradients_of(twice)
     for one, other in zip(plain, again, strict=True):
         assert torch.equal(one, other)
 
@@ -138,3 +141,22 @@ def test_a_leap_of_the_loss_stops_before_the_update(trainer: Callable[..., Train
         trained.take_step()
     for parameter, old in zip(trained.model.parameters(), before, strict=True):
         assert torch.equal(parameter, old)
+
+
+def test_a_gradient_that_is_no_number_stops_before_the_update(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverged = trainer()
+    backward = Tensor.backward
+
+    def infinite(loss: Tensor) -> None:
+        backward(loss)
+        gradient = diverged.model.output_embedding.weight.grad
+        assert gradient is not None
+        gradient[3, 1] = float("inf")
+
+    monkeypatch.setattr(Tensor, "backward", infinite)
+    before = [parameter.clone() for parameter in diverged.model.parameters()]
+    with pytest.raises(DivergedError, match=r"step 1: the norm of the gradient is inf for \d+ pai"):
+        diverged.take_step()
+    assert all(map(torch.equal, before, diverged.model.parameters()))

@@ -56,15 +56,35 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole = train(recipe(), tmp_path / "whole", quiet)
-    failing_saves(monkeypatch, 4, 5)
-    monkeypatch.setattr(trainer_module, "_STEPS_TO_NEXT_ATTEMPT", 2)
+    failing_saves(monkeypatch, 8, 10)
+    monkeypatch.setattr(trainer_module, "_STEPS_TO_NEXT_ATTEMPT", 3)
     run = train(recipe(), tmp_path / "run", quiet)
     said = capsys.readouterr().err
-    assert "No space left (needs 9 MiB); training goes on and tries again at step 6" in said
-    assert "training goes on and tries again at step 7" in said
-    assert run.checkpoint(7).is_dir() or run.checkpoint(8).is_dir()
+    assert "No space left (needs 9 MiB); training goes on and tries again at step 11" in said
+    assert run.checkpoint(11).is_dir() and not run.checkpoint(8).exists()
     assert same_weights(run.checkpoint(12), whole.checkpoint(12))
     assert events(run) == events(whole)
+
+
+def test_what_could_not_be_saved_is_not_the_best(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """best.json always names a checkpoint that is there."""
+    config = recipe("training.validation_metric=loss", "training.checkpoint_every=100")
+    failing_saves(monkeypatch, 10)
+    pointed = []
+    original = RunDirectory.write_json
+
+    def write_json(run: RunDirectory, path: Path, value: dict[str, Any]) -> None:
+        original(run, path, value)
+        if path == run.best:
+            pointed.append((value["weights"], (run.path / value["weights"]).is_dir()))
+
+    monkeypatch.setattr(RunDirectory, "write_json", write_json)
+    train(config, tmp_path / "run", quiet)
+    assert all(there for _, there in pointed)
+    names = [name[-2:] for name, _ in pointed]
+    assert "05" in names and "10" not in names
 
 
 def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +129,9 @@ def test_divergence_stops_with_advice(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diverging(monkeypatch, 7)
-    with pytest.raises(DivergedError, match=r"step 7: .* for 3 pairs\. Nothing was changed by it"):
+    with pytest.raises(
+        DivergedError, match=r"step 7: .* for 3 pairs\. No weight was changed by it"
+    ):
         train(recipe(), tmp_path / "run", quiet)
 
 

@@ -30,9 +30,9 @@ def test_the_last_regular_checkpoints_are_averaged(directory: RunDirectory) -> N
     assert steps_of(regular_checkpoints(directory, TRAINING)) == [20, 30, 40]
 
 
-def test_irregular_ones_are_averaged_where_there_is_no_other(directory: RunDirectory) -> None:
+def test_where_none_is_regular_the_last_stands_alone(directory: RunDirectory) -> None:
     saved(directory, 5, 7)
-    assert steps_of(regular_checkpoints(directory, TRAINING)) == [5, 7]
+    assert steps_of(regular_checkpoints(directory, TRAINING)) == [7]
 
 
 def test_what_is_averaged_the_best_and_the_last_two_stay(directory: RunDirectory) -> None:
