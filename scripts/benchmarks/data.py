@@ -117,7 +117,6 @@ def encoding(arguments: argparse.Namespace, folder: Path) -> None:
             nmt_seconds=whole["seconds"],
             nmt_speed_over_bare=bare["seconds"] / whole["seconds"],
             nmt_kept=whole["kept"],
-            same_tokens=whole["tokens"] == bare["tokens"] + 2 * pairs,
             nmt_peak_megabytes=whole["peak_megabytes"],
             nmt_seconds_when_found=again["seconds"],
         )

@@ -182,14 +182,12 @@ def main() -> None:
         for number in range(arguments.rounds):
             ours = apart(nmt, arguments, folder)
             report("train", size=arguments.size, engine="nmt", round=number, **ours)
-            for precision in (
-                dict.fromkeys(["fp32", ours["precision"]]) if arguments.against else ()
-            ):
+            others = ["fp32", ours["precision"]] if arguments.against else []
+            for precision in dict.fromkeys(others):
                 theirs = apart(huggingface, arguments, folder, precision)
-                theirs["nmt_speed_over_it"] = (
-                    ours["tokens_per_second"] / theirs["tokens_per_second"]
-                )
-                report("train", size=arguments.size, engine=against, round=number, **theirs)
+                ratio = ours["tokens_per_second"] / theirs["tokens_per_second"]
+                theirs = {"engine": arguments.against, **theirs, "nmt_speed_over_it": ratio}
+                report("train", size=arguments.size, round=number, **theirs)
 
 
 if __name__ == "__main__":
