@@ -82,15 +82,20 @@ def download(
     directory: Annotated[Path, typer.Option(help="data.directory of the recipes.")] = Path("data"),
     copies: Annotated[
         Path | None,
-        typer.Option("--from", help="A folder with the upstream files, for a machine offline."),
+        typer.Option(
+            "--from",
+            help="A folder with the upstream files, or one of them; nothing is downloaded.",
+        ),
     ] = None,
 ) -> None:
     """Get a corpus, verified, and print its files."""
     from nmt.data.corpora import find_corpus, obtain_corpus
     from nmt.errors import ConfigError
 
+    if copies is not None and copies.is_file():
+        copies = copies.parent
     if copies is not None and not copies.is_dir():
-        raise ConfigError(f"--from {copies}: no such folder")
+        raise ConfigError(f"--from {copies}: no such file or folder")
     corpus = find_corpus(name)
     languages = corpus.pair_of(source_language, target_language)
     splits = obtain_corpus(

@@ -1,5 +1,6 @@
 """`nmt data` names the corpora and fetches them; stdout holds the result alone."""
 
+import lzma
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,15 @@ def test_download_from_copies_needs_no_network(tmp_path: Path, test_data: Path) 
     assert result.stderr == ""
 
 
+def test_one_of_the_copies_stands_for_their_folder(tmp_path: Path, test_data: Path) -> None:
+    whole = tmp_path / "fra.txt"
+    whole.write_bytes(lzma.decompress((test_data / "tatoeba_en_fr" / "all.tsv.xz").read_bytes()))
+    arguments = ["download", "tatoeba_en_fr", "--directory", str(tmp_path)]
+    result = run(*arguments, "--from", str(whole))
+    assert result.exit_code == 0, result.exception
+    assert len(result.stdout.splitlines()) == 6
+
+
 def test_copies_that_lack_a_file_are_refused(tmp_path: Path) -> None:
     result = run("download", "multi30k", "--directory", str(tmp_path), "--from", str(tmp_path))
     assert isinstance(result.exception, DataError)
@@ -68,7 +78,7 @@ def test_wrong_names_are_refused(tmp_path: Path) -> None:
     for arguments, message in (
         (["multi30"], "did you mean 'multi30k'?"),
         (["demo", "--target-language", "fr"], "has no any-fr; it has en-de"),
-        (["demo", "--from", str(tmp_path / "absent")], "absent: no such folder"),
+        (["demo", "--from", str(tmp_path / "absent")], "absent: no such file or folder"),
     ):
         result = run("download", *arguments)
         assert isinstance(result.exception, ConfigError)
