@@ -28,8 +28,8 @@ _FOLLOW = 0.02
 class Trainer:
     """One model, its optimiser and its place in the data.
 
-    A step depends on the weights, the optimiser's moments and its own number, on nothing else:
-    batches and dropout masks are functions of (seed, step). So a resumed run is exact.
+    A step depends on the weights, the optimiser's moments and its own number: batches and dropout
+    masks are functions of (seed, step). So a resumed run is exact.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Trainer:
                     self._go_on()
                 self._heed_signals()
             except Abandoned:
-                self._leave(self._signals.number)
+                self._heed_signals()
             finally:
                 self.monitor.close_bar()
 
