@@ -24,7 +24,6 @@ import sentencepiece
 from measuring import apart, report
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
-from nmt.data.batch import collate
 from nmt.data.batches import BatchPlan
 from nmt.data.compressed import raw_lines
 from nmt.data.prepared import prepare
@@ -148,6 +147,8 @@ def order(arguments: argparse.Namespace, folder: Path) -> None:
 
 def drawn_batches(pairs: int) -> dict[str, Any]:
     """Target tokens a second out of a store in memory."""
+    from nmt.data.batch import collate  # PyTorch would weigh on the memory of the others
+
     source, target = synthetic_lengths(pairs)
     rows = [np.full(int(n), 5, np.uint16).tolist() for n in (*source, *target)]
     store = TokenStore.of(rows[:pairs], rows[pairs:])
