@@ -2,7 +2,6 @@
 
 import json
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,14 +29,15 @@ if TYPE_CHECKING:
     from nmt.evaluation.metrics import Score
 
 
-class Split(StrEnum):
-    """A set of the run's configuration to score on."""
-
-    validation = "validation"
-    test = "test"
-
-
-TestSetOption = Annotated[Split, typer.Option(help="Which of the run's own sets.")]
+OWN_SETS = ("validation", "test")
+TestSetOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="validation or test of the run's own data (test if left out), or a set that sacreBLEU "
+        "knows, such as wmt14/full.",
+    ),
+]
 SourceOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
 ]
@@ -61,7 +61,7 @@ ConfidenceOption = Annotated[
 
 def eval_bleu(
     model: Annotated[str | None, ModelOption] = None,
-    test_set: TestSetOption = Split.test,
+    test_set: TestSetOption = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,
     hypothesis: HypothesisOption = None,
@@ -80,14 +80,14 @@ def eval_bleu(
 
     The score is sacreBLEU's, with the signature that makes it comparable.
     """
-    _refuse_contradictions(model, source, reference, hypothesis, output, tokenized)
+    _refuse_contradictions(model, test_set, source, reference, hypothesis, output, tokenized)
     if hypothesis and reference:
         _print(*_score_file(hypothesis, reference, tokenized, confidence), {}, as_json)
         return
     translator = load_translator(
         str(model), checkpoint, device, precision, beam_size, length_penalty, batch_tokens
     )
-    pairs = _test_pairs(translator, source, reference, test_set.value)
+    pairs = _test_pairs(translator, source, reference, test_set or "test")
     result = _score_model(translator, pairs, confidence, output)
     settings = translator.settings
     decoding = {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
@@ -96,12 +96,16 @@ def eval_bleu(
 
 def _refuse_contradictions(
     model: str | None,
+    test_set: str | None,
     source: Path | None,
     reference: Path | None,
     hypothesis: Path | None,
     output: Path | None,
     tokenized: bool,
 ) -> None:
+    if test_set and (hypothesis or source):
+        other = "--hypothesis" if hypothesis else "--source"
+        raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
     if (model is None) == (hypothesis is None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
@@ -134,16 +138,24 @@ def _score_file(
 
 
 def _test_pairs(
-    translator: "Translator", source: Path | None, reference: Path | None, split: str
+    translator: "Translator", source: Path | None, reference: Path | None, name: str
 ) -> list["SentencePair"]:
-    """The two files given, or else the split of that name of the run's own data."""
+    """The two files given, or else the test set of that name: the run's own or sacreBLEU's."""
     from nmt.data.parallel_text import read_pairs
     from nmt.evaluation.evaluate import find_split
+    from nmt.evaluation.metrics import official_test_set
 
     if source and reference:
         return list(read_pairs(source, reference))
     data = translator.run.config.data
-    return list(find_split(data, split, lambda line: print(line, file=sys.stderr)))
+    if name in OWN_SETS:
+        return list(find_split(data, name, lambda line: print(line, file=sys.stderr)))
+    if data.tokenized:
+        raise ConfigError(
+            f"--test-set {name} is plain text, but this run has learnt from tokenised text; "
+            "tokenise both sides alike and give --source and --reference"
+        )
+    return official_test_set(name, data.languages)
 
 
 def _score_model(

@@ -6,7 +6,9 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nmt.cli.eval_bleu import eval_bleu
+from nmt.data.parallel_text import SentencePair
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.evaluation import metrics
 from nmt.evaluation.metrics import bleu
 
 HYPOTHESES = ["the cat sat on the mat.", "", "a dog \u2028 barks at the big tree."]
@@ -119,6 +121,31 @@ def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
     error = invoke("--model", tmp_path).exception
     assert isinstance(error, CheckpointError)
     assert "not a run directory" in str(error)
+
+
+def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def found(name: str, languages: tuple[str, str]) -> list[SentencePair]:
+        asked.append((name, languages))
+        return [SentencePair("a dog", "ein Hund"), SentencePair("a cat", "eine Katze")]
+
+    monkeypatch.setattr(metrics, "official_test_set", found)
+    printed = succeed("--model", tiny_run, "--test-set", "wmt14/full", "--no-confidence")
+    assert asked == [("wmt14/full", ("en", "de"))]
+    assert "2 sentences" in printed
+
+
+def test_two_texts_at_once_are_refused(tiny_run: Path) -> None:
+    text = str(tiny_run / "config.yaml")
+    for arguments, other in (
+        (("--model", tiny_run, "--source", text, "--reference", text), "--source"),
+        (("--hypothesis", text, "--reference", text), "--hypothesis"),
+    ):
+        result = invoke(*arguments, "--test-set", "test")
+        assert f"--test-set test and {other} name two texts" in str(result.exception)
 
 
 def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) -> None:
