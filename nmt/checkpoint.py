@@ -27,8 +27,8 @@ WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.j
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The model's parameters by name, on the CPU; tied parameters once."""
-    return {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
+    """The model's parameters by name, where they are; tied parameters once."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
@@ -61,11 +61,11 @@ def save_checkpoint(
     Raises:
         CheckpointError: it cannot be written; says how much space was needed and is left.
     """
-    contents = {WEIGHTS: safetensors.torch.save(dict(weights))}
+    contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
     if state is not None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
-        contents[STATE] = buffer.getvalue()
+        contents[STATE] = buffer.getbuffer()
     manifest = {
         name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in contents.items()
@@ -86,7 +86,7 @@ def save_checkpoint(
         raise CheckpointError(f"{path}: checkpoint not saved: {error.strerror}") from error
 
 
-def replace_folder(path: Path, temporary: Path, contents: Mapping[str, bytes]) -> None:
+def replace_folder(path: Path, temporary: Path, contents: Mapping[str, bytes | memoryview]) -> None:
     """Write `contents` into the folder `temporary`, flush it to disk and rename it to `path`."""
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)

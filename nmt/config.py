@@ -276,7 +276,14 @@ class TrainingConfig(Section):
     on_divergence: Literal["stop", "roll_back"] = "stop"
     """roll_back: go back to the weights of the last checkpoint and leave out the steps since"""
     average_checkpoints: int = Field(5, ge=1)
-    """how many of the last checkpoints `averaged/` is the mean of (section 6.1)"""
+    """how many checkpoints `averaged/` is the mean of (section 6.1)"""
+    average: Literal["last", "best"] = "last"
+    """last: the last ones at multiples of checkpoint_every (the paper); best: those that validated
+    best"""
+    keep_last: int = Field(2, ge=1)
+    """how many of the last checkpoints stay, beside those that will be averaged"""
+    keep_best: int = Field(1, ge=1)
+    """how many of the checkpoints that validated best stay"""
     early_stopping: int | None = Field(None, ge=1)
     """stop after so many validations in a row that are not better; null: never"""
     device: Literal["auto", "cpu", "cuda"] = "auto"

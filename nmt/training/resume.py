@@ -21,6 +21,9 @@ HARMLESS = {
     "training.validate_every",
     "training.checkpoint_every",
     "training.average_checkpoints",
+    "training.average",
+    "training.keep_last",
+    "training.keep_best",
     "training.activation_checkpointing",
     "training.largest_spike",
     "training.on_divergence",
@@ -139,6 +142,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
             "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
             "--run-dir"
         ) from error
+    trainer.settle()
     path = _restore(trainer, log)
     if path is None:
         raise DivergedError(

@@ -1,7 +1,7 @@
 """Which checkpoints stay on disk, and which of them are the last and the best."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,31 @@ def regular_checkpoints(directory: RunDirectory, training: TrainingConfig) -> li
     return regular[-training.average_checkpoints :] or saved[-1:]
 
 
+def ranked_checkpoints(training: TrainingConfig) -> int:
+    """How many of the best checkpoints stay."""
+    averaged = training.average_checkpoints if training.average == "best" else 1
+    return max(training.keep_best, averaged)
+
+
+def checkpoints_to_average(
+    directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
+) -> list[Path]:
+    """The last few regular checkpoints, or the best few: those of the `ranked` steps, best first.
+
+    Oldest first, as the sum of their weights is rounded differently in another order.
+    """
+    if training.average == "last" or not ranked:
+        return regular_checkpoints(directory, training)
+    return [directory.checkpoint(step) for step in sorted(ranked[: training.average_checkpoints])]
+
+
 def forget_old_checkpoints(
-    directory: RunDirectory, training: TrainingConfig, best_step: int | None
+    directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
 ) -> None:
-    """Keep what will be averaged, the best, and the last two to resume from."""
+    """Keep what will be averaged, those of the `ranked` steps, and the last to resume from."""
     saved = directory.saved_checkpoints()
-    keep = {*regular_checkpoints(directory, training), *saved[-2:]}
-    if best_step is not None:
-        keep.add(directory.checkpoint(best_step))
+    keep = {directory.checkpoint(step) for step in ranked}
+    keep |= {*regular_checkpoints(directory, training), *saved[-training.keep_last :]}
     for path in saved:
         if path not in keep:
             shutil.rmtree(path)

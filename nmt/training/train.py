@@ -26,7 +26,7 @@ from nmt.training.environment import describe_environment, keep_environment
 from nmt.training.gradients import compute_activations_again
 from nmt.training.initialization import begin_from, weights_to_begin_with
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
-from nmt.training.retention import regular_checkpoints
+from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
@@ -133,13 +133,14 @@ def _best_is_chosen(directory: RunDirectory, step: int) -> bool:
 def _choose_best_weights(
     trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]
 ) -> None:
-    """Average the last checkpoints; keep as best what translates the validation set better."""
+    """Average some checkpoints; keep as best what translates the validation set better."""
     training = trainer.config.training
-    paths = intact_checkpoints(regular_checkpoints(directory, training), log)
+    ranked = trainer.ranking.steps
+    paths = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
     save_checkpoint(directory.averaged, average_weights(paths))
     candidates = {directory.averaged.name: directory.averaged}
-    if trainer.best:
-        single = directory.checkpoint(trainer.best["step"])
+    if ranked:
+        single = directory.checkpoint(ranked[0])
         if intact_checkpoints([single], log):
             candidates[str(single.relative_to(directory.path))] = single
     if trainer.moving_average:

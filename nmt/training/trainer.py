@@ -5,7 +5,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.checkpoint import weights_of
 from nmt.data.batches import BatchPlan, Share
 from nmt.data.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
@@ -15,13 +15,15 @@ from nmt.training.gradients import Gradients
 from nmt.training.monitor import Monitor
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optimizer import make_optimizers, update
-from nmt.training.retention import forget_old_checkpoints, point_to
+from nmt.training.ranking import Ranking
+from nmt.training.retention import ranked_checkpoints
+from nmt.training.saving import Saver
 from nmt.training.schedule import learning_rate
 from nmt.training.stopping import Abandoned, StopSignals
 from nmt.training.validation import Validator
 
-# Steps until saving is tried again; the weight of a step in what loss is usual.
-_STEPS_TO_NEXT_ATTEMPT = 50
+# Steps until it is asked how saving went; the weight of a step in what loss is usual.
+_STEPS_TO_SAVE = 50
 _FOLLOW = 0.02
 
 
@@ -58,13 +60,14 @@ class Trainer:
         self.gradients = Gradients(run, store, self.plan, precision, self.workers)
         self.monitor = Monitor(directory.metrics, silent=not self.workers.leading)
         self.step = 0
-        self.best: dict[str, Any] = {}
-        self.validations_without_gain = 0
+        self.ranking = Ranking(ranked_checkpoints(run.config.training))
         self.roll_backs = 0
         decay = run.config.training.moving_average
         self.moving_average = MovingAverage(run.model, decay) if decay else None
         self._usual_loss: float | None = None
-        self._save_again_at: int | None = None
+        self._saver = Saver(directory, run.config.training)
+        self._look_at: int | None = None
+        self._unsaved = False
         self._validation_due = False
         # torchrun tells every process to stop, and perhaps whoever told it does so as well
         self._signals = StopSignals(insistent=self.workers.size == 1)
@@ -74,8 +77,7 @@ class Trainer:
         return {
             "step": self.step,
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-            "best": self.best,
-            "validations_without_gain": self.validations_without_gain,
+            "ranking": self.ranking.state(),
             "monitor": self.monitor.state(),
             "moving_average": self.moving_average.weights if self.moving_average else None,
             "usual_loss": self._usual_loss,
@@ -86,16 +88,15 @@ class Trainer:
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a `state()`; the weights are already in the model."""
-        if "optimizers" not in state:
+        if not {"optimizers", "ranking"} <= state.keys():
             raise CheckpointError(
-                f"{self.directory.path}: its training state is of an earlier version of nmt, which "
-                "kept one optimiser; train it on with that version, or choose another --run-dir"
+                f"{self.directory.path}: its training state is of an earlier version of nmt; "
+                "train it on with that version, or choose another --run-dir"
             )
         self.step = state["step"]
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             optimizer.load_state_dict(saved)
-        self.best = state["best"]
-        self.validations_without_gain = state["validations_without_gain"]
+        self.ranking.load_state(state["ranking"])
         self._validation_due = state["validation_due"]
         self.monitor.load_state(state["monitor"], self.step, validated=not self._validation_due)
         if self.moving_average:
@@ -127,6 +128,7 @@ class Trainer:
             except Abandoned:
                 self._heed_signals()
             finally:
+                self._saver.wait()
                 self.monitor.close_bar()
 
     def _go_on(self) -> None:
@@ -140,13 +142,12 @@ class Trainer:
                 self._record()
             self._validation_due = self.step % training.validate_every == 0 or self._at_end()
             self._heed_signals()
-        best_before = self.best
         improved = self._validation_due and self._validate()
-        regular = self.step % training.checkpoint_every == 0 or self.step == self._save_again_at
+        if self.step == self._look_at:
+            self._look_after_saving()
+        regular = self.step % training.checkpoint_every == 0 or self._unsaved
         if improved or regular or self.finished() or validation_was_abandoned:
-            saved = self.save(anew=validation_was_abandoned)
-            if improved and not saved:
-                self.best = best_before  # what is not saved cannot be the best that there is
+            self.save(anew=validation_was_abandoned, wait=self.finished())
 
     def _heed_signals(self) -> None:
         """Leave if any process has been told to stop."""
@@ -159,7 +160,7 @@ class Trainer:
     def finished(self) -> bool:
         """Whether nothing is left to do."""
         patience = self.config.training.early_stopping
-        given_up = patience is not None and self.validations_without_gain >= patience
+        given_up = patience is not None and self.ranking.without_gain >= patience
         return not self._validation_due and (given_up or self._at_end())
 
     def take_step(self) -> tuple[float, int]:
@@ -195,7 +196,8 @@ class Trainer:
         self.monitor.record_training(self.step, epoch, learning_rate(self.step, self.config))
 
     def _validate(self) -> bool:
-        """Validate, tell, and say whether this is the best model so far."""
+        """Validate, tell, and say whether this is among the best models so far."""
+        self.settle()  # the best so far is one that is saved
         with self.monitor.paused():
             measured = self.workers.from_leader(self._measure)
         if measured is None:
@@ -204,12 +206,7 @@ class Trainer:
         if not math.isfinite(figures["loss"]):
             raise DivergedError(f"step {self.step:,}: the validation loss is {figures['loss']}")
         self._validation_due = False
-        if self.best and score <= self.best["score"]:
-            self.validations_without_gain += 1
-            return False
-        self.validations_without_gain = 0
-        self.best = {"step": self.step, "score": score, **figures}
-        return True
+        return self.ranking.enter(self.step, score, figures)
 
     def _measure(self) -> tuple[float, dict[str, float]] | None:
         """The score of this step's weights and what it is made of; None if it was abandoned."""
@@ -227,48 +224,56 @@ class Trainer:
                 self.monitor.say(f"{path}: not written: {error.strerror}")
         return result.score, result.figures()
 
-    def save(self, *, anew: bool = False, now_or_never: bool = False) -> bool:
-        """Checkpoint this step, `anew` if it is saved already; say whether that succeeded.
+    def save(self, *, anew: bool = False, wait: bool = False) -> None:
+        """Checkpoint this step, `anew` if it is saved already, while training goes on.
 
-        Where it fails, say for want of space, training goes on and tries again a little later:
-        what was saved before is untouched.
+        Where it fails, say for want of space, it is tried again a little later: what was saved
+        before is untouched.
 
         Raises:
-            CheckpointError: it fails, and this is the end or `now_or_never`.
+            CheckpointError: it fails, and was to `wait` for the end of it.
         """
+        self.settle()
         with self.monitor.paused():
-            problem = self.workers.from_leader(lambda: self._write(anew))
-        self._save_again_at = None
-        if problem is None:
-            return True
-        if now_or_never or self.finished():
+            self.monitor.flush()
+            if self.workers.leading:
+                weights = weights_of(self.model)
+                self._saver.start(self.step, weights, self.state(), self.ranking, anew=anew)
+        self._look_at, self._unsaved = self.step + _STEPS_TO_SAVE, False
+        if wait and (problem := self._problem()):
             raise CheckpointError(problem)
-        self._save_again_at = self.step + _STEPS_TO_NEXT_ATTEMPT
-        self.monitor.say(
-            f"{problem}; training goes on and tries again at step {self._save_again_at:,}"
-        )
-        return False
 
-    def _write(self, anew: bool) -> str | None:
-        """What stood in the way of the checkpoint, if anything did."""
-        self.monitor.flush()
-        try:
-            path = self.directory.checkpoint(self.step)
-            if anew or not path.exists():
-                save_checkpoint(path, weights_of(self.model), self.state())
-            point_to(self.directory, self.step, self.best)
-            forget_old_checkpoints(self.directory, self.config.training, self.best.get("step"))
-        except CheckpointError as error:
-            return str(error)
-        except OSError as error:
-            return f"{error.filename or self.directory.path}: not written: {error.strerror}"
-        return None
+    def settle(self) -> None:
+        """Wait for the checkpoint that is being written; see to it if it could not be."""
+        if problem := self._problem():
+            self._unsaved = True
+            self.monitor.say(f"{problem}; training goes on and tries again")
+
+    def _look_after_saving(self) -> None:
+        """Settle what is written by now, and look again later if it is not."""
+        if self.workers.from_leader(self._saver.writing):
+            self._look_at = self.step + _STEPS_TO_SAVE
+        else:
+            self.settle()
+
+    def _problem(self) -> str | None:
+        """Wait for the checkpoint that is being written; what stood in its way, if anything did."""
+        if self._look_at is None:
+            return None
+        self._look_at = None
+        with self.monitor.paused():
+            problem = self.workers.from_leader(self._saver.problem)
+        if problem is None:
+            self.ranking.keep()
+        else:
+            self.ranking.take_back()
+        return problem
 
     def _leave(self, number: int) -> None:
         name = signal.Signals(number).name
         if self.step == 0:
             raise StoppedBySignal(f"stopped by {name} before the first step was taken", number)
-        self.save(now_or_never=True)
+        self.save(wait=True)
         raise StoppedBySignal(
             f"stopped by {name} after step {self.step:,}; saved in {self.directory.path}. "
             "Run the same command again to go on.",

@@ -14,8 +14,10 @@ from nmt.config import Config
 from nmt.errors import CheckpointError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training import resume as resume_module
+from nmt.training import saving
 from nmt.training import trainer as trainer_module
 from nmt.training.gradients import Gradients
+from nmt.training.saving import Saver
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 
@@ -39,14 +41,14 @@ def same_weights(one: Path, other: Path) -> bool:
 
 def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """Let the disk be full whenever one of the steps is to be saved."""
-    original = trainer_module.save_checkpoint
+    original = saving.save_checkpoint
 
     def save(path: Path, *arguments: Any) -> None:
         if RunDirectory.step_of(path) in steps:
             raise CheckpointError(f"{path}: checkpoint not saved: No space left (needs 9 MiB)")
         original(path, *arguments)
 
-    monkeypatch.setattr(trainer_module, "save_checkpoint", save)
+    monkeypatch.setattr(saving, "save_checkpoint", save)
 
 
 def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
@@ -56,12 +58,13 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     whole = train(recipe(), tmp_path / "whole", quiet)
-    failing_saves(monkeypatch, 8, 10)
-    monkeypatch.setattr(trainer_module, "_STEPS_TO_NEXT_ATTEMPT", 3)
+    failing_saves(monkeypatch, 8)
+    monkeypatch.setattr(trainer_module, "_STEPS_TO_SAVE", 1)
+    monkeypatch.setattr(Saver, "writing", lambda saver: False)
     run = train(recipe(), tmp_path / "run", quiet)
     said = capsys.readouterr().err
-    assert "No space left (needs 9 MiB); training goes on and tries again at step 11" in said
-    assert run.checkpoint(11).is_dir() and not run.checkpoint(8).exists()
+    assert "No space left (needs 9 MiB); training goes on and tries again" in said
+    assert run.checkpoint(9).is_dir() and not run.checkpoint(8).exists()
     assert same_weights(run.checkpoint(12), whole.checkpoint(12))
     assert events(run) == events(whole)
 

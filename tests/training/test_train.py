@@ -181,3 +181,24 @@ def test_every_kind_of_model_trains_and_loads(
     run = train(config, tmp_path, lambda message: None)
     translation = next(Translator(load_run(run.path, CPU)).translate(["the old dog"]))
     assert math.isfinite(translation.score)
+
+
+def test_the_best_checkpoints_may_be_averaged_instead_of_the_last(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    config = recipe(
+        "training.max_steps=15",
+        "training.validate_every=3",
+        "training.validation_metric=loss",
+        "training.average=best",
+        "training.average_checkpoints=3",
+        "training.checkpoint_every=100",
+        "training.keep_last=1",
+    )
+    run = train(config, tmp_path / "run", lambda message: None)
+    losses = {record["step"]: record["loss"] for record in events(run, "validation")}
+    best = sorted(sorted(losses, key=lambda step: losses[step])[:3])
+    assert run.saved_checkpoints() == [run.checkpoint(step) for step in best]
+    mean = average_weights(run.saved_checkpoints())
+    averaged = load_weights(run.averaged)
+    assert all(torch.equal(averaged[name], mean[name]) for name in mean)
