@@ -260,6 +260,8 @@ class TrainingConfig(Section):
     """probability mass spread over the wrong symbols (section 5.4)"""
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
+    tensorboard: bool = False
+    """write the same for TensorBoard, into tensorboard/ of the run (extra `tensorboard`)"""
     validate_every: int = Field(1000, ge=1)
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"

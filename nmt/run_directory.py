@@ -2,7 +2,7 @@
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
-  checkpoints/step-00012000/   averaged/   moving-average/   best.json  last.json
+  checkpoints/step-00012000/   averaged/   moving-average/   best.json  last.json   tensorboard/
 """
 
 import contextlib
@@ -41,6 +41,7 @@ class RunDirectory:
         self.averaged = self.path / "averaged"
         self.moving_average = self.path / "moving-average"
         self.plots = self.path / "plots"
+        self.tensorboard = self.path / "tensorboard"
         self.best = self.path / "best.json"
         self.last = self.path / "last.json"
 

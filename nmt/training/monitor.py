@@ -12,6 +12,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from nmt.training.tensorboard import TensorBoard
+
 
 class Monitor:
     """Sums losses between two records, appends records to metrics.jsonl, and moves the bar.
@@ -20,10 +22,13 @@ class Monitor:
     one; only `seconds` and `tokens_per_second` measure the machine.
     """
 
-    def __init__(self, metrics: Path, *, silent: bool = False) -> None:
-        """Write to the file `metrics`; a silent monitor only counts."""
+    def __init__(
+        self, metrics: Path, *, silent: bool = False, tensorboard: TensorBoard | None = None
+    ) -> None:
+        """Write to the file `metrics` and to `tensorboard`; a silent monitor only counts."""
         self.metrics = metrics
         self._silent = silent
+        self._tensorboard = tensorboard
         self.loss = 0.0
         self.tokens = 0
         self.total_tokens = 0
@@ -81,11 +86,15 @@ class Monitor:
             disable=self._silent or None,
             dynamic_ncols=True,
         )
+        if self._tensorboard:
+            self._tensorboard.open(step)
         self._clock = time.perf_counter()
 
     def close_bar(self) -> None:
         """Take the bar off the screen."""
         self.flush()
+        if self._tensorboard:
+            self._tensorboard.close()
         if self._bar is not None:
             self._bar.close()
 
@@ -157,6 +166,8 @@ class Monitor:
     def _write(self, **record: Any) -> None:
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
         self.flush()
+        if self._tensorboard:
+            self._tensorboard.add(record)
 
     def flush(self) -> None:
         """Write what is unwritten; where the disk is full it stays in memory for the next time."""

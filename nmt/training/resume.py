@@ -18,6 +18,7 @@ HARMLESS = {
     "training.max_steps",
     "training.micro_batch_tokens",
     "training.log_every",
+    "training.tensorboard",
     "training.validate_every",
     "training.checkpoint_every",
     "training.average_checkpoints",

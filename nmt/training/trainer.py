@@ -20,6 +20,7 @@ from nmt.training.retention import ranked_checkpoints
 from nmt.training.saving import Saver
 from nmt.training.schedule import learning_rate
 from nmt.training.stopping import Abandoned, StopSignals
+from nmt.training.tensorboard import TensorBoard
 from nmt.training.validation import Validator
 
 # Steps until it is asked how saving went; the weight of a step in what loss is usual.
@@ -58,7 +59,11 @@ class Trainer:
             shares,
         )
         self.gradients = Gradients(run, store, self.plan, precision, self.workers)
-        self.monitor = Monitor(directory.metrics, silent=not self.workers.leading)
+        wanted = run.config.training.tensorboard and self.workers.leading
+        board = TensorBoard(directory.tensorboard) if wanted else None
+        self.monitor = Monitor(
+            directory.metrics, silent=not self.workers.leading, tensorboard=board
+        )
         self.step = 0
         self.ranking = Ranking(ranked_checkpoints(run.config.training))
         self.roll_backs = 0

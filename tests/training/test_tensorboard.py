@@ -1,0 +1,48 @@
+"""TensorBoard shows what metrics.jsonl holds, also of a run that was resumed."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config
+from nmt.errors import MissingExtraError
+from nmt.run_directory import RunDirectory
+from nmt.training.train import train
+
+Recipe = Callable[..., Config]
+
+
+def curves(run: RunDirectory) -> dict[str, dict[int, float]]:
+    """The value at each step of every curve that TensorBoard shows."""
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    events = accumulator.EventAccumulator(str(run.tensorboard)).Reload()
+    return {
+        name: {event.step: event.value for event in events.Scalars(name)}
+        for name in events.Tags()["scalars"]
+    }
+
+
+def test_every_figure_becomes_a_curve_also_where_a_run_goes_on(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    for steps in (9, 12):
+        config = recipe("training.tensorboard=true", f"training.max_steps={steps}")
+        run = train(config, tmp_path / "run", lambda message: None)
+    records = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+    shown = curves(run)
+    for event in ("train", "validation"):
+        losses = {r["step"]: r["loss"] for r in records if r["event"] == event}
+        assert shown[f"{event}/loss"] == pytest.approx(losses)
+    assert {"train/learning_rate", "train/tokens_per_second", "validation/bleu"} <= shown.keys()
+
+
+def test_without_the_package_it_is_said_how_to_get_it(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"training.tensorboard .* 'nmt\[tensorboard\]'"):
+        train(recipe("training.tensorboard=true"), tmp_path / "run", lambda message: None)
+    assert not (tmp_path / "run").exists()
