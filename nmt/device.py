@@ -12,7 +12,7 @@ import torch
 from nmt.errors import ConfigError
 from nmt.processor import available_cores, processor_features
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 KERNELS_KEPT = "128"
 
 
@@ -43,7 +43,8 @@ def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
 def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
     """Matrix products in bfloat16 over float32 weights, or nothing at all."""
     if precision == "bf16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+        # no cache: a pass uses each weight once, and threads would share it
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
     return contextlib.nullcontext()
 
 
@@ -63,8 +64,9 @@ def tune_memory() -> None:
 
     A step frees and asks again for the same hundreds of megabytes. glibc would return them to the
     kernel and fetch them anew, page by page, which costs as much as the arithmetic on them; it is
-    told to keep them. oneDNN caches 1,024 compiled kernels with megabytes of scratch each, one for
-    every shape it met; the lengths of text rarely repeat, so it is told to keep the latest few.
+    told to keep them, those of all threads in one place. oneDNN caches 1,024 compiled kernels with
+    megabytes of scratch each, one for every shape it met; the lengths of text rarely repeat, so it
+    is told to keep the latest few.
     To be called before the first matrix product; elsewhere than on Linux without effect.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KERNELS_KEPT)
@@ -72,6 +74,7 @@ def tune_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+        libc.mallopt(M_ARENA_MAX, 1)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -81,12 +84,12 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def seed_step(seed: int, step: int, rank: int = 0) -> None:
-    """Make all random numbers of a step a function of (seed, step) and the process's rank alone.
+def step_seed(seed: int, step: int, rank: int = 0) -> int:
+    """64 bits for all random numbers of a step: a function of (seed, step) and the rank alone.
 
     A resumed run then draws the dropout masks of an uninterrupted one with no state to restore.
     The two are hashed together because PyTorch's CPU generator looks at 32 bits of a seed only.
     """
     place = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
     digest = hashlib.blake2b(place.encode(), digest_size=8).digest()
-    torch.manual_seed(int.from_bytes(digest))
+    return int.from_bytes(digest)

@@ -8,7 +8,7 @@ from nmt.device import (
     autocast,
     pick_device,
     pick_precision,
-    seed_step,
+    step_seed,
     tune_memory,
     use_threads,
 )
@@ -74,7 +74,7 @@ def test_threads_are_set_as_asked_and_by_cores_otherwise() -> None:
 
 
 def drawn(seed: int, step: int) -> list[float]:
-    seed_step(seed, step)
+    torch.manual_seed(step_seed(seed, step))
     return torch.rand(4).tolist()
 
 

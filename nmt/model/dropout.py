@@ -1,9 +1,25 @@
 """Dropout (section 5.4), with masks that cost a fraction of PyTorch's on a CPU."""
 
+import contextlib
+import threading
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
 LEVELS = 1 << 16
+
+_of_this_thread = threading.local()
+
+
+@contextlib.contextmanager
+def masks_from(generator: torch.Generator) -> Iterator[None]:
+    """Draw the CPU's masks from `generator` in this thread, not from what all threads share."""
+    _of_this_thread.generator = generator
+    try:
+        yield
+    finally:
+        del _of_this_thread.generator
 
 
 class Dropout(nn.Module):
@@ -25,7 +41,9 @@ class Dropout(nn.Module):
         if x.is_cuda:
             return torch.dropout(x, self.p, True)
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        generator = getattr(_of_this_thread, "generator", None)
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
+        draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
         keep = levels >= dropped_levels - LEVELS // 2
         return x * (keep * (LEVELS / (LEVELS - dropped_levels)))  # the scale exact, in float32

@@ -29,7 +29,7 @@ class PositionalEncoding(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
-        end = start + x.shape[1]
-        if end > len(self.table):
-            self.table = sinusoids(2 * end, x.shape[2]).to(self.table)
-        return x + self.table[start:end]
+        end, table = start + x.shape[1], self.table
+        if end > len(table):
+            table = self.table = sinusoids(2 * end, x.shape[2]).to(table)
+        return x + table[start:end]

@@ -1,7 +1,12 @@
-"""The gradient of one optimiser step: its pairs, cut into micro-batches that fit in memory."""
+"""The gradient of one optimiser step: its pairs, cut into micro-batches that fit in memory.
+
+On a CPU several threads compute micro-batches side by side; on a GPU, in each of the processes that
+torchrun starts, and where random numbers cannot be kept apart, they are computed in turn.
+"""
 
 import contextlib
 import math
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -15,12 +20,14 @@ from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
 from nmt.data.tokenizer import PAD
-from nmt.device import autocast, is_out_of_memory, seed_step
+from nmt.device import autocast, is_out_of_memory, step_seed
 from nmt.errors import DivergedError
+from nmt.model.dropout import masks_from
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
-from nmt.training.loss import label_smoothed_cross_entropy
+from nmt.training.loss import Loss, label_smoothed_cross_entropy
+from nmt.training.threads import Team, team_size
 
 MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
@@ -32,6 +39,23 @@ def compute_activations_again(model: Transformer) -> None:
     """Let a model keep only what enters each layer, and recompute the rest for the gradient."""
     for layer in (*model.encoder.layers, *model.decoder.layers):
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+
+
+@dataclass
+class _Computed:
+    """Micro-batches and what came out of them."""
+
+    parts: list[Indices] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)
+    tokens: int = 0
+    gradients: list[Tensor] = field(default_factory=list)
+    """of each parameter, where they are not in the parameters already"""
+
+    def add(self, rows: Indices, loss: Tensor, tokens: int) -> None:
+        """Take in a micro-batch with its summed loss."""
+        self.parts.append(rows)
+        self.losses.append(loss)
+        self.tokens += tokens
 
 
 class Gradients:
@@ -48,6 +72,17 @@ class Gradients:
         self.micro_batch_tokens = MICRO_BATCH_TOKENS[self._device.type] if size == "auto" else size
         """rows times the longest side computed at once; halved where memory runs out"""
         self.halved = False
+        self._team = self._make_team()
+
+    def _make_team(self) -> Team | None:
+        """Threads to share a step among, where they gain something and can be told apart."""
+        config, threads = self._run.config, torch.get_num_threads()
+        size = team_size(threads, sum(p.numel() for p in self._run.model.parameters()))
+        shares_generator = (
+            config.training.activation_checkpointing or config.model.attention_dropout
+        )
+        alone = self._device.type == "cpu" and self._workers.size == 1
+        return Team(size, threads) if alone and size > 1 and not shares_generator else None
 
     def compute(self, step: int) -> tuple[float, int]:
         """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.
@@ -93,37 +128,88 @@ class Gradients:
 
     def _accumulate(self, step: int, store: TokenStore, indices: Indices) -> tuple[float, int]:
         """Forward and backward through every micro-batch."""
-        seed_step(self._run.config.seed, step, self._workers.rank)
-        total, tokens = torch.zeros((), device=self._device), 0
-        parts = micro_batches(
-            indices, store.source.lengths, store.target.lengths, self.micro_batch_tokens
-        )
-        losses = []
-        for rows in parts:
-            batch = collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
-            with self._apart(unless=rows is parts[-1]):
-                losses.append(self._backward(batch))
-            total += losses[-1]
-            tokens += batch.tokens
-        if not parts:
-            self._join_sum()
-        summed, of_all = self._workers.total(total.item(), tokens)
+        compute = self._side_by_side if self._team else self._in_turn
+        done = compute(step, store, indices)
+        loss = torch.stack(done.losses).sum().item() if done.losses else 0.0
+        summed, tokens = self._workers.total(loss, done.tokens)
         if not math.isfinite(summed):
-            odd = [rows for rows, loss in zip(parts, losses, strict=True) if not loss.isfinite()]
+            odd = [
+                r for r, loss in zip(done.parts, done.losses, strict=True) if not loss.isfinite()
+            ]
             named = self._workers.of_all(self._name(store, odd[0]) if odd else "")
             culprits = next(filter(None, named), self._name(store, indices))
             raise DivergedError(f"step {step:,}: the loss is {summed} for {culprits}")
-        return summed, int(of_all)
+        return summed, int(tokens)
 
-    def _backward(self, batch: Batch) -> Tensor:
-        """Add a micro-batch's gradient; returns its summed loss."""
+    def _in_turn(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
+        """One micro-batch after the other; the gradients add up in the parameters."""
+        torch.manual_seed(step_seed(self._run.config.seed, step, self._workers.rank))
         assert self._parallel is not None
+        done = _Computed()
+        parts = self._parts(store, indices)
+        for rows in parts:
+            batch = self._batch(store, rows)
+            with self._apart(unless=rows is parts[-1]):
+                loss = self._loss(self._parallel, batch).total
+                loss.backward()
+            done.add(rows, loss.detach(), batch.tokens)
+        if not parts:
+            self._join_sum()
+        return done
+
+    def _side_by_side(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
+        """A share for each thread, then the sum of their gradients in the order of the threads."""
+        assert self._team is not None
+        size = self._team.size
+        lengths = (store.source.lengths, store.target.lengths)
+        shares = [Workers(number, size).share(indices, *lengths) for number in range(size)]
+        computed = self._team.each(lambda number: self._share(step, store, number, shares[number]))
+        parameters = list(self._run.model.parameters())
+        for share in computed:
+            for parameter, gradient in zip(parameters, share.gradients, strict=False):
+                parameter.grad = (
+                    gradient if parameter.grad is None else parameter.grad.add_(gradient)
+                )
+        return _Computed(
+            [rows for share in computed for rows in share.parts],
+            [loss for share in computed for loss in share.losses],
+            sum(share.tokens for share in computed),
+        )
+
+    def _share(self, step: int, store: TokenStore, number: int, indices: Indices) -> _Computed:
+        """What one of the threads does; its masks are those of a process of that rank."""
+        assert self._team is not None
+        generator = torch.Generator()
+        generator.manual_seed(step_seed(self._run.config.seed, step, number))
+        parameters = list(self._run.model.parameters())
+        done = _Computed()
+        with masks_from(generator):
+            for rows in self._parts(store, indices):
+                if self._team.given_up:
+                    break
+                batch = self._batch(store, rows)
+                loss = self._loss(self._run.model, batch).total
+                gradients = torch.autograd.grad(loss, parameters)
+                if done.gradients:
+                    torch._foreach_add_(done.gradients, gradients)
+                else:
+                    done.gradients = list(gradients)
+                done.add(rows, loss.detach(), batch.tokens)
+        return done
+
+    def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
+        """Micro-batches."""
+        lengths = (store.source.lengths, store.target.lengths)
+        return micro_batches(indices, *lengths, self.micro_batch_tokens)
+
+    def _batch(self, store: TokenStore, rows: Indices) -> Batch:
+        return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
+
+    def _loss(self, model: nn.Module, batch: Batch) -> Loss:
         with autocast(self._device, self._precision):
-            logits = self._parallel(batch.source, batch.target_input)
+            logits = model(batch.source, batch.target_input)
         smoothing = self._run.config.training.label_smoothing
-        loss = label_smoothed_cross_entropy(logits, batch.target_output, PAD, smoothing)
-        loss.total.backward()
-        return loss.total.detach()
+        return label_smoothed_cross_entropy(logits, batch.target_output, PAD, smoothing)
 
     def _join_sum(self) -> None:
         """Add nothing to the sum of the gradients, which needs every worker."""

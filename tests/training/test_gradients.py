@@ -1,7 +1,8 @@
 """A gradient does not depend on how it fits in memory; what cannot be learnt from is named."""
 
+import concurrent.futures
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
+from nmt.training import threads as threads_module
 from nmt.training.gradients import compute_activations_again
 from nmt.training.trainer import Trainer
 
@@ -31,11 +33,17 @@ def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
     draw = random.Random(1)
     rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
 
-    def made(dropout: float = 0.0, **training: Any) -> Trainer:
+    def made(dropout: float = 0.0, attention_dropout: float = 0.0, **training: Any) -> Trainer:
         config = Config(
             tokenizer=TokenizerConfig(vocabulary_size=V),
             model=ModelConfig(
-                d_model=16, heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, dropout=dropout
+                d_model=16,
+                heads=2,
+                d_ff=32,
+                encoder_layers=2,
+                decoder_layers=2,
+                dropout=dropout,
+                attention_dropout=attention_dropout,
             ),
             training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
         )
@@ -160,3 +168,91 @@ def test_a_gradient_that_is_no_number_stops_before_the_update(
     with pytest.raises(DivergedError, match=r"step 1: the norm of the gradient is inf for \d+ pai"):
         diverged.take_step()
     assert all(map(torch.equal, before, diverged.model.parameters()))
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """Set the number of threads until the end of the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+@pytest.mark.parametrize("tokens", [1000, 40])
+def test_threads_side_by_side_find_the_gradient_of_one(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None], number: int, tokens: int
+) -> None:
+    threads(1)
+    alone = trainer(micro_batch_tokens=tokens)
+    expected = gradients_of(alone)
+    threads(number)
+    together = trainer(micro_batch_tokens=tokens)
+    found = gradients_of(together)
+    assert torch.get_num_threads() == number
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    (loss, count), (expected_loss, expected_count) = (
+        made.gradients.compute(2) for made in (together, alone)
+    )
+    assert (loss, count) == (pytest.approx(expected_loss, rel=1e-5), expected_count)
+
+
+def test_threads_draw_masks_of_their_own_and_the_same_each_time(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None]
+) -> None:
+    threads(2)
+    once = gradients_of(trainer(dropout=0.3), step=4)
+    torch.rand(3)
+    again = gradients_of(trainer(dropout=0.3), step=4)
+    assert all(torch.equal(one, other) for one, other in zip(once, again, strict=True))
+    without = gradients_of(trainer(), step=4)
+    assert not any(torch.equal(one, other) for one, other in zip(once, without, strict=True))
+
+
+@pytest.mark.parametrize(
+    "settings", [{"attention_dropout": 0.3}, {"dropout": 0.3, "activation_checkpointing": True}]
+)
+def test_masks_that_threads_could_not_keep_apart_are_still_the_same_each_time(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None], settings: dict[str, Any]
+) -> None:
+    threads(2)
+    once, again = (gradients_of(trainer(**settings), step=4) for _ in range(2))
+    assert all(torch.equal(one, other) for one, other in zip(once, again, strict=True))
+
+
+def test_what_stops_one_thread_stops_all(
+    trainer: Callable[..., Trainer],
+    threads: Callable[[int], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads(2)
+    many = trainer(micro_batch_tokens=8)
+    seen = no_room_above(10**9, monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(threads_module, "wait", interrupted_wait())
+        with pytest.raises(KeyboardInterrupt):
+            many.gradients.compute(1)
+    stopped = len(seen)
+    many.model.zero_grad()
+    many.gradients.compute(1)
+    assert stopped < len(seen) - stopped
+
+
+def interrupted_wait() -> Callable[[Any], None]:
+    """A wait that a signal cuts short the first time."""
+    calls: list[int] = []
+
+    def wait(tasks: Any) -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        concurrent.futures.wait(tasks)
+
+    return wait
+
+
+def test_a_large_model_has_room_for_few_gradients() -> None:
+    assert threads_module.team_size(16, parameters=2_000_000) == 16
+    assert threads_module.team_size(16, parameters=65_000_000) == 4
+    assert threads_module.team_size(2, parameters=213_000_000) == 1

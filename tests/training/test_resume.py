@@ -332,6 +332,14 @@ def test_a_moving_average_goes_on_bit_for_bit(recipe: Recipe, tmp_path: Path) ->
     assert set(json.loads(whole.best.read_text())["candidates"]) >= {"averaged", "moving-average"}
 
 
+def test_several_threads_go_on_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
+    config = recipe("training.threads=2", "model.dropout=0.3", "training.micro_batch_tokens=40")
+    whole = train(config, tmp_path / "whole", quiet)
+    interrupted(config, tmp_path / "run", 7, fail)
+    train(config, tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", whole)
+
+
 def test_a_rolled_back_run_resumes_bit_for_bit(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
