@@ -76,13 +76,12 @@ class Gradients:
 
     def _make_team(self) -> Team | None:
         """Threads to share a step among, where they gain something and can be told apart."""
-        config, threads = self._run.config, torch.get_num_threads()
+        threads = torch.get_num_threads()
         size = team_size(threads, sum(p.numel() for p in self._run.model.parameters()))
-        shares_generator = (
-            config.training.activation_checkpointing or config.model.attention_dropout
-        )
         alone = self._device.type == "cpu" and self._workers.size == 1
-        return Team(size, threads) if alone and size > 1 and not shares_generator else None
+        # what is computed again draws from the generator that all threads share
+        divisible = alone and not self._run.config.training.activation_checkpointing
+        return Team(size, threads) if divisible and size > 1 else None
 
     def compute(self, step: int) -> tuple[float, int]:
         """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.

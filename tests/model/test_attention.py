@@ -70,6 +70,19 @@ def test_fused_attention_stays_in_float32_on_a_cpu_under_autocast() -> None:
     torch.testing.assert_close(fused, scaled_dot_product_attention(query, key, value, None))
 
 
+def test_training_in_bfloat16_is_equation_1_on_a_cpu_and_near_the_fused_kernel() -> None:
+    torch.manual_seed(5)
+    attention = MultiHeadAttention(H * K, H)
+    x, memory = torch.randn(B, T, H * K), torch.randn(B, S, H * K)
+    results = {}
+    for training in (True, False):
+        attention.train(training)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            results[training] = attention(x, memory, source_mask())
+    assert not torch.equal(results[True], results[False])
+    torch.testing.assert_close(results[True], results[False], rtol=0.05, atol=0.02)
+
+
 def test_weights_sum_to_one_and_ignore_masked_positions() -> None:
     query, key, _ = random_heads()
     weights = attention_weights(query, key, source_mask())
