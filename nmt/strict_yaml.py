@@ -33,6 +33,7 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(
                     problem="a key must be a word", problem_mark=key.start_mark
                 )
+            key.tag = "tag:yaml.org,2002:str"
             if key.value in seen:
                 raise yaml.MarkedYAMLError(
                     problem=f"duplicate key '{key.value}'", problem_mark=key.start_mark
@@ -40,8 +41,18 @@ class _StrictLoader(yaml.SafeLoader):
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            if isinstance(node, yaml.ScalarNode):
+                node.value.encode()  # half of a surrogate pair is no character
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            raise yaml.MarkedYAMLError(
+                problem=f"a value cannot be read: {error}", problem_mark=node.start_mark
+            ) from error
 
-_WHOLE = r"(0|[1-9][0-9_]*)"
+
+_WHOLE = r"(0|[1-9](_?[0-9])*)"
 _FLOAT = rf"[-+]?({_WHOLE}?\.[0-9]+|{_WHOLE}\.?)([eE][-+]?[0-9]+)?"
 _StrictLoader.yaml_implicit_resolvers = {}
 
@@ -86,18 +97,26 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
     """
     try:
         loader = _StrictLoader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise ConfigError(
+            f"{where}:{line}: not valid YAML here: unacceptable character #x{error.character:04x}"
+        ) from error
+    try:
         node = loader.get_single_node()
         value = loader.construct_document(node) if node is not None else {}
         return value, _lines_of_keys(node)
     except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{where}{line}: not valid YAML here: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: not valid YAML: {' '.join(str(error).split())}") from error
+        place = f"{where}:{error.problem_mark.line + 1}" if error.problem_mark else where
+        raise ConfigError(f"{place}: not valid YAML here: {error.problem}") from error
     except RecursionError as error:
-        raise ConfigError(f"{where}: nested too deeply for a configuration") from error
-    except (ValueError, OverflowError) as error:
-        raise ConfigError(f"{where}: a value cannot be read: {error}") from error
+        place = f"{where}:{loader.line + 1}"
+        raise ConfigError(f"{place}: nested too deeply for a configuration") from error
+    except (ValueError, OverflowError) as error:  # an escape that stands for no character
+        place = f"{where}:{loader.line + 1}"
+        raise ConfigError(
+            f"{place}: not valid YAML here: a value cannot be read: {error}"
+        ) from error
 
 
 def dump(value: Any) -> str:

@@ -41,7 +41,8 @@ def test_words_that_older_yaml_converts_are_strings(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["010", "0x10", "0b1", "1.0", "true", "'3'", ".inf", "12:30", "[1]", "null"]
+    "value",
+    ["010", "0x10", "0b1", "1.0", "1_", "1__0", "true", "'3'", ".inf", "12:30", "[1]", "null"],
 )
 def test_what_is_no_whole_number_is_refused_as_one(value: str) -> None:
     assert "c.yaml:1: 'seed': input should be a valid integer" in refusal(f"seed: {value}")
@@ -80,15 +81,21 @@ def test_values_out_of_range_are_refused_with_what_was_found(text: str) -> None:
         ("a: b: c", "c.yaml:1: not valid YAML here"),
         ("seed: 1\n---\nseed: 2", "c.yaml:2: not valid YAML here: but found another document"),
         ("!!python/object:os.system {}", "c.yaml:1: not valid YAML here: tags are not allowed"),
-        ("seed: \x00", "c.yaml: not valid YAML"),
-        ("[" * 100_000, "c.yaml: nested too deeply"),
-        ("{a: " * 5_000, "c.yaml: nested too deeply"),
-        ("seed: " + "9" * 5_000, "c.yaml: a value cannot be read"),
+        ("seed: 1\n\x00", "c.yaml:2: not valid YAML here: unacceptable character #x0000"),
+        ("\n" + "[" * 100_000, "c.yaml:2: nested too deeply"),
+        ("{a: " * 5_000, "c.yaml:1: nested too deeply"),
+        ("\nseed: " + "9" * 5_000, "c.yaml:2: not valid YAML here: a value cannot be read"),
+        ('\nseed: "\\U00110000"', "c.yaml:2: not valid YAML here: a value cannot be read"),
+        ('\nseed: "\\UFFFFFFFF"', "c.yaml:2: not valid YAML here: a value cannot be read"),
+        ('\nseed: "\\ud800"', "c.yaml:2: not valid YAML here: a value cannot be read"),
+        ('\n"\\ud800": 1', "c.yaml:2: not valid YAML here: a value cannot be read"),
         ("- 1", "c.yaml: expected sections such as 'model:', got list"),
         ("3", "c.yaml: expected sections such as 'model:', got int"),
         ("---", "c.yaml: expected sections such as 'model:', got NoneType"),
         ("model: 3", "c.yaml:1: 'model': input should be a valid dictionary"),
-        ("model: {1: 2}", "c.yaml:1: 'model.1': keys should be strings"),
+        ("model: {1: 2}", "c.yaml:1: unknown key 'model.1'; known keys: d_model"),
+        ("model: {5.: 2}", "c.yaml:1: unknown key 'model.5.'; known keys: d_model"),
+        ("\nnull: 2", "c.yaml:2: unknown key 'null'; known keys: data"),
         ("\n? [seed]\n: 1", "c.yaml:2: not valid YAML here: a key must be a word"),
         ("? {a: 1}\n: 1", "c.yaml:1: not valid YAML here: a key must be a word"),
         ("seed: !!timestamp x", "c.yaml:1: not valid YAML here: tags are not allowed"),

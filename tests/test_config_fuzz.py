@@ -1,0 +1,250 @@
+"""A mutated configuration is read as it stands, or refused with its file, line and key."""
+
+import copy
+import functools
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from nmt.config import Config
+from nmt.config_file import dump_config, load_config
+from nmt.errors import ConfigError
+
+CONFIGS = sorted((Path(__file__).resolve().parent.parent / "configs").glob("*.yaml"))
+TEXTS = [*(path.read_text("utf-8") for path in CONFIGS), dump_config(Config())]
+Node = Any
+WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
+WHOLE = re.compile(r"[-+]?(0|[1-9](_?\d)*)", re.ASCII)
+FLOAT = re.compile(r"[-+]?(?=\.?\d)(0|[1-9](_?\d)*)?(\.\d*)?([eE][-+]?\d+)?", re.ASCII)
+
+SCALARS = [
+    *("3", "-1", "3.5", "1e-4", "1E+2", ".5", "5.", "0.0", "64", "1_000", "1__0", "1_", "0x10"),
+    *("0o7", "010", "true", "false", "True", "no", "yes", "on", "Off", "y", "null", "~", "", "#"),
+    *(".nan", "-.inf", ".INF", "1e999", "-1e-999", "nan", "9" * 25, "9" * 400, "9" * 5000, "auto"),
+    *("2024-01-01", "12:30", "'5'", '"0.5"', "'no'", '"\\x41"', '"\\ud800"', '"\\U00110000"'),
+    *("&a 5", "*a", "&a", "!!int 3", "! 3", "!!python/name:os.system", "<<", "=", "@x", "`x", "%"),
+    *("ß", "e\u0301", "\u202e", "\u2028", "\x85", "\U0001f600", "\ud800", "\x00", "\x1b[1m", "\t"),
+    *("[]", "[1, 2]", "{}", "{a: 1}", "{5: 6}", "[[{}]]", "? x", "- 1", "|\n  x", ">-", "# x"),
+    *("post", "loss", "shared", "bpe", "[", "}", "'", '"', "a: b", "a:", ",", "---", "...", "a b"),
+    *("{file: a.tsv}", "[{source: a, target: b}, {file: c, weight: 2}]", "{source: a}"),
+]
+
+
+# -- mutations of the structure -------------------------------------------------------------------
+
+
+@functools.cache
+def root_of(text: str) -> Node:
+    return yaml.compose(text, yaml.BaseLoader)
+
+
+def mappings(node: Node) -> list[Node]:
+    if not isinstance(node, yaml.MappingNode):
+        return []
+    return [node, *(inner for _, value in node.value for inner in mappings(value))]
+
+
+def written(node: Node, draw: random.Random, indent: str = "") -> str:
+    """YAML of the nodes, in blocks or in braces; scalars stand as they are, quoted or not."""
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    if isinstance(node, yaml.SequenceNode):
+        return f"[{', '.join(written(item, draw, '{') for item in node.value)}]"
+    inner = "{" if indent == "{" or (indent and draw.random() < 0.3) else f"{indent}  "
+    pairs = [
+        f"{written(key, draw, '{')}: {written(value, draw, inner)}" for key, value in node.value
+    ]
+    return f"{{{', '.join(pairs)}}}" if inner == "{" else "".join(f"\n{indent}{p}" for p in pairs)
+
+
+def spelt_otherwise(value: str, draw: random.Random) -> str:
+    """The same in other words, a neighbour of it, or nothing."""
+    spellings = [f"'{value}'", f'"{value}"', f"{value}  # no", ""]
+    if value.isdigit() and len(value) < 20:
+        spellings += [f"+{value}", f"{int(value) * 2}", f"{int(value):_}", f"{value}.0"]
+    elif FLOAT.fullmatch(value):
+        spellings += [f"+{value}", f"{float(value):.2e}", f"{float(value):f}", f"{value}E-0"]
+    return draw.choice(spellings)
+
+
+def mutated_structure(draw: random.Random) -> bytes:
+    root = copy.deepcopy(root_of(draw.choice(TEXTS)))
+    for _ in range(draw.choice([1, 1, 2, 4])):
+        mapping = draw.choice([node for node in mappings(root) if node.value])
+        place = draw.randrange(len(mapping.value))
+        key, value = mapping.value[place]
+        changes = [*["spell"] * 6, "value", "value", "key", "key", "twice", "move", "nest"]
+        match draw.choice(changes):
+            case "spell" if isinstance(value, yaml.ScalarNode):
+                value = yaml.ScalarNode("", spelt_otherwise(value.value, draw))
+            case "value":
+                value = yaml.ScalarNode("", draw.choice(SCALARS))
+            case "key":
+                key = yaml.ScalarNode("", draw.choice([key.value[1:], f"{key.value}s", *SCALARS]))
+            case "twice":
+                mapping.value.append((key, value))
+            case "move":
+                draw.choice(mappings(root)).value.append(copy.deepcopy((key, value)))
+            case "nest":
+                (start, end), depth = draw.choice(["[]", ("{a: ", "}")]), draw.choice([1, 50, 2000])
+                inner = written(value, draw, "{")
+                value = yaml.ScalarNode("", f"{start * depth}{inner}{end * depth}")
+        mapping.value[place] = (key, value)
+    return written(root, draw).encode("utf-8", "surrogatepass")
+
+
+# -- mutations of the bytes -----------------------------------------------------------------------
+
+
+def mutated_bytes(draw: random.Random) -> bytes:
+    data = bytearray(draw.choice(CONFIGS).read_bytes())
+    for _ in range(draw.choice([1, 1, 2, 8])):
+        other = draw.randrange(len(data))
+        place = max(other, draw.randrange(len(data)))  # more often behind the comments
+        match draw.choice(["flip", "delete", "insert", "swap", "copy", "cut"]):
+            case "flip":
+                data[place] ^= 1 << draw.randrange(8)
+            case "delete":
+                del data[place : place + draw.randint(1, 4)]
+            case "insert":
+                data[place:place] = draw.choice([b"0", b"_", b"-", b":", b" ", b"\n", b"'", b"e"])
+            case "swap":
+                data[place], data[other] = data[other], data[place]
+            case "copy":
+                data[place:place] = data[other : other + draw.randint(1, 40)]
+            case "cut":
+                del data[place:]
+        data = data or bytearray(b"\n")
+    return bytes(data)
+
+
+# -- what is read and what is said ----------------------------------------------------------------
+
+
+def kinds(annotation: Any) -> set[type]:
+    """The types that a field may hold."""
+    if isinstance(annotation, str):
+        return {str}
+    found = [kinds(argument) for argument in get_args(annotation)]
+    return set().union(*found) or ({annotation} if isinstance(annotation, type) else set())
+
+
+def stands_for(scalar: yaml.ScalarNode) -> Any:
+    """What YAML 1.2 means by it, with words in lower case only and decimal numbers only."""
+    text = scalar.value
+    if scalar.style is not None:
+        return text
+    if text in WORDS:
+        return WORDS[text]
+    if WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if FLOAT.fullmatch(text) else text
+
+
+def held_as_written(node: Node, held: Any, annotation: Any = None) -> bool:
+    """Whether each value of the text is in what was read of it, in the type of its field."""
+    if isinstance(held, BaseModel):
+        fields = type(held).model_fields
+        return held.model_fields_set == {key.value for key, _ in node.value} and all(
+            held_as_written(value, getattr(held, key.value), fields[key.value].annotation)
+            for key, value in node.value
+        )
+    if isinstance(held, list):
+        items = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        return all(map(held_as_written, items, held)) and len(items) == len(held)
+    value = stands_for(node)
+    if (type(value), type(held)) == (int, float):
+        value = float(value)
+    return value == held and type(value) is type(held) and type(held) in kinds(annotation)
+
+
+def keys(node: Node, path: str = "") -> dict[str, int]:
+    """The line of each key and of each item of a list."""
+    found = {}
+    if isinstance(node, yaml.MappingNode):
+        pairs = [(key.value, key, value) for key, value in node.value]
+    else:
+        pairs = [(str(n), item, item) for n, item in enumerate(node.value)]
+    for name, start, value in pairs:
+        found[path + name] = start.start_mark.line + 1
+        if not isinstance(value, yaml.ScalarNode):
+            found |= keys(value, f"{path}{name}.")
+    return found
+
+
+NAMES = {path.split(".")[-1] for path in keys(yaml.compose(TEXTS[-1], yaml.BaseLoader))}
+
+
+def told(message: str, path: Path, data: bytes) -> bool:
+    """Whether each sentence names the file, and the line or the key or both."""
+    for sentence in message.removeprefix(f"{path}:").split(f"\n{path}:"):
+        line, problem = re.fullmatch(r"(?:(\d+):)? (.*)", sentence, re.DOTALL).groups()
+        if re.match("not valid (YAML here|UTF-8)|nested too deeply", problem):
+            lines = data.decode(errors="replace").splitlines()
+            known = line and 1 <= int(line) <= len(lines) + 1
+        elif quoted := re.match(r"(unknown key )?'", problem):
+            places = keys(yaml.compose(data.decode("utf-8-sig"), yaml.BaseLoader))
+            found = [key for key in places if problem.startswith(f"{key}'", quoted.end())]
+            known = any(str(places[key]) == line for key in found)
+        else:
+            known = "expected sections" in problem or NAMES & set(re.findall(r"\w+", problem))
+        if not message.startswith(f"{path}:") or not known:
+            return False
+    return True
+
+
+def refused(path: Path, data: bytes) -> bool:
+    """Read the file, and look closely at what was read or said."""
+    path.write_bytes(data)
+    try:
+        config = load_config(str(path))
+    except ConfigError as error:
+        assert told(str(error), path, data), str(error)
+        return True
+    node = yaml.compose(data.decode("utf-8-sig"), yaml.BaseLoader)
+    assert held_as_written(node, config) if node else config == Config()
+    return False
+
+
+@pytest.mark.parametrize("cases", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mutated", [mutated_structure, mutated_bytes])
+def test_a_mutated_file_is_read_as_it_stands_or_refused(
+    tmp_path: Path, mutated: Callable[[random.Random], bytes], cases: int
+) -> None:
+    outcomes = []
+    for seed in range(cases):
+        try:
+            outcomes.append(refused(tmp_path / "c.yaml", mutated(random.Random(seed))))
+        except Exception as error:
+            raise AssertionError(f"{mutated.__name__} with seed {seed}: {error!r}") from error
+    assert 0.1 < sum(outcomes) / cases < 0.9  # both happen
+
+
+def test_the_command_refuses_with_exit_code_2_and_no_traceback(tmp_path: Path) -> None:
+    path, seeds, codes = tmp_path / "c.yaml", iter(range(1000)), []
+    while len(codes) < 10:
+        seed = next(seeds)
+        mutated = (mutated_bytes, mutated_structure)[seed % 2]
+        if not refused(path, mutated(random.Random(seed))):
+            continue  # or it would train
+        result = subprocess.run(
+            [sys.executable, "-m", "nmt", "train", "--config", str(path)],
+            cwd=CONFIGS[0].parent.parent,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+        codes.append(result.returncode)
+        assert result.stderr.startswith(f"nmt: {path}:") and result.stdout == ""
+        assert "Traceback" not in result.stderr
+    assert codes == [2] * 10

@@ -1,0 +1,162 @@
+"""What goes wrong in one of several processes stops all of them, at the same step."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nmt.config import Config
+from nmt.config_file import dump_config
+
+Recipe = Callable[..., Config]
+
+# Trains each recipe of a folder in turn; one process meets with what the recipe is named after.
+LAUNCHER = """
+import dataclasses, json, math, os, pathlib, signal, sys
+import torch
+from nmt.config_file import load_config
+from nmt.errors import DivergedError
+from nmt.training import gradients, trainer
+from nmt.training.train import train
+from nmt.training.validation import Validator
+
+signal.alarm(60)  # a process that hangs ends
+folder, rank = pathlib.Path(sys.argv[1]), int(os.environ["RANK"])
+store = torch.distributed.TCPStore(
+    os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
+)
+join, now = torch.distributed.init_process_group, {}
+
+
+def join_anew(backend, timeout):
+    apart = torch.distributed.PrefixStore(now["name"], store)
+    join(backend, timeout=timeout, store=apart, rank=rank, world_size=2)
+
+
+def compute(self, step):
+    now.update(step=step, model=self._run.model)
+    return original_compute(self, step)
+
+
+def cross_entropy(*arguments):
+    loss = original_cross_entropy(*arguments)
+    if rank != 1 or now["step"] != 7:
+        return loss
+    total = loss.total
+    match now["name"]:
+        case "nan" | "roll_back":
+            total = total * math.nan
+        case "infinite":
+            total = total + math.inf
+        case "spike":
+            total = total + 1e5
+        case "gradient":
+            total.register_hook(lambda gradient: gradient * math.inf)
+    return dataclasses.replace(loss, total=total)
+
+
+def validate(self, *arguments):
+    result = original_validate(self, *arguments)
+    return dataclasses.replace(result, loss=math.nan) if now["name"] == "validation" else result
+
+
+def update(*arguments):
+    original_update(*arguments)
+    now["steps"].append(now["step"])
+    now["weights"] = sum(p.double().sum().item() for p in now["model"].parameters())
+
+
+torch.distributed.init_process_group = join_anew
+original_compute, gradients.Gradients.compute = gradients.Gradients.compute, compute
+original_cross_entropy = gradients.label_smoothed_cross_entropy
+gradients.label_smoothed_cross_entropy = cross_entropy
+original_validate, Validator.validate = Validator.validate, validate
+original_update, trainer.update = trainer.update, update
+for recipe in sorted(folder.glob("*.yaml")):
+    now.update(name=recipe.stem, steps=[], error=None)
+    try:
+        train(load_config(str(recipe), []), folder / recipe.stem, lambda message: None)
+    except DivergedError as error:
+        now["error"] = str(error)
+    told = {key: now[key] for key in ("error", "steps", "weights")}
+    (folder / f"{recipe.stem}.{rank}.json").write_text(json.dumps(told))
+"""
+
+SETTINGS = {
+    "nan": [],
+    "infinite": [],
+    "gradient": [],
+    "spike": ["training.largest_spike=5"],
+    "validation": ["training.validation_metric=loss"],
+    "roll_back": ["training.on_divergence=roll_back"],
+}
+Told = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Told]:
+    return {}
+
+
+@pytest.fixture
+def told(
+    recipe: Recipe, kept: dict[str, Told], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Told]:
+    """What each of the two processes says of each recipe; none of them hangs."""
+    if not kept:
+        kept.update(dict.fromkeys(SETTINGS, []))  # tried once, even if it fails
+        folder = tmp_path_factory.mktemp("together")
+        (folder / "launcher.py").write_text(LAUNCHER)
+        for name, settings in SETTINGS.items():
+            (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
+        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+        script = ["--nproc-per-node=2", str(folder / "launcher.py"), str(folder)]
+        command = [*torchrun, *script]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
+        assert done.returncode == 0, done.stderr
+        for name in SETTINGS:
+            texts = [(folder / f"{name}.{rank}.json").read_text() for rank in (0, 1)]
+            kept[name] = [json.loads(text) for text in texts]
+    return kept
+
+
+MESSAGES = {
+    "nan": r"step 7: the loss is nan for \d+ pairs such as the translations '\w+",
+    "infinite": r"step 7: the loss is inf for \d+ pairs such as the translations '\w+",
+    "spike": r"step 7: the loss is [\d.]+ nats/token where .* the translations '\w+",
+    "gradient": r"step 7: the norm of the gradient is (nan|inf) for .* translations '\w+",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_one_process_that_diverges_stops_all_before_the_update(
+    told: dict[str, Told], name: str
+) -> None:
+    leader, other = told[name]
+    assert all(re.match(MESSAGES[name], process["error"]) for process in (leader, other))
+    assert leader["steps"] == other["steps"] == [1, 2, 3, 4, 5, 6]
+    assert leader["weights"] == other["weights"]
+
+
+@pytest.mark.parametrize("name", ["nan", "infinite"])
+def test_all_name_the_pairs_of_the_process_at_fault(told: dict[str, Told], name: str) -> None:
+    leader, other = told[name]
+    assert leader["error"] == other["error"]
+
+
+def test_a_validation_that_is_no_number_stops_all(told: dict[str, Told]) -> None:
+    leader, other = told["validation"]
+    for process in (leader, other):
+        assert process["error"].startswith("step 5: the validation loss is nan")
+        assert process["steps"] == [1, 2, 3, 4, 5]
+
+
+def test_all_go_back_to_the_same_weights_and_on_together(told: dict[str, Told]) -> None:
+    leader, other = told["roll_back"]
+    assert leader["error"] is other["error"] is None
+    assert leader["steps"] == other["steps"] == [*range(1, 7), *range(8, 13)]
+    assert leader["weights"] == other["weights"]
