@@ -76,7 +76,7 @@ def save_checkpoint(
         replace_folder(path, temporary, contents)
     except OSError as error:
         shutil.rmtree(temporary, ignore_errors=True)
-        needed = sum(map(len, contents.values())) >> 20
+        needed = -(-sum(map(len, contents.values())) >> 20)  # rounded up, as what is free is down
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
             raise CheckpointError(

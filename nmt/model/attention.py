@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Eq. 1, fused but where its products in bfloat16 train faster, as on a CPU."""
+        """Eq. 1 by the fused kernel, or as it is read where that trains faster: bf16 on a CPU."""
         p = self.dropout.p if self.training else 0.0
         if self.training and query.device.type == "cpu" and (p or query.dtype == torch.bfloat16):
             return scaled_dot_product_attention(query, key, value, mask, self.dropout)

@@ -2,9 +2,10 @@
 
 Both train a post-norm Transformer of the same size on the same pairs a step, from weights of the
 same distribution, with PyTorch's fused Adam, the same dropout and label smoothing 0.1. What differs
-is the engine: ours tunes the memory allocator, may cut a step into micro-batches and computes the
-loss in one pass. The other loop runs in float32, as it does by default, and in the precision that
-ours picks. Each engine runs in a process of its own, in turn.
+is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
+and computes the loss in one pass. The other loop runs in float32, as it does by default, and in the precision that
+ours picks. Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the
+matrix products of our steps take of the machine's rate, measured on one large product.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from nmt.data.batches import BatchPlan
 from nmt.data.prepared import prepare
 from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
+from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -73,6 +75,36 @@ def figures(losses: list[float], tokens: list[int], ends: list[float]) -> dict[s
     }
 
 
+def step_flops(model: Transformer, source_tokens: float, target_tokens: float) -> float:
+    """Operations of all matrix products with weights, forward and backward; padding left out."""
+    matrices = {
+        name: module.weight.numel()
+        for name, module in model.named_modules()
+        if isinstance(module, torch.nn.Linear)
+    }
+    over_memory = ("cross_attention.key", "cross_attention.value")
+    of_source = sum(
+        size
+        for name, size in matrices.items()
+        if name.startswith("encoder.") or name.endswith(over_memory)
+    )
+    of_target = sum(matrices.values()) - of_source + model.output_embedding.weight.numel()
+    return 6.0 * (of_source * source_tokens + of_target * target_tokens)
+
+
+def matrix_rate(device: torch.device, precision: str) -> float:
+    """Operations a second of a large square matrix product: what the machine can do at best."""
+    size = 8192 if device.type == "cuda" else 2048
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    one, other = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
+    seconds = []
+    for _ in range(10):
+        start = time.perf_counter()
+        (one @ other)[0, 0].item()  # waits for a GPU
+        seconds.append(time.perf_counter() - start)
+    return 2.0 * size**3 / min(seconds)
+
+
 def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     """This toolkit's own trainer."""
     config = recipe(arguments, folder)
@@ -91,7 +123,17 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
         losses.append(loss)
         tokens.append(count)
         ends.append(time.perf_counter())
-    return {**figures(losses, tokens, ends), "precision": precision}
+    measured = figures(losses, tokens, ends)
+    lengths = prepared.train.source.lengths, prepared.train.target.lengths
+    ratio = float(lengths[0].mean() / lengths[1].mean())
+    speed = measured["tokens_per_second"]
+    rate = matrix_rate(device, precision)
+    return {
+        **measured,
+        "precision": precision,
+        "matrix_teraflops": rate / 1e12,
+        "share_of_matrix_rate": step_flops(model, ratio * speed, speed) / rate,
+    }
 
 
 def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
