@@ -3,9 +3,9 @@
 Both train a post-norm Transformer of the same size on the same pairs a step, from weights of the
 same distribution, with PyTorch's fused Adam, the same dropout and label smoothing 0.1. What differs
 is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
-and computes the loss in one pass. The other loop runs in float32, as it does by default, and in the precision that
-ours picks. Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the
-matrix products of our steps take of the machine's rate, measured on one large product.
+and computes the loss in one pass. The other loop runs in float32, as it does by default, and in the
+precision that ours picks. Each engine runs in a process of its own, in turn. `share_of_matrix_rate`
+is what the matrix products of our steps take of the machine's rate for one large product.
 """
 
 import argparse
