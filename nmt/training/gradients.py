@@ -102,7 +102,7 @@ class Gradients:
                 loss, tokens = self._accumulate(step, store, indices)
                 break
             except (RuntimeError, MemoryError) as error:
-                smallest = self._longest(store, indices)
+                smallest = self._longest(store, indices) * self._at_once
                 alone = self._workers.size == 1  # else others wait in the middle of a sum
                 divisible = alone and self.micro_batch_tokens > smallest
                 if not is_out_of_memory(error) or not divisible:
@@ -196,10 +196,15 @@ class Gradients:
                 done.add(rows, loss.detach(), batch.tokens)
         return done
 
+    @property
+    def _at_once(self) -> int:
+        """How many micro-batches are computed at once; together they fit in memory."""
+        return self._team.size if self._team else 1
+
     def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
         """Micro-batches."""
         lengths = (store.source.lengths, store.target.lengths)
-        return micro_batches(indices, *lengths, self.micro_batch_tokens)
+        return micro_batches(indices, *lengths, self.micro_batch_tokens // self._at_once)
 
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
