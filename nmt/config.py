@@ -311,6 +311,13 @@ class DecodingConfig(Section):
     """hypotheses kept for each sentence; 1 is greedy search"""
     length_penalty: float = Field(0.6, ge=0)
     """alpha in ((5 + length) / 6)^alpha; 0: none"""
+    length_normalization: Literal["gnmt", "average", "none"] = "gnmt"
+    """what log P is divided by: gnmt: the penalty above; average: the length, whatever alpha is;
+    none: nothing"""
+    min_length: int = Field(0, ge=0)
+    """the fewest tokens of a translation that is not of a blank line"""
+    no_repeat_ngram: int = Field(0, ge=0)
+    """no sequence of so many tokens comes twice in a translation; 0: any may"""
     max_length_offset: int = Field(50, ge=1)
     """the longest translation has as many tokens as the source plus this"""
     batch_tokens: int = Field(4096, ge=1)

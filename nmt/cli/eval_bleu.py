@@ -85,7 +85,13 @@ def eval_bleu(
         _print(*_score_file(hypothesis, reference, tokenized, confidence), {}, as_json)
         return
     translator = load_translator(
-        str(model), checkpoint, device, precision, beam_size, length_penalty, batch_tokens
+        str(model),
+        checkpoint,
+        device,
+        precision,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        batch_tokens=batch_tokens,
     )
     pairs = _test_pairs(translator, source, reference, test_set or "test")
     result = _score_model(translator, pairs, confidence, output)

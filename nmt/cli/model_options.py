@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translator
 
 
@@ -54,11 +55,10 @@ def load_translator(
     checkpoint: str,
     device: Device,
     precision: Precision,
-    beam_size: int | None,
-    length_penalty: float | None,
-    batch_tokens: int | None,
+    sampling: "Sampling | None" = None,
+    **given: int | float | str | None,
 ) -> "Translator":
-    """Load a run's weights; the settings given here replace those of its configuration.
+    """Load a run's weights; settings given here, None aside, replace those of its configuration.
 
     Raises:
         CheckpointError: `model` holds no usable weights.
@@ -69,10 +69,6 @@ def load_translator(
 
     tune_memory()
     run = load_run(model, pick_device(device.value), checkpoint)
-    given = {
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
-        "batch_tokens": batch_tokens,
-    }
     changes = {name: value for name, value in given.items() if value is not None}
-    return Translator(run, run.config.decoding.model_copy(update=changes), precision.value)
+    settings = run.config.decoding.model_copy(update=changes)
+    return Translator(run, settings, precision.value, sampling)

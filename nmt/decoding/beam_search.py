@@ -13,22 +13,31 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import DecodingConfig
+from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
-IMPOSSIBLE = float("-inf")
 Length = TypeVar("Length", float, Tensor)
 
 
-def length_penalty(length: Length, alpha: float) -> Length:
+def length_penalty(length: Length, settings: DecodingConfig) -> Length:
     """((5 + length) / 6)^alpha, which divides log P (Wu et al., 2016, Eq. 14; section 6.1).
 
     `length` counts the tokens with EOS. log P only falls with length, and without the penalty
-    (alpha = 0) beam search prefers translations that are too short.
+    (alpha = 0) beam search prefers translations that are too short. With
+    `settings.length_normalization` average it is the length itself, with none 1.
     """
+    if settings.length_normalization == "average":
+        return length
+    alpha = settings.length_penalty if settings.length_normalization == "gnmt" else 0.0
     penalty: Length = ((5.0 + length) / 6.0) ** alpha
     return penalty
+
+
+def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Tensor:
+    """The most tokens that a translation of each source (B, S) may have, EOS included: (B,)."""
+    return (source != padding).sum(1) + settings.max_length_offset
 
 
 @torch.inference_mode()
@@ -49,17 +58,17 @@ def beam_search(
     Raises:
         CheckpointError: the model's scores are not numbers.
     """
-    max_lengths = (source != model.padding).sum(1) + settings.max_length_offset
+    max_lengths = length_limits(source, model.padding, settings)
     cache = model.start(model.encode(source), source)
     search = _Search.begin(max_lengths, n_best, bos, eos)
     found: dict[int, list[Hypothesis]] = {}
     while len(search.sentences):
         logits = model.decode(search.latest.view(-1, 1), cache)[:, 0].float()  # (R, V)
-        best = _best_continuations(
-            logits, search.scores, settings.beam_size, never=[model.padding, bos]
-        )
-        search.extend(best, eos, settings.length_penalty)
-        done = search.done(settings.length_penalty)
+        log_normaliser = logits.logsumexp(1, keepdim=True)  # (R, 1)
+        forbid(logits, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
+        best = _best_continuations(logits, log_normaliser, search.scores, settings.beam_size)
+        search.extend(best, eos, settings)
+        done = search.done(settings)
         if done.any():
             found |= search.results(done, eos)
             remaining = (~done).nonzero()[:, 0]
@@ -84,15 +93,14 @@ class _Continuations:
 
 
 def _best_continuations(
-    logits: Tensor, scores: Tensor, beam_size: int, never: list[int]
+    logits: Tensor, log_normaliser: Tensor, scores: Tensor, beam_size: int
 ) -> _Continuations:
     """Choose among logits (N * k', V) of hypotheses with log P `scores` (N, k').
 
     The softmax is never written out: its normaliser shifts all tokens of a row alike, so each
     row's best tokens are those of its logits, and only they need a log probability.
+    `log_normaliser` (N * k', 1) is that of all tokens, the impossible ones included.
     """
-    log_normaliser = logits.logsumexp(1, keepdim=True)  # (R, 1)
-    logits[:, never] = IMPOSSIBLE
     row_best, row_tokens = logits.topk(min(beam_size, logits.shape[1]))  # (R, k)
     totals = scores.view(-1, 1) + row_best - log_normaliser
     totals = totals.view(len(scores), -1)  # (N, k' * k)
@@ -142,7 +150,7 @@ class _Search:
             ended_scores=torch.full((batch, n_best), IMPOSSIBLE, device=max_lengths.device),
         )
 
-    def extend(self, best: _Continuations, eos: int, alpha: float) -> None:
+    def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> None:
         """Make the continuations the live hypotheses, and set those aside that end."""
         length = self.tokens.shape[2] + 1
         history = self.tokens.flatten(0, 1)[best.rows]  # (N, k, T)
@@ -151,7 +159,7 @@ class _Search:
         ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
         self.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         if ended.any():
-            penalised = best.scores / length_penalty(float(length), alpha)
+            penalised = best.scores / length_penalty(float(length), settings)
             self._set_aside(penalised.masked_fill(~ended, IMPOSSIBLE), eos)
 
     def _set_aside(self, scores: Tensor, eos: int) -> None:
@@ -163,13 +171,13 @@ class _Search:
         self.ended_scores, kept = merged.topk(n_best)
         self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
 
-    def done(self, alpha: float) -> Tensor:
+    def done(self, settings: DecodingConfig) -> Tensor:
         """Which sentences no live hypothesis can improve any more: (N,) booleans.
 
         log P never rises, so its present value over the largest possible penalty bounds every
         future score: the rule is exact.
         """
-        bound = self.scores.amax(1) / length_penalty(self.max_lengths, alpha)
+        bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
         return ~(bound > self.ended_scores[:, -1])
 
     def results(self, done: Tensor, eos: int) -> dict[int, list[Hypothesis]]:

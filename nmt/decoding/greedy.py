@@ -1,22 +1,41 @@
-"""Greedy search: at every step the most probable token. Beam search with one hypothesis."""
+"""One hypothesis a sentence: at every step the most probable token, or one that is drawn."""
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam_search import length_penalty
+from nmt.config import DecodingConfig
+from nmt.decoding.beam_search import length_limits, length_penalty
+from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.model.transformer import Transformer
 
 
+def most_probable(logits: Tensor, sentences: Tensor) -> Tensor:
+    """Logits (N, V) -> (N,)."""
+    return logits.argmax(1)
+
+
 @torch.inference_mode()
 def greedy_search(
-    model: Transformer, source: Tensor, bos: int, eos: int, max_lengths: Tensor, alpha: float = 0.0
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    bos: int,
+    eos: int,
+    choose: Callable[[Tensor, Tensor], Tensor] = most_probable,
+    max_lengths: Tensor | None = None,
 ) -> list[Hypothesis]:
-    """Translate the source ids (B, S) with a model in eval mode; `score` is as in beam search.
+    """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
 
-    Sentence i ends with EOS or after `max_lengths[i]` >= 1 tokens, EOS included: (B,).
+    `choose` picks a token for each row of logits (N, V), whose sentences (N,) it is told; `score`
+    is the model's own log P over the length penalty, however the tokens were chosen. `max_lengths`
+    (B,) are limits other than those of `settings`, EOS included.
     """
     cache = model.start(model.encode(source), source)
+    if max_lengths is None:
+        max_lengths = length_limits(source, model.padding, settings)
     sentences = torch.arange(len(source), device=source.device)  # (N,) those not yet ended
     latest = torch.full_like(sentences, bos)
     tokens = latest.new_empty((len(source), 0))  # (N, T)
@@ -25,14 +44,14 @@ def greedy_search(
     while len(sentences):
         logits = model.decode(latest[:, None], cache)[:, 0].float()  # (N, V)
         log_normaliser = logits.logsumexp(1)
-        logits[:, [model.padding, bos]] = float("-inf")
-        best, latest = logits.max(1)
-        scores = scores + best - log_normaliser
+        forbid(logits, tokens, settings, (model.padding, bos), eos)
+        latest = choose(logits, sentences)
+        scores = scores + logits.gather(1, latest[:, None])[:, 0] - log_normaliser
         tokens = torch.cat((tokens, latest[:, None]), dim=1)
         ended = (latest == eos) | (tokens.shape[1] >= max_lengths)
         if not ended.any():
             continue
-        penalised = scores[ended] / length_penalty(float(tokens.shape[1]), alpha)
+        penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
         rows = zip(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )

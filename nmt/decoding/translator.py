@@ -14,7 +14,9 @@ from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.beam_search import beam_search
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.sampling import Draws, Sampling
 from nmt.device import autocast
+from nmt.errors import ConfigError
 from nmt.run_directory import Run
 
 MAX_SOURCE_TOKENS = 1024
@@ -42,15 +44,21 @@ def print_warning(message: str) -> None:
 class Translator:
     """A model, its tokenizer and the settings of the search.
 
-    `settings` None takes the run's own; `precision` bf16 computes matrix products in bfloat16.
+    `settings` None takes the run's own; `precision` bf16 computes matrix products in bfloat16;
+    with `sampling`, translations are drawn instead of searched for.
     """
 
     def __init__(
-        self, run: Run, settings: DecodingConfig | None = None, precision: str = "fp32"
+        self,
+        run: Run,
+        settings: DecodingConfig | None = None,
+        precision: str = "fp32",
+        sampling: Sampling | None = None,
     ) -> None:
         self.run = run
         self.settings = settings or run.config.decoding
         self.precision = precision
+        self.sampling = sampling
         self.device = next(run.model.parameters()).device
 
     def translate(
@@ -66,18 +74,42 @@ class Translator:
         `window_lines` 1 each text is answered before the next is read. `progress` hears how many
         more texts are done, before they are yielded.
         """
+        for best, *_ in self.alternatives(texts, 1, window_lines, warn, progress):
+            yield best
+
+    def alternatives(
+        self,
+        texts: Iterable[str],
+        n_best: int,
+        window_lines: int = WINDOW_LINES,
+        warn: Callable[[str], None] = print_warning,
+        progress: Callable[[int], object] = lambda lines: None,
+    ) -> Iterator[list[Translation]]:
+        """As `translate`, with up to `n_best` translations of each text, best first.
+
+        A blank text has one. Samples are independent of each other, in the order of their draw.
+
+        Raises:
+            ConfigError: the beam is smaller than `n_best`.
+        """
+        if n_best > self.settings.beam_size and not self.sampling:
+            raise ConfigError(
+                f"{n_best} translations of each line were asked for, and the beam holds "
+                f"{self.settings.beam_size}; raise --beam-size, or use --sample"
+            )
         first_number = 1
         for window in _windows(texts, window_lines):
-            yield from self._translate_window(window, first_number, warn, progress)
+            yield from self._translate_window(window, first_number, n_best, warn, progress)
             first_number += len(window)
 
     def _translate_window(
         self,
         texts: list[str],
         first_number: int,
+        n_best: int,
         warn: Callable[[str], None],
         progress: Callable[[int], object],
-    ) -> list[Translation]:
+    ) -> list[list[Translation]]:
         ids = self.run.tokenizer.encode_source(texts)
         for i, tokens in enumerate(ids):
             if len(tokens) > MAX_SOURCE_TOKENS:
@@ -86,26 +118,44 @@ class Translator:
                     f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
                 )
                 ids[i] = [*tokens[: MAX_SOURCE_TOKENS - 1], EOS]
-        translations = [Translation("", 0.0)] * len(texts)
+        translations = [[Translation("", 0.0)] for _ in texts]
         # some characters leave no token, so a text that is not blank may still be EOS alone
         wordful = [i for i, text in enumerate(texts) if text.strip() and len(ids[i]) > 1]
         progress(len(texts) - len(wordful))
         for batch in _batches(wordful, [len(row) for row in ids], self.settings.batch_tokens):
-            hypotheses = self._search([ids[i] for i in batch])
-            decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
-            for i, text, hypothesis in zip(batch, decoded, hypotheses, strict=True):
-                translations[i] = Translation(_one_line(text), hypothesis.score)
+            found = self._search([ids[i] for i in batch], [first_number + i for i in batch], n_best)
+            for i, hypotheses in zip(batch, found, strict=True):
+                decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
+                translations[i] = [
+                    Translation(_one_line(text), hypothesis.score)
+                    for text, hypothesis in zip(decoded, hypotheses, strict=True)
+                ]
             progress(len(batch))
         return translations
 
-    def _search(self, ids: list[list[int]]) -> list[Hypothesis]:
+    def _search(
+        self, ids: list[list[int]], numbers: list[int], n_best: int
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses for each sentence of a batch, whose lines have these numbers."""
         model, settings = self.run.model, self.settings
         source = collate_source(ids).to(self.device)
         with autocast(self.device, self.precision):
+            if self.sampling:
+                samples = [
+                    greedy_search(
+                        model,
+                        source,
+                        settings,
+                        BOS,
+                        EOS,
+                        Draws(self.sampling, [(number, sample) for number in numbers]),
+                    )
+                    for sample in range(n_best)
+                ]
+                return [list(drawn) for drawn in zip(*samples, strict=True)]
             if settings.beam_size == 1:
-                limits = (source != model.padding).sum(1) + settings.max_length_offset
-                return greedy_search(model, source, BOS, EOS, limits, settings.length_penalty)
-            return [n_best[0] for n_best in beam_search(model, source, settings, BOS, EOS)]
+                return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
+            return beam_search(model, source, settings, BOS, EOS, n_best)
 
 
 def _windows(texts: Iterable[str], lines: int) -> Iterator[list[str]]:

@@ -1,5 +1,7 @@
 import errno
 import gzip
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -91,12 +93,14 @@ def test_the_settings_of_the_search_can_be_replaced(
         seen.update(self.settings.model_dump(), precision=self.precision)
         return []
 
-    monkeypatch.setattr(Translator, "translate", record)
+    monkeypatch.setattr(Translator, "alternatives", record)
     succeed("-m", tiny_run, text=b"")
     assert seen["beam_size"] == 2
     options = ["--beam-size", "7", "--length-penalty", "0", "--batch-tokens", "99"]
+    options += ["--no-repeat-ngram", "3", "--min-length", "2"]
     succeed("-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"")
     expected = {"beam_size": 7, "length_penalty": 0, "batch_tokens": 99, "precision": "bf16"}
+    expected |= {"no_repeat_ngram": 3, "min_length": 2, "length_normalization": "gnmt"}
     assert expected.items() <= seen.items()
 
 
@@ -205,3 +209,63 @@ def test_lines_are_counted_only_where_that_is_free(tmp_path: Path) -> None:
     assert streams.count_lines(tmp_path / "in.txt") == 2
     assert streams.count_lines(tmp_path / "in.txt.gz") is None
     assert streams.count_lines(None) is None
+
+
+def test_several_translations_are_numbered_and_the_best_comes_first(
+    tiny_run: Path, expected: bytes
+) -> None:
+    lines = succeed("-m", tiny_run, "--n-best", "2", text=INPUT).decode().split("\n")[:-1]
+    rows = [line.split(" ||| ") for line in lines]
+    best = {int(number): text for number, text, _ in reversed(rows)}
+    assert [best[number] for number in sorted(best)] == expected.decode().split("\n")[:-1]
+    for number in best:
+        scores = [float(score) for n, _, score in rows if int(n) == number]
+        assert scores == sorted(scores, reverse=True)
+    assert [n for n, *_ in rows].count("1") == 2 and [n for n, *_ in rows].count("2") == 1
+
+
+def test_json_lines_hold_source_and_translations(tiny_run: Path, expected: bytes) -> None:
+    lines = succeed("-m", tiny_run, "--json", "--n-best", "2", text=INPUT).split(b"\n")[:-1]
+    records = [json.loads(line) for line in lines]
+    assert [record["source"] for record in records] == LINES
+    texts = [record["translations"][0]["text"] for record in records]
+    assert texts == expected.decode().split("\n")[:-1]
+    assert [len(record["translations"]) for record in records][:2] == [2, 1]
+
+
+def test_samples_differ_by_seed_alone(tiny_run: Path) -> None:
+    def sampled(*arguments: str) -> bytes:
+        return succeed("-m", tiny_run, "--sample", *arguments, text=INPUT)
+
+    assert sampled() == sampled("--batch-tokens", "1") != sampled("--seed", "2")
+    greedy = succeed("-m", tiny_run, "--beam-size", "1", text=INPUT)
+    assert sampled("--top-k", "1") == greedy == sampled("--temperature", "0.001")
+
+
+def test_settings_of_the_search_are_obeyed(tiny_run: Path) -> None:
+    long = succeed("-m", tiny_run, "--json", "--min-length", "20", text=b"a small dog").decode()
+    translation = json.loads(long)["translations"][0]["text"]
+    run = load_run(tiny_run, torch.device("cpu"))
+    assert len(run.tokenizer.encode_target([translation])[0]) > 1
+    scores = [
+        json.loads(succeed("-m", tiny_run, "--json", "--length-normalization", kind, text=b"a dog"))
+        for kind in ("none", "average")
+    ]
+    assert scores[0]["translations"] != scores[1]["translations"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--top-k", "3"], "add --sample"),
+        (["--n-best", "9"], "9 translations of each line .* raise --beam-size"),
+        (["--length-penalty", "1", "--length-normalization", "average"], "leave one of them out"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    tiny_run: Path, options: list[str], message: str
+) -> None:
+    result = invoke("-m", tiny_run, *options, text=INPUT)
+    assert isinstance(result.exception, ConfigError)
+    assert re.search(message, str(result.exception))
+    assert not result.stdout_bytes

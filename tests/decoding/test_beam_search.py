@@ -50,19 +50,28 @@ def without_padding(row: Tensor) -> Tensor:
 def test_length_penalty_is_the_papers_formula() -> None:
     for length, alpha in itertools.product((1, 2, 10, 300), (0.0, 0.6, 1.0)):
         expected = math.pow(5 + length, alpha) / math.pow(5 + 1, alpha)  # Wu et al., Eq. 14
-        assert length_penalty(float(length), alpha) == pytest.approx(expected)
-        penalty = length_penalty(torch.tensor([length]), alpha)
+        settings = DecodingConfig(length_penalty=alpha)
+        assert length_penalty(float(length), settings) == pytest.approx(expected)
+        penalty = length_penalty(torch.tensor([length]), settings)
         assert penalty.item() == pytest.approx(expected, rel=1e-6)
 
 
+def test_other_normalisations_are_the_length_and_nothing() -> None:
+    average = DecodingConfig(length_normalization="average", length_penalty=0.6)
+    assert length_penalty(7.0, average) == 7.0
+    assert length_penalty(torch.tensor([7, 9]), average).tolist() == [7, 9]
+    nothing = DecodingConfig(length_normalization="none", length_penalty=0.6)
+    assert length_penalty(7.0, nothing) == 1.0
+
+
 def exhaustive_search(
-    model: Any, source: Tensor, vocabulary_size: int, longest: int, alpha: float
+    model: Any, source: Tensor, vocabulary_size: int, longest: int, settings: DecodingConfig
 ) -> list[Hypothesis]:
     """All sequences up to the length limit, best first."""
     allowed = [token for token in range(vocabulary_size) if token not in (PAD, BOS)]
     found, live = [], [((), 0.0)]
     for length in range(1, longest + 1):
-        penalty = ((5 + length) / 6) ** alpha
+        penalty = length_penalty(float(length), settings)
         extended = []
         for tokens, log_p in live:
             cache = model.start(model.encode(source), source)
@@ -85,19 +94,24 @@ def assert_same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: 
         assert a.score == pytest.approx(b.score, abs=tolerance)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize(
+    ("alpha", "kind"),
+    [(0.0, "gnmt"), (0.6, "gnmt"), (2.0, "gnmt"), (0.6, "average"), (0.6, "none")],
+)
 def test_a_wide_beam_equals_exhaustive_search(
-    table_model: Callable[..., Any], alpha: float
+    table_model: Callable[..., Any], alpha: float, kind: Any
 ) -> None:
     source = torch.tensor([[4, EOS], [5, PAD], [7, EOS], [8, PAD]])
-    settings = DecodingConfig(beam_size=400, length_penalty=alpha, max_length_offset=2)
+    settings = DecodingConfig(
+        beam_size=400, length_penalty=alpha, length_normalization=kind, max_length_offset=2
+    )
     for seed in range(3):
         model = table_model(6, seed)
         found = beam_search(model, source, settings, BOS, EOS, n_best=12)
         for row, n_best in zip(source, found, strict=True):
             alone = without_padding(row)
             longest = alone.shape[1] + 2
-            expected = exhaustive_search(model, alone, 6, longest, alpha)[:12]
+            expected = exhaustive_search(model, alone, 6, longest, settings)[:12]
             assert_same(n_best, expected, 1e-4)
 
 
@@ -106,10 +120,9 @@ def test_beam_one_is_greedy_search(
     transformer: Transformer, table_model: Callable[..., Any], source: Tensor, alpha: float
 ) -> None:
     settings = DecodingConfig(beam_size=1, length_penalty=alpha, max_length_offset=6)
-    limits = (source != PAD).sum(1) + 6
     for model in (transformer, table_model(VOCABULARY)):
         beam = [n_best[0] for n_best in beam_search(model, source, settings, BOS, EOS)]
-        assert_same(beam, greedy_search(model, source, BOS, EOS, limits, alpha), 1e-5)
+        assert_same(beam, greedy_search(model, source, settings, BOS, EOS), 1e-5)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
@@ -170,8 +183,9 @@ def test_padding_and_begin_are_never_generated(
     table_model: Callable[..., Any], source: Tensor
 ) -> None:
     model = table_model(VOCABULARY)  # its PAD and BOS have the highest logits nearly always
-    found = beam_search(model, source, DecodingConfig(max_length_offset=10), BOS, EOS, n_best=4)
-    found += [[h] for h in greedy_search(model, source, BOS, EOS, torch.full((12,), 10))]
+    settings = DecodingConfig(max_length_offset=10)
+    found = beam_search(model, source, settings, BOS, EOS, n_best=4)
+    found += [[h] for h in greedy_search(model, source, settings, BOS, EOS)]
     assert not {PAD, BOS, EOS} & {t for n_best in found for h in n_best for t in h.tokens}
 
 
@@ -185,7 +199,7 @@ def test_each_sentence_ends_at_its_own_limit(
     found = beam_search(model, source, settings, BOS, EOS)
     limits = (source != PAD).sum(1) + 3
     assert [len(n_best[0].tokens) for n_best in found] == limits.tolist()
-    greedy = greedy_search(model, source, BOS, EOS, limits)
+    greedy = greedy_search(model, source, settings, BOS, EOS)
     assert [len(hypothesis.tokens) for hypothesis in greedy] == limits.tolist()
 
 
@@ -209,8 +223,9 @@ def test_a_model_can_be_trained_after_a_search() -> None:
     config = ModelConfig(d_model=8, heads=2, d_ff=8, encoder_layers=1, decoder_layers=1)
     model = Transformer(config, VOCABULARY, VOCABULARY, PAD).eval()
     source = torch.full((1, 520), EOS + 1)  # the positional table grows during the search
-    greedy_search(model, source, BOS, EOS, torch.tensor([3]))
-    beam_search(model, source[:, :3], DecodingConfig(max_length_offset=1), BOS, EOS)
+    settings = DecodingConfig(max_length_offset=1)
+    greedy_search(model, source, settings, BOS, EOS, max_lengths=torch.tensor([3]))
+    beam_search(model, source[:, :3], settings, BOS, EOS)
     model.train()
     model(source, source[:, :4]).sum().backward()
     assert model.target_embedding.weight.grad is not None

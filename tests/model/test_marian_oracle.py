@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.config import ModelConfig
+from nmt.config import DecodingConfig, ModelConfig
 from nmt.decoding.greedy import greedy_search
 from nmt.model.transformer import Transformer
 
@@ -163,7 +163,8 @@ def test_greedy_output_equals_that_of_marian(
     ours: Transformer, marian: torch.nn.Module, source: Tensor
 ) -> None:
     with torch.inference_mode():
-        greedy = greedy_search(ours, source, BOS, EOS, torch.full((len(source),), LENGTH))
+        limits = torch.full((len(source),), LENGTH)
+        greedy = greedy_search(ours, source, DecodingConfig(), BOS, EOS, max_lengths=limits)
         theirs = marian.generate(
             input_ids=source,
             attention_mask=source != PAD,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
+from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.data.batch import collate_source
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, EOS
@@ -79,7 +79,7 @@ def test_the_copy_task_is_learnt(trainer: Callable[[Config], Trainer]) -> None:
     unseen = copy_task(50, seed=2)
     trained.model.eval()
     source = collate_source(unseen)
-    found = greedy_search(trained.model, source, BOS, EOS, torch.full((len(unseen),), 10))
+    found = greedy_search(trained.model, source, DecodingConfig(), BOS, EOS)
     right = sum(
         [*hypothesis.tokens, EOS] == row for hypothesis, row in zip(found, unseen, strict=True)
     )
