@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.errors import ConfigError
+
 if TYPE_CHECKING:
     from nmt.decoding.sampling import Sampling
     from nmt.decoding.translator import Translator
@@ -25,6 +27,14 @@ class Precision(StrEnum):
     bf16 = "bf16"
 
 
+class Normalization(StrEnum):
+    """What log P is divided by."""
+
+    gnmt = "gnmt"
+    average = "average"
+    none = "none"
+
+
 ModelOption = typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 CheckpointOption = Annotated[
     str,
@@ -40,6 +50,33 @@ LengthPenaltyOption = Annotated[
     float | None,
     typer.Option(min=0, max=10, help="alpha of the length penalty; 0: none.  [default: the run's]"),
 ]
+NormalizationOption = Annotated[
+    Normalization | None,
+    typer.Option(
+        "--length-normalization",
+        help="What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or "
+        "none.  [default: the run's]",
+    ),
+]
+MinLengthOption = Annotated[
+    int | None, typer.Option(min=0, help="The fewest tokens.  [default: the run's]")
+]
+NoRepeatNgramOption = Annotated[
+    int | None,
+    typer.Option(min=0, help="No sequence of so many tokens twice.  [default: the run's]"),
+]
+SampleOption = Annotated[
+    bool, typer.Option("--sample", help="Draw translations at random, without a beam.")
+]
+TemperatureOption = Annotated[
+    float, typer.Option(min=1e-3, help="Of --sample: below 1, what is probable more so.")
+]
+TopKOption = Annotated[int | None, typer.Option(min=1, help="Of --sample: among so many tokens.")]
+TopPOption = Annotated[
+    float | None,
+    typer.Option(min=1e-3, max=1, help="Of --sample: among tokens of so much probability."),
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of --sample: which draw.")]
 BatchTokensOption = Annotated[
     int | None,
     typer.Option(min=1, help="Padded source tokens translated at once.  [default: the run's]"),
@@ -72,3 +109,14 @@ def load_translator(
     changes = {name: value for name, value in given.items() if value is not None}
     settings = run.config.decoding.model_copy(update=changes)
     return Translator(run, settings, precision.value, sampling)
+
+
+def refuse_needless_alpha(
+    length_penalty: float | None, normalization: Normalization | None
+) -> None:
+    """Raise a ConfigError where an alpha is given for what has none."""
+    if length_penalty is not None and normalization not in (None, Normalization.gnmt):
+        raise ConfigError(
+            f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization} "
+            "has none; leave one of them out"
+        )

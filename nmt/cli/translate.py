@@ -4,9 +4,8 @@ import json
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -17,24 +16,25 @@ from nmt.cli.model_options import (
     Device,
     DeviceOption,
     LengthPenaltyOption,
+    MinLengthOption,
     ModelOption,
+    NoRepeatNgramOption,
+    NormalizationOption,
     Precision,
     PrecisionOption,
+    SampleOption,
+    SeedOption,
+    TemperatureOption,
+    TopKOption,
+    TopPOption,
     load_translator,
+    refuse_needless_alpha,
 )
 from nmt.cli.streams import STDIN, count_lines, open_lines, open_output, warn
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translation
-
-
-class Normalization(StrEnum):
-    """What log P is divided by."""
-
-    gnmt = "gnmt"
-    average = "average"
-    none = "none"
+    from nmt.decoding.translator import Translation, Translator
 
 
 def translate(
@@ -50,21 +50,9 @@ def translate(
     beam_size: BeamSizeOption = None,
     length_penalty: LengthPenaltyOption = None,
     batch_tokens: BatchTokensOption = None,
-    normalization: Annotated[
-        Normalization | None,
-        typer.Option(
-            "--length-normalization",
-            help="What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or "
-            "none.  [default: the run's]",
-        ),
-    ] = None,
-    min_length: Annotated[
-        int | None, typer.Option(min=0, help="The fewest tokens.  [default: the run's]")
-    ] = None,
-    no_repeat_ngram: Annotated[
-        int | None,
-        typer.Option(min=0, help="No sequence of so many tokens twice.  [default: the run's]"),
-    ] = None,
+    normalization: NormalizationOption = None,
+    min_length: MinLengthOption = None,
+    no_repeat_ngram: NoRepeatNgramOption = None,
     n_best: Annotated[
         int,
         typer.Option(
@@ -74,20 +62,11 @@ def translate(
     as_json: Annotated[
         bool, typer.Option("--json", help="A JSON object a line: source and translations.")
     ] = False,
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random, without a beam.")
-    ] = False,
-    temperature: Annotated[
-        float, typer.Option(min=1e-3, help="Of --sample: below 1, what is probable more so.")
-    ] = 1.0,
-    top_k: Annotated[
-        int | None, typer.Option(min=1, help="Of --sample: among so many tokens.")
-    ] = None,
-    top_p: Annotated[
-        float | None,
-        typer.Option(min=1e-3, max=1, help="Of --sample: among tokens of so much probability."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of --sample: which draw.")] = 1,
+    sample: SampleOption = False,
+    temperature: TemperatureOption = 1.0,
+    top_k: TopKOption = None,
+    top_p: TopPOption = None,
+    seed: SeedOption = 1,
     device: DeviceOption = Device.auto,
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
@@ -100,19 +79,10 @@ def translate(
             "--temperature, --top-k, --top-p and --seed say how --sample draws; "
             "add --sample, or leave them out"
         )
-    if length_penalty is not None and normalization not in (None, Normalization.gnmt):
-        raise ConfigError(
-            f"--length-penalty is the alpha of gnmt, and --length-normalization {normalization} "
-            "has none; leave one of them out"
-        )
+    refuse_needless_alpha(length_penalty, normalization)
     with open_lines(file) as lines, open_output(output) as sink:
-        from tqdm import tqdm
-
         from nmt.decoding.sampling import Sampling
-        from nmt.decoding.translator import WINDOW_LINES
 
-        from_stdin = file is None or str(file) in STDIN
-        typed = from_stdin and sys.stdin.isatty()
         translator = load_translator(
             model,
             checkpoint,
@@ -126,27 +96,37 @@ def translate(
             no_repeat_ngram=no_repeat_ngram,
             batch_tokens=batch_tokens,
         )
-        show = not from_stdin and sys.stderr.isatty()
-        total = count_lines(file) if show else None
-        with tqdm(total=total, unit=" lines", disable=not show) as bar:
-            window_lines = 1 if typed else WINDOW_LINES
-            sources: deque[str] = deque()  # read, and not yet written
-            found = translator.alternatives(
-                _noted(lines, sources), n_best, window_lines, warn, bar.update
-            )
-            for number, translations in enumerate(found, start=1):
-                source = sources.popleft()
-                if as_json:
-                    text = _as_json(source, translations)
-                elif n_best > 1:
-                    text = "\n".join(
-                        f"{number} ||| {t.text} ||| {t.score:.4f}" for t in translations
-                    )
-                else:
-                    text = translations[0].text
-                sink.write(text.encode("utf-8") + b"\n")
-                if typed:
-                    sink.flush()
+        _translate_lines(translator, lines, sink, file, n_best, as_json)
+
+
+def _translate_lines(
+    translator: "Translator",
+    lines: Iterable[str],
+    sink: BinaryIO,
+    file: Path | None,
+    n_best: int,
+    as_json: bool,
+) -> None:
+    """Put out what each line of `file` or stdin becomes, at once where somebody types."""
+    from tqdm import tqdm
+
+    from nmt.decoding.translator import WINDOW_LINES
+
+    from_stdin = file is None or str(file) in STDIN
+    typed = from_stdin and sys.stdin.isatty()
+    show = not from_stdin and sys.stderr.isatty()
+    total = count_lines(file) if show else None
+    with tqdm(total=total, unit=" lines", disable=not show) as bar:
+        sources: deque[str] = deque()  # read, and not yet written
+        window_lines = 1 if typed else WINDOW_LINES
+        found = translator.alternatives(
+            _noted(lines, sources), n_best, window_lines, warn, bar.update
+        )
+        for number, translations in enumerate(found, start=1):
+            text = _written(number, sources.popleft(), translations, n_best, as_json)
+            sink.write(text.encode("utf-8") + b"\n")
+            if typed:
+                sink.flush()
 
 
 def _noted(lines: Iterable[str], notes: deque[str]) -> Iterator[str]:
@@ -155,6 +135,13 @@ def _noted(lines: Iterable[str], notes: deque[str]) -> Iterator[str]:
         yield line
 
 
-def _as_json(source: str, translations: "list[Translation]") -> str:
-    found = [{"text": t.text, "score": round(t.score, 4)} for t in translations]
-    return json.dumps({"source": source, "translations": found}, ensure_ascii=False)
+def _written(
+    number: int, source: str, translations: "list[Translation]", n_best: int, as_json: bool
+) -> str:
+    """What is put out for a line: its translation, a list of several, or a JSON object."""
+    if as_json:
+        found = [{"text": t.text, "score": round(t.score, 4)} for t in translations]
+        return json.dumps({"source": source, "translations": found}, ensure_ascii=False)
+    if n_best > 1:
+        return "\n".join(f"{number} ||| {t.text} ||| {t.score:.4f}" for t in translations)
+    return translations[0].text
