@@ -40,11 +40,16 @@ def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
     return "bf16" if name == "bf16" else "fp32"
 
 
-def autocast(device: torch.device, precision: str) -> contextlib.AbstractContextManager[object]:
-    """Matrix products in bfloat16 over float32 weights, or nothing at all."""
+def autocast(
+    device: torch.device, precision: str, *, once: bool = False
+) -> contextlib.AbstractContextManager[object]:
+    """Matrix products in bfloat16 over float32 weights, or nothing at all.
+
+    The weights in bfloat16 are kept for the whole block, unless each is used `once`: several
+    threads would share them.
+    """
     if precision == "bf16":
-        # no cache: a pass uses each weight once, and threads would share it
-        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)
     return contextlib.nullcontext()
 
 

@@ -27,7 +27,7 @@ from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.loss import Loss, label_smoothed_cross_entropy
-from nmt.training.threads import Team, team_size
+from nmt.training.threads import Team, number_of_shares
 
 MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
@@ -59,7 +59,7 @@ class _Computed:
 
 
 class Gradients:
-    """What a step's pairs say about the weights: a function of the weights and (seed, step)."""
+    """What a step's pairs say about the weights: a function of them, (seed, step) and `shares`."""
 
     def __init__(
         self, run: Run, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
@@ -72,16 +72,20 @@ class Gradients:
         self.micro_batch_tokens = MICRO_BATCH_TOKENS[self._device.type] if size == "auto" else size
         """rows times the longest side computed at once; halved where memory runs out"""
         self.halved = False
-        self._team = self._make_team()
+        parameters = sum(parameter.numel() for parameter in run.model.parameters())
+        self.shares = 1
+        """parts of a step that threads compute side by side"""
+        self._team: Team | None = None
+        self.share_among(number_of_shares(torch.get_num_threads(), parameters))
 
-    def _make_team(self) -> Team | None:
-        """Threads to share a step among, where they gain something and can be told apart."""
-        threads = torch.get_num_threads()
-        size = team_size(threads, sum(p.numel() for p in self._run.model.parameters()))
+    def share_among(self, shares: int) -> None:
+        """Cut the steps to come into so many shares, where that can be done."""
         alone = self._device.type == "cpu" and self._workers.size == 1
-        # what is computed again draws from the generator that all threads share
+        # what is computed again draws its masks from the generator that all threads share
         divisible = alone and not self._run.config.training.activation_checkpointing
-        return Team(size, threads) if divisible and size > 1 else None
+        self.shares = shares if divisible else 1
+        threads = torch.get_num_threads()
+        self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
 
     def compute(self, step: int) -> tuple[float, int]:
         """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.
@@ -102,12 +106,8 @@ class Gradients:
                 loss, tokens = self._accumulate(step, store, indices)
                 break
             except (RuntimeError, MemoryError) as error:
-                smallest = self._longest(store, indices) * self._at_once
-                alone = self._workers.size == 1  # else others wait in the middle of a sum
-                divisible = alone and self.micro_batch_tokens > smallest
-                if not is_out_of_memory(error) or not divisible:
+                if not is_out_of_memory(error) or not self._compute_less_at_once(store, indices):
                     raise
-                self.halve_to(max(self.micro_batch_tokens // 2, smallest))
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._run.model.zero_grad(set_to_none=True)
             if self._device.type == "cuda":
@@ -119,6 +119,19 @@ class Gradients:
                 f"{self._name(store, indices)}"
             )
         return loss, tokens
+
+    def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
+        """Smaller micro-batches, or one after the other; whether there is anything smaller."""
+        smallest = self._longest(store, indices)
+        if self._workers.size > 1:  # the others wait in the middle of a sum
+            return False
+        if self.micro_batch_tokens > smallest:
+            self.halve_to(max(self.micro_batch_tokens // 2, smallest))
+            return True
+        if self._team is None or self._team.members == 1:
+            return False
+        self._team = Team(1, torch.get_num_threads() // self._team.members)
+        return True
 
     def _norm(self) -> float:
         """Of the whole gradient."""
@@ -157,12 +170,15 @@ class Gradients:
         return done
 
     def _side_by_side(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
-        """A share for each thread, then the sum of their gradients in the order of the threads."""
+        """Shares, then the sum of their gradients in the order of the shares."""
         assert self._team is not None
-        size = self._team.size
         lengths = (store.source.lengths, store.target.lengths)
-        shares = [Workers(number, size).share(indices, *lengths) for number in range(size)]
-        computed = self._team.each(lambda number: self._share(step, store, number, shares[number]))
+        indices_of = [
+            Workers(number, self.shares).share(indices, *lengths) for number in range(self.shares)
+        ]
+        computed = self._team.each(
+            lambda number: self._share(step, store, number, indices_of[number]), self.shares
+        )
         parameters = list(self._run.model.parameters())
         for share in computed:
             for parameter, gradient in zip(parameters, share.gradients, strict=False):
@@ -176,7 +192,7 @@ class Gradients:
         )
 
     def _share(self, step: int, store: TokenStore, number: int, indices: Indices) -> _Computed:
-        """What one of the threads does; its masks are those of a process of that rank."""
+        """What one of the threads does, with random numbers of the share's own."""
         assert self._team is not None
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._run.config.seed, step, number))
@@ -196,21 +212,16 @@ class Gradients:
                 done.add(rows, loss.detach(), batch.tokens)
         return done
 
-    @property
-    def _at_once(self) -> int:
-        """How many micro-batches are computed at once; together they fit in memory."""
-        return self._team.size if self._team else 1
-
     def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
-        """Micro-batches."""
+        """Micro-batches; those of all shares together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
-        return micro_batches(indices, *lengths, self.micro_batch_tokens // self._at_once)
+        return micro_batches(indices, *lengths, self.micro_batch_tokens // self.shares)
 
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
     def _loss(self, model: nn.Module, batch: Batch) -> Loss:
-        with autocast(self._device, self._precision):
+        with autocast(self._device, self._precision, once=True):
             logits = model(batch.source, batch.target_input)
         smoothing = self._run.config.training.label_smoothing
         return label_smoothed_cross_entropy(logits, batch.target_output, PAD, smoothing)

@@ -23,12 +23,12 @@ class Monitor:
     """
 
     def __init__(
-        self, metrics: Path, *, silent: bool = False, tensorboard: TensorBoard | None = None
+        self, metrics: Path, *, silent: bool = False, tensorboard: Path | None = None
     ) -> None:
-        """Write to the file `metrics` and to `tensorboard`; a silent monitor only counts."""
+        """Write to the file `metrics` and the folder `tensorboard`; a silent one only counts."""
         self.metrics = metrics
         self._silent = silent
-        self._tensorboard = tensorboard
+        self._board = TensorBoard(tensorboard, self.say) if tensorboard and not silent else None
         self.loss = 0.0
         self.tokens = 0
         self.total_tokens = 0
@@ -65,6 +65,8 @@ class Monitor:
             redone = not validated and record["event"] == "validation" and record["step"] == step
             return record["step"] <= step and not redone
 
+        if self._board:
+            self._board.forget_records_after(step)
         lines = self._unwritten.splitlines()
         self._unwritten = "".join(f"{line}\n" for line in lines if stays(line))
         if self._silent or not self.metrics.is_file():
@@ -86,17 +88,17 @@ class Monitor:
             disable=self._silent or None,
             dynamic_ncols=True,
         )
-        if self._tensorboard:
-            self._tensorboard.open(step)
+        if self._board:
+            self._board.open()
         self._clock = time.perf_counter()
 
     def close_bar(self) -> None:
         """Take the bar off the screen."""
         self.flush()
-        if self._tensorboard:
-            self._tensorboard.close()
         if self._bar is not None:
             self._bar.close()
+        if self._board:
+            self._board.close()
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
@@ -165,12 +167,14 @@ class Monitor:
 
     def _write(self, **record: Any) -> None:
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+        if self._board:
+            self._board.add(record)
         self.flush()
-        if self._tensorboard:
-            self._tensorboard.add(record)
 
     def flush(self) -> None:
         """Write what is unwritten; where the disk is full it stays in memory for the next time."""
+        if self._board:
+            self._board.flush()
         if self._silent or not self._unwritten:
             return
         size = self.metrics.stat().st_size if self.metrics.is_file() else 0

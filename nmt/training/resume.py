@@ -129,6 +129,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     Raises:
         DivergedError: with advice, where the recipe does not ask for this, or it did not help.
     """
+    trainer.settle()
     diverged, roll_backs = trainer.step, trainer.roll_backs
     if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
@@ -143,7 +144,6 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
             "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
             "--run-dir"
         ) from error
-    trainer.settle()
     path = _restore(trainer, log)
     if path is None:
         raise DivergedError(

@@ -32,18 +32,18 @@ def checkpoints_to_average(
 
     Oldest first, as the sum of their weights is rounded differently in another order.
     """
-    if training.average == "last" or not ranked:
-        return regular_checkpoints(directory, training)
-    return [directory.checkpoint(step) for step in sorted(ranked[: training.average_checkpoints])]
+    best = sorted(ranked[: training.average_checkpoints] if training.average == "best" else [])
+    there = [path for step in best if (path := directory.checkpoint(step)).exists()]
+    return there or regular_checkpoints(directory, training)
 
 
 def forget_old_checkpoints(
     directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
 ) -> None:
-    """Keep what will be averaged, those of the `ranked` steps, and the last to resume from."""
+    """Keep what is averaged, those of the `ranked` steps, and the last to resume from."""
     saved = directory.saved_checkpoints()
     keep = {directory.checkpoint(step) for step in ranked}
-    keep |= {*regular_checkpoints(directory, training), *saved[-training.keep_last :]}
+    keep |= {*checkpoints_to_average(directory, training, ranked), *saved[-training.keep_last :]}
     for path in saved:
         if path not in keep:
             shutil.rmtree(path)

@@ -1,13 +1,15 @@
 """Checkpoints written in the background: training waits only while its state is copied."""
 
+import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from nmt.checkpoint import save_checkpoint
 from nmt.config import TrainingConfig
+from nmt.device import is_out_of_memory
 from nmt.errors import CheckpointError
 from nmt.run_directory import RunDirectory
 from nmt.training.ranking import Ranking
@@ -36,13 +38,27 @@ def _alike(one: Tensor, other: Tensor) -> bool:
     return (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
 
+@dataclass
+class _Writing:
+    """A checkpoint on its way to the disk, and what has become of it."""
+
+    saved: bool = False
+    """whether it is whole under its name"""
+    problem: str | None = None
+    mistake: BaseException | None = None
+    """what no disk is to blame for"""
+    thread: threading.Thread | None = None
+
+
 class Saver:
-    """Writes one checkpoint at a time, and keeps what points to checkpoints true."""
+    """Writes one checkpoint at a time, and keeps what points to checkpoints true.
+
+    For each `start`, ask for the `outcome` before the next one.
+    """
 
     def __init__(self, directory: RunDirectory, training: TrainingConfig) -> None:
         self._directory, self._training = directory, training
-        self._thread = ThreadPoolExecutor(1, "saving")
-        self._writing: Future[None] | None = None
+        self._writing: _Writing | None = None
         self._copied: Any = None
 
     def start(
@@ -54,42 +70,67 @@ class Saver:
         *,
         anew: bool = False,
     ) -> None:
-        """Begin to save `step`, `anew` if it is saved already, once `problem` has been asked for.
+        """Begin to save `step`, `anew` if it is saved already.
 
-        What is ranked is saved by then, or is this step.
+        The steps of the ranking are saved before, or this is the one that is not.
         """
         assert self._writing is None
-        needed = anew or not self._directory.checkpoint(step).exists()
-        if needed:
-            self._copied = snapshot((weights, state), self._copied)
-        self._writing = self._thread.submit(self._write, step, ranking.best, ranking.steps, needed)
+        self._writing = writing = _Writing()
+        arguments = (writing, step, ranking.best, ranking.steps)
+        try:
+            writing.saved = self._directory.checkpoint(step).exists() and not anew
+            if not writing.saved:
+                self._copied = snapshot((weights, state), self._copied)
+        except (OSError, MemoryError, RuntimeError) as error:
+            if not isinstance(error, OSError) and not is_out_of_memory(error):
+                raise
+            path = self._directory.checkpoint(step)
+            reason = getattr(error, "strerror", None) or "no memory for a copy of the state"
+            writing.problem = f"{path}: checkpoint not saved: {reason}"
+            return
+        # a daemon: who asks twice for a stop does not wait for it
+        writing.thread = threading.Thread(target=self._write, args=arguments, daemon=True)
+        writing.thread.start()
 
     def _write(
-        self, step: int, best: Mapping[str, Any], ranked: Sequence[int], needed: bool
+        self, writing: _Writing, step: int, best: Mapping[str, Any], ranked: Sequence[int]
     ) -> None:
-        if needed:
-            save_checkpoint(self._directory.checkpoint(step), *self._copied)
-        point_to(self._directory, step, best)
-        forget_old_checkpoints(self._directory, self._training, ranked)
+        try:
+            if not writing.saved:
+                save_checkpoint(self._directory.checkpoint(step), *self._copied)
+                writing.saved = True
+            point_to(self._directory, step, best)
+            forget_old_checkpoints(self._directory, self._training, ranked)
+        except CheckpointError as error:
+            writing.problem = str(error)
+        except OSError as error:
+            where = error.filename or self._directory.path
+            writing.problem = f"{where}: not written: {error.strerror}"
+        except BaseException as error:
+            writing.mistake = error
 
     def writing(self) -> bool:
         """Whether the last checkpoint begun is still being written."""
-        return self._writing is not None and not self._writing.done()
+        thread = self._writing.thread if self._writing else None
+        return thread is not None and thread.is_alive()
 
     def wait(self) -> None:
         """Until nothing is being written."""
-        if self._writing is not None:
-            wait([self._writing])
+        if self._writing and self._writing.thread:
+            self._writing.thread.join()
 
-    def problem(self) -> str | None:
-        """Wait for the last checkpoint begun; tell once what stood in its way, if anything did."""
+    def outcome(self) -> tuple[bool, str | None]:
+        """Wait for the last checkpoint begun; whether it is saved, and what went wrong, if any.
+
+        A saved one may have a problem all the same: what points to it could not be written, or an
+        old one not be removed.
+        """
         self.wait()
-        writing, self._writing = self._writing, None
-        try:
-            if writing is not None:
-                writing.result()
-        except CheckpointError as error:
-            return str(error)
-        except OSError as error:
-            return f"{error.filename or self._directory.path}: not written: {error.strerror}"
-        return None
+        writing, self._writing = self._writing or _Writing(saved=True), None
+        if writing.mistake:
+            raise writing.mistake
+        return writing.saved, writing.problem
+
+    def release_memory(self) -> None:
+        """Forget the copy of the state that was kept for the next checkpoint."""
+        self._copied = None

@@ -6,7 +6,7 @@ each other after every one of them. Whole passes through the model do not.
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -17,19 +17,21 @@ _T = TypeVar("_T")
 _GRADIENTS = 1 << 30
 
 
-def team_size(threads: int, parameters: int) -> int:
-    """How many threads share a step of a model with so many float32 parameters."""
+def number_of_shares(threads: int, parameters: int) -> int:
+    """How many shares a step is cut into for so many threads, at so many float32 parameters."""
     return max(1, min(threads, _GRADIENTS // (4 * parameters)))
 
 
 class Team:
-    """A few threads that work on one thing at a time; operations of each use its own cores."""
+    """Threads that divide the cores among them; operations of each use its own."""
 
-    def __init__(self, size: int, threads: int) -> None:
-        """Share `threads` cores among `size` members."""
-        self.size = size
+    def __init__(self, members: int, threads: int) -> None:
+        """Divide the cores of so many `threads` among so many `members`."""
+        self.members = members
+        # cores that cannot be divided evenly go to the first of them
+        cores = iter([len(range(number, threads, members)) for number in range(members)])
         self._pool = ThreadPoolExecutor(
-            size, "gradient", lambda: torch.set_num_threads(max(1, threads // size))
+            members, "gradient", lambda: torch.set_num_threads(next(cores))
         )
         self._given_up = threading.Event()
 
@@ -38,17 +40,32 @@ class Team:
         """Whether nobody waits for what is being computed any more."""
         return self._given_up.is_set()
 
-    def each(self, compute: Callable[[int], _T]) -> list[_T]:
-        """`compute` of every member's number, from 0; an exception of one is raised for all.
+    def each(self, compute: Callable[[int], _T], count: int) -> list[_T]:
+        """`compute` of each number below `count`; an exception of one is raised for all.
 
-        Returns or raises when all are done. They should look at `given_up` now and then.
+        Returns or raises when none is being computed any more; they should look at `given_up` now
+        and then.
         """
         self._given_up.clear()
-        tasks = [self._pool.submit(compute, number) for number in range(self.size)]
+        tasks: list[Future[_T]] = []
+        failed: BaseException | None = None
         try:
-            wait(tasks)
-        except BaseException:
+            tasks += [self._pool.submit(compute, number) for number in range(count)]
+            wait(tasks, return_when=FIRST_EXCEPTION)
+            failed = _failure(tasks)
+            if failed:
+                raise failed
+            return [task.result() for task in tasks]
+        finally:
             self._given_up.set()
+            for task in tasks:
+                task.cancel()
             wait(tasks)
-            raise
-        return [task.result() for task in tasks]
+            # else the exception, whose traceback holds this frame, would keep all results alive
+            tasks.clear()
+            failed = None
+
+
+def _failure(tasks: list[Future[_T]]) -> BaseException | None:
+    ended = (task.exception() for task in tasks if task.done())
+    return next(filter(None, ended), None)

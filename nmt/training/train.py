@@ -27,6 +27,7 @@ from nmt.training.gradients import compute_activations_again
 from nmt.training.initialization import begin_from, weights_to_begin_with
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import checkpoints_to_average
+from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
@@ -84,6 +85,8 @@ def _begin(
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
     tune_memory()
+    if config.training.tensorboard:
+        summary_writer()
     refuse_changed_recipe(directory, config)
     origin = config.training.initialize_from
     beginning = None

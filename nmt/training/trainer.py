@@ -2,6 +2,7 @@
 
 import math
 import signal
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,6 @@ from nmt.training.retention import ranked_checkpoints
 from nmt.training.saving import Saver
 from nmt.training.schedule import learning_rate
 from nmt.training.stopping import Abandoned, StopSignals
-from nmt.training.tensorboard import TensorBoard
 from nmt.training.validation import Validator
 
 # Steps until it is asked how saving went; the weight of a step in what loss is usual.
@@ -32,7 +32,8 @@ class Trainer:
     """One model, its optimiser and its place in the data.
 
     A step depends on the weights, the optimiser's moments and its own number: batches and dropout
-    masks are functions of (seed, step). So a resumed run is exact.
+    masks are functions of (seed, step) and of the number of shares it is computed in, which is part
+    of the state. So a resumed run is exact.
     """
 
     def __init__(
@@ -59,10 +60,10 @@ class Trainer:
             shares,
         )
         self.gradients = Gradients(run, store, self.plan, precision, self.workers)
-        wanted = run.config.training.tensorboard and self.workers.leading
-        board = TensorBoard(directory.tensorboard) if wanted else None
         self.monitor = Monitor(
-            directory.metrics, silent=not self.workers.leading, tensorboard=board
+            directory.metrics,
+            silent=not self.workers.leading,
+            tensorboard=directory.tensorboard if run.config.training.tensorboard else None,
         )
         self.step = 0
         self.ranking = Ranking(ranked_checkpoints(run.config.training))
@@ -89,11 +90,12 @@ class Trainer:
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
             "micro_batch_tokens": self.gradients.micro_batch_tokens if self.gradients.halved else 0,
+            "shares": self.gradients.shares,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a `state()`; the weights are already in the model."""
-        if not {"optimizers", "ranking"} <= state.keys():
+        if not {"optimizers", "ranking", "shares"} <= state.keys():
             raise CheckpointError(
                 f"{self.directory.path}: its training state is of an earlier version of nmt; "
                 "train it on with that version, or choose another --run-dir"
@@ -109,6 +111,7 @@ class Trainer:
         self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
         if state["micro_batch_tokens"]:
             self.gradients.halve_to(state["micro_batch_tokens"])
+        self.gradients.share_among(state["shares"])
 
     def skip_to(self, step: int) -> None:
         """Go on after `step`, whatever step the weights are of."""
@@ -133,8 +136,14 @@ class Trainer:
             except Abandoned:
                 self._heed_signals()
             finally:
-                self._saver.wait()
-                self.monitor.close_bar()
+                self._close()
+
+    def _close(self) -> None:
+        """Leave nothing half-done, unless a second signal has asked for that."""
+        if not isinstance(sys.exception(), StoppedBySignal):
+            self._saver.wait()
+        self._saver.release_memory()
+        self.monitor.close_bar()
 
     def _go_on(self) -> None:
         """One step and all that is due after it."""
@@ -148,8 +157,7 @@ class Trainer:
             self._validation_due = self.step % training.validate_every == 0 or self._at_end()
             self._heed_signals()
         improved = self._validation_due and self._validate()
-        if self.step == self._look_at:
-            self._look_after_saving()
+        self._look_after_saving()
         regular = self.step % training.checkpoint_every == 0 or self._unsaved
         if improved or regular or self.finished() or validation_was_abandoned:
             self.save(anew=validation_was_abandoned, wait=self.finished())
@@ -249,26 +257,28 @@ class Trainer:
             raise CheckpointError(problem)
 
     def settle(self) -> None:
-        """Wait for the checkpoint that is being written; see to it if it could not be."""
+        """Wait for the checkpoint that is being written; see to it if something went wrong."""
         if problem := self._problem():
             self._unsaved = True
             self.monitor.say(f"{problem}; training goes on and tries again")
 
     def _look_after_saving(self) -> None:
-        """Settle what is written by now, and look again later if it is not."""
-        if self.workers.from_leader(self._saver.writing):
-            self._look_at = self.step + _STEPS_TO_SAVE
-        else:
+        """Settle what is written by now; where others must be asked, not at every step."""
+        if self._look_at is None or (self.workers.size > 1 and self.step < self._look_at):
+            return
+        if not self.workers.from_leader(self._saver.writing):
             self.settle()
+        else:
+            self._look_at = self.step + _STEPS_TO_SAVE
 
     def _problem(self) -> str | None:
-        """Wait for the checkpoint that is being written; what stood in its way, if anything did."""
+        """Wait for the checkpoint that is being written; what went wrong, if anything did."""
         if self._look_at is None:
             return None
         self._look_at = None
         with self.monitor.paused():
-            problem = self.workers.from_leader(self._saver.problem)
-        if problem is None:
+            saved, problem = self.workers.from_leader(self._saver.outcome)
+        if saved:
             self.ranking.keep()
         else:
             self.ranking.take_back()

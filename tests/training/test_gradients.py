@@ -1,7 +1,11 @@
 """A gradient does not depend on how it fits in memory; what cannot be learnt from is named."""
 
 import concurrent.futures
+import gc
 import random
+import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,7 +19,7 @@ from nmt.data.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
-from nmt.training.gradients import compute_activations_again
+from nmt.training.gradients import Gradients, compute_activations_again
 from nmt.training.trainer import Trainer
 
 V = 16
@@ -243,16 +247,83 @@ def interrupted_wait() -> Callable[[Any], None]:
     """A wait that a signal cuts short the first time."""
     calls: list[int] = []
 
-    def wait(tasks: Any) -> None:
+    def wait(tasks: Any, **options: Any) -> None:
         calls.append(1)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        concurrent.futures.wait(tasks)
+        concurrent.futures.wait(tasks, **options)
 
     return wait
 
 
+def test_where_memory_still_runs_out_shares_are_computed_one_after_the_other(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(2)
+    expected = gradients_of(trainer(dropout=0.3, micro_batch_tokens=1))
+    limited = trainer(dropout=0.3, micro_batch_tokens=1)
+    lock, forward = threading.Lock(), Transformer.forward
+
+    def alone(self: Transformer, *arguments: Any) -> Tensor:
+        if not lock.acquire(blocking=False):
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+        try:
+            time.sleep(0.002)
+            return forward(self, *arguments)
+        finally:
+            lock.release()
+
+    monkeypatch.setattr(Transformer, "forward", alone)
+    found = gradients_of(limited)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+
+
+def test_what_failed_is_not_kept_alive(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads(2)
+    limited = trainer(micro_batch_tokens=1000)
+    kept: list[weakref.ref[Tensor]] = []
+    backward = torch.autograd.grad
+    first_attempt = [True]
+
+    def grad(loss: Tensor, parameters: Any) -> tuple[Tensor, ...]:
+        gradients = backward(loss, parameters)
+        if first_attempt[0]:
+            kept.append(weakref.ref(gradients[0]))
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+        assert all(reference() is None for reference in kept)
+        return gradients
+
+    def again(self: Gradients, tokens: int) -> None:
+        first_attempt[0] = False
+        halve_to(self, tokens)
+
+    halve_to = Gradients.halve_to
+    gc.disable()
+    try:
+        monkeypatch.setattr(torch.autograd, "grad", grad)
+        monkeypatch.setattr(Gradients, "halve_to", again)
+        limited.gradients.compute(1)
+    finally:
+        gc.enable()
+    assert kept and not first_attempt[0]
+
+
+def test_a_number_of_shares_is_kept_whatever_threads_there_are(
+    trainer: Callable[..., Trainer], threads: Callable[[int], None]
+) -> None:
+    threads(3)
+    expected = gradients_of(trainer(dropout=0.3))
+    for number in (1, 2):
+        threads(number)
+        other = trainer(dropout=0.3)
+        other.gradients.share_among(3)
+        found = gradients_of(other)
+        assert all(torch.equal(one, two) for one, two in zip(found, expected, strict=True))
+
+
 def test_a_large_model_has_room_for_few_gradients() -> None:
-    assert threads_module.team_size(16, parameters=2_000_000) == 16
-    assert threads_module.team_size(16, parameters=65_000_000) == 4
-    assert threads_module.team_size(2, parameters=213_000_000) == 1
+    assert threads_module.number_of_shares(16, parameters=2_000_000) == 16
+    assert threads_module.number_of_shares(16, parameters=65_000_000) == 4
+    assert threads_module.number_of_shares(2, parameters=213_000_000) == 1

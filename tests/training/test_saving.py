@@ -69,7 +69,7 @@ def test_training_may_go_on_while_a_checkpoint_is_written(
     weights["w"].zero_()
     state["moment"].zero_()
     hold.set()
-    assert saver.problem() is None and not saver.writing()
+    assert saver.outcome() == (True, None) and not saver.writing()
     assert load_weights(directory.checkpoint(7))["w"].tolist() == [1, 1, 1]
     assert load_state(directory.checkpoint(7))["moment"].tolist() == [1, 1]
     assert directory.last.is_file() and not directory.best.exists()
@@ -80,7 +80,7 @@ def test_what_is_saved_is_saved_again_only_if_asked_for(
 ) -> None:
     for value, anew, found in ((1.0, False, 1.0), (2.0, False, 1.0), (3.0, True, 3.0)):
         saver.start(1, {"w": torch.full((1,), value)}, {}, Ranking(1), anew=anew)
-        assert saver.problem() is None
+        assert saver.outcome() == (True, None)
         assert load_weights(directory.checkpoint(1))["w"].item() == found
 
 
@@ -99,8 +99,8 @@ def test_what_went_wrong_is_told_once(
 
     monkeypatch.setattr(saving, "save_checkpoint", fail)
     saver.start(1, {}, {}, Ranking(1))
-    assert saver.problem() == message
-    assert saver.problem() is None
+    assert saver.outcome() == (False, message)
+    assert saver.outcome() == (True, None)
 
 
 def test_what_is_a_mistake_of_the_program_is_no_mere_message(
@@ -109,4 +109,28 @@ def test_what_is_a_mistake_of_the_program_is_no_mere_message(
     monkeypatch.setattr(saving, "save_checkpoint", Callable)
     saver.start(1, {}, {}, Ranking(1))
     with pytest.raises(TypeError):
-        saver.problem()
+        saver.outcome()
+
+
+def test_what_is_saved_counts_as_saved_where_only_the_rest_fails(
+    directory: RunDirectory, saver: Saver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left", "last.json")
+
+    monkeypatch.setattr(saving, "point_to", fail)
+    saver.start(1, {"w": torch.ones(1)}, {}, Ranking(1))
+    assert saver.outcome() == (True, "last.json: not written: No space left")
+    assert directory.checkpoint(1).is_dir()
+
+
+def test_no_memory_for_a_copy_is_a_problem_and_no_end(
+    saver: Saver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+
+    monkeypatch.setattr(saving, "snapshot", fail)
+    saver.start(1, {}, {}, Ranking(1))
+    saved, problem = saver.outcome()
+    assert not saved and "no memory for a copy" in str(problem)

@@ -46,3 +46,22 @@ def test_without_the_package_it_is_said_how_to_get_it(
     with pytest.raises(MissingExtraError, match=r"training.tensorboard .* 'nmt\[tensorboard\]'"):
         train(recipe("training.tensorboard=true"), tmp_path / "run", lambda message: None)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_costs_the_curves_and_not_the_run(
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
+    run = train(recipe("training.tensorboard=true"), tmp_path / "run", lambda message: None)
+    assert run.checkpoint(12).is_dir()
+    said = capsys.readouterr().err
+    assert said.count("tensorboard: not written any more: No space left on device") == 1
