@@ -6,9 +6,9 @@ the nearest known name.
 
 import difflib
 import importlib.resources
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,6 +17,7 @@ from nmt.config import Config
 from nmt.errors import ConfigError
 
 MAX_CONFIG_BYTES = 1 << 20
+SomeSection = TypeVar("SomeSection", bound=BaseModel)
 
 
 def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
@@ -89,6 +90,20 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     except ValidationError as error:
         messages = [_explain(e, where, places) for e in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(messages))) from error
+
+
+def replace_settings(
+    section: SomeSection, changes: Mapping[str, object], where: str
+) -> SomeSection:
+    """The section with other values under some of its keys.
+
+    Raises:
+        ConfigError: naming `where` and the key of the first value that cannot be.
+    """
+    try:
+        return type(section).model_validate({**section.model_dump(), **changes})
+    except ValidationError as error:
+        raise ConfigError(_explain(error.errors()[0], where, {})) from error
 
 
 def find_config(name: str) -> Path:

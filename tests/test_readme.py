@@ -64,24 +64,29 @@ def shortened(command: str) -> str:
     return " ".join([python, "-m", "nmt", *rest, SHORT.get(rest[0], "")])
 
 
-def test_every_nmt_command_runs(workplace: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
+def succeed(command: str, folder: Path) -> None:
+    """Run a shell command in the folder, with this source."""
+    result = subprocess.run(
+        command,
+        shell=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, f"{command}\n{result.stderr}"
+
+
+def test_every_nmt_command_runs_and_then_the_python_examples(workplace: Path) -> None:
     ran = 0
     for command in commands():
-        if not command.startswith("nmt "):
-            continue
-        result = subprocess.run(
-            shortened(command),
-            shell=True,
-            cwd=workplace,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert result.returncode == 0, f"{command}\n{result.stderr}"
-        ran += 1
+        if command.startswith("nmt "):
+            succeed(shortened(command), workplace)
+            ran += 1
     assert ran >= 10
+    for example in blocks("python"):
+        succeed(f"{shlex.quote(sys.executable)} -c {shlex.quote(example)}", workplace)
 
 
 def test_every_script_it_names_is_there_and_executable() -> None:

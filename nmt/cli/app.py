@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from nmt.cli import average, data, eval_bleu, plot, prepare, train, translate
+from nmt.cli import average, data, eval_bleu, plot, prepare, score, train, translate
 from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("prepare")(prepare.prepare)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("eval-bleu")(eval_bleu.eval_bleu)
+app.command("score")(score.score)
 app.command("average")(average.average)
 app.add_typer(plot.app)
 

@@ -1,4 +1,4 @@
-"""The options of every command that translates, and the model they ask for."""
+"""The options of every command that uses a model, and the model they ask for."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.decoding.sampling import Sampling
+    from nmt.decoding.scoring import Scorer
     from nmt.decoding.translator import Translator
 
 
@@ -100,15 +101,30 @@ def load_translator(
     Raises:
         CheckpointError: `model` holds no usable weights.
     """
-    from nmt.decoding.translator import Translator
-    from nmt.device import pick_device, tune_memory
-    from nmt.run_directory import load_run
+    from nmt.decoding.text_translator import load_text_translator
+    from nmt.device import tune_memory
 
     tune_memory()
-    run = load_run(model, pick_device(device.value), checkpoint)
     changes = {name: value for name, value in given.items() if value is not None}
-    settings = run.config.decoding.model_copy(update=changes)
-    return Translator(run, settings, precision.value, sampling)
+    return load_text_translator(
+        model, checkpoint, device.value, precision.value, changes, sampling
+    ).translator
+
+
+def load_scorer(
+    model: str, checkpoint: str, device: Device, precision: Precision, batch_tokens: int | None
+) -> "Scorer":
+    """Load a run's weights, to score translations with.
+
+    Raises:
+        CheckpointError: `model` holds no usable weights.
+    """
+    from nmt.decoding.text_translator import load_text_translator
+    from nmt.device import tune_memory
+
+    tune_memory()
+    changes = {"batch_tokens": batch_tokens} if batch_tokens else {}
+    return load_text_translator(model, checkpoint, device.value, precision.value, changes).scorer
 
 
 def refuse_needless_alpha(

@@ -110,7 +110,7 @@ def _translate_lines(
     """Put out what each line of `file` or stdin becomes, at once where somebody types."""
     from tqdm import tqdm
 
-    from nmt.decoding.translator import WINDOW_LINES
+    from nmt.decoding.windows import WINDOW_LINES
 
     from_stdin = file is None or str(file) in STDIN
     typed = from_stdin and sys.stdin.isatty()

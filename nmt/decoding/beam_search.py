@@ -18,6 +18,10 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
+NOT_NUMBERS = (
+    "the model's scores are not numbers (NaN): its weights are damaged or its training diverged; "
+    "choose an earlier checkpoint with --checkpoint"
+)
 Length = TypeVar("Length", float, Tensor)
 
 
@@ -191,10 +195,7 @@ class _Search:
                 if score > IMPOSSIBLE
             ]
             if not found[sentence]:
-                raise CheckpointError(
-                    "the model's scores are not numbers (NaN): its weights are damaged or its "
-                    "training diverged; choose an earlier checkpoint with --checkpoint"
-                )
+                raise CheckpointError(NOT_NUMBERS)
         return found
 
     def keep(self, sentences: Tensor) -> Self:

@@ -1,11 +1,11 @@
-"""Text in, text out: the only part of decoding that sees text.
+"""Text in, text out.
 
 Lines are taken in windows, sorted by length and translated in batches of similar length, so that
 little is computed on padding; the translations come back in the order of the lines.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nmt.config import DecodingConfig
@@ -15,15 +15,12 @@ from nmt.decoding.beam_search import beam_search
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.sampling import Draws, Sampling
+from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows
 from nmt.device import autocast
 from nmt.errors import ConfigError
 from nmt.run_directory import Run
 
 MAX_SOURCE_TOKENS = 1024
-WINDOW_LINES = 2000
-WINDOW_CHARACTERS = 1 << 20
-# a short sentence fills decoder rows and logits all the same, so it counts as one of this length
-SHORTEST_COUNTED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +95,7 @@ class Translator:
                 f"{self.settings.beam_size}; raise --beam-size, or use --sample"
             )
         first_number = 1
-        for window in _windows(texts, window_lines):
+        for window in windows(texts, window_lines, len):
             yield from self._translate_window(window, first_number, n_best, warn, progress)
             first_number += len(window)
 
@@ -110,19 +107,18 @@ class Translator:
         warn: Callable[[str], None],
         progress: Callable[[int], object],
     ) -> list[list[Translation]]:
-        ids = self.run.tokenizer.encode_source(texts)
-        for i, tokens in enumerate(ids):
-            if len(tokens) > MAX_SOURCE_TOKENS:
-                warn(
-                    f"line {first_number + i} has {len(tokens)} tokens; only the first "
-                    f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
-                )
-                ids[i] = [*tokens[: MAX_SOURCE_TOKENS - 1], EOS]
+        def tell(place: int, length: int) -> None:
+            warn(
+                f"line {first_number + place} has {length} tokens; only the first "
+                f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
+            )
+
+        ids = cut(self.run.tokenizer.encode_source(texts), MAX_SOURCE_TOKENS, tell)
         translations = [[Translation("", 0.0)] for _ in texts]
         # some characters leave no token, so a text that is not blank may still be EOS alone
         wordful = [i for i, text in enumerate(texts) if text.strip() and len(ids[i]) > 1]
         progress(len(texts) - len(wordful))
-        for batch in _batches(wordful, [len(row) for row in ids], self.settings.batch_tokens):
+        for batch in batches(wordful, [len(row) for row in ids], self.settings.batch_tokens):
             found = self._search([ids[i] for i in batch], [first_number + i for i in batch], n_best)
             for i, hypotheses in zip(batch, found, strict=True):
                 decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
@@ -156,40 +152,6 @@ class Translator:
             if settings.beam_size == 1:
                 return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
             return beam_search(model, source, settings, BOS, EOS, n_best)
-
-
-def _windows(texts: Iterable[str], lines: int) -> Iterator[list[str]]:
-    """Groups of `lines` texts, or fewer where they are long: memory stays bounded."""
-    window: list[str] = []
-    characters = 0
-    for text in texts:
-        window.append(text)
-        characters += len(text)
-        if len(window) >= lines or characters >= WINDOW_CHARACTERS:
-            yield window
-            window, characters = [], 0
-    if window:
-        yield window
-
-
-def _batches(
-    indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
-) -> Iterator[list[int]]:
-    """Cut the indices, longest text first, so that rows x longest <= batch_tokens.
-
-    A text that is longer alone stands alone.
-    """
-    batch: list[int] = []
-    room = 0
-    for i in sorted(indices, key=lambda i: lengths[i], reverse=True):
-        if len(batch) == room and batch:
-            yield batch
-            batch = []
-        if not batch:
-            room = max(1, batch_tokens // max(lengths[i], SHORTEST_COUNTED))
-        batch.append(i)
-    if batch:
-        yield batch
 
 
 def _one_line(text: str) -> str:

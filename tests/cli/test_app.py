@@ -10,7 +10,7 @@ import pytest
 
 import nmt
 
-COMMANDS = ("data", "prepare", "train", "translate", "eval-bleu", "average", "plot")
+COMMANDS = ("data", "prepare", "train", "translate", "eval-bleu", "score", "average", "plot")
 HEAVY = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "matplotlib", "safetensors")
 
 

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Config, TokenizerConfig
+from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.parallel_text import SentencePair
 from nmt.data.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.vocabulary import learn_vocabulary
-from nmt.run_directory import Run
+from nmt.run_directory import Run, build_model
 
 STATES = 9973
 
@@ -105,3 +105,16 @@ def copying_run(byte_tokenizer: Tokenizer) -> Run:
     """A run whose translation of a text is the text."""
     model = Copier(byte_tokenizer.target_vocabulary_size)
     return Run(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def random_run(byte_tokenizer: Tokenizer) -> Run:
+    """An untrained Transformer that sometimes ends a sentence."""
+    torch.manual_seed(1)
+    sizes = ModelConfig(
+        d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"
+    )
+    config = Config(model=sizes, decoding=DecodingConfig(beam_size=3, max_length_offset=5))
+    model = build_model(config, byte_tokenizer).eval()
+    torch.nn.init.normal_(model.output_embedding.weight, std=1.0)
+    return Run(config, byte_tokenizer, model, Path("run"))

@@ -1,13 +1,11 @@
-from pathlib import Path
-
 import pytest
 import torch
 
-from nmt.config import Config, DecodingConfig, ModelConfig
-from nmt.data.tokenizer import Tokenizer
+from nmt.config import DecodingConfig
 from nmt.decoding import translator as translator_module
+from nmt.decoding import windows as windows_module
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import Run
 
 LINES = [
     "a small dog",
@@ -89,7 +87,7 @@ def test_warnings_go_to_stderr_unless_told_otherwise(
 def test_a_window_closes_before_long_texts_fill_the_memory(
     copying_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translator_module, "WINDOW_CHARACTERS", 100)
+    monkeypatch.setattr(windows_module, "WINDOW_CHARACTERS", 100)
     taken = 0
 
     def texts() -> object:
@@ -127,19 +125,6 @@ def test_the_settings_default_to_the_runs_own(copying_run: Run) -> None:
     assert Translator(copying_run).settings == copying_run.config.decoding
     other = DecodingConfig(beam_size=7)
     assert Translator(copying_run, other).settings == other
-
-
-@pytest.fixture(scope="module")
-def random_run(byte_tokenizer: Tokenizer) -> Run:
-    """An untrained Transformer that sometimes ends a sentence."""
-    torch.manual_seed(1)
-    sizes = ModelConfig(
-        d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"
-    )
-    config = Config(model=sizes, decoding=DecodingConfig(beam_size=3, max_length_offset=5))
-    model = build_model(config, byte_tokenizer).eval()
-    torch.nn.init.normal_(model.output_embedding.weight, std=1.0)
-    return Run(config, byte_tokenizer, model, Path("run"))
 
 
 def test_translations_do_not_depend_on_the_batch(random_run: Run) -> None:

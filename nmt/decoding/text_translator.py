@@ -1,0 +1,153 @@
+"""What `nmt.load` returns: strings in, strings out, for a Python program."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import overload
+
+from nmt.config import DecodingConfig
+from nmt.config_file import replace_settings
+from nmt.decoding.sampling import Sampling
+from nmt.decoding.scoring import Scorer
+from nmt.decoding.translator import Translator
+from nmt.decoding.windows import WINDOW_LINES
+from nmt.device import pick_device
+from nmt.errors import ConfigError, DataError
+from nmt.run_directory import Run, load_run
+
+DEVICES = ("auto", "cpu", "cuda")
+PRECISIONS = ("fp32", "bf16")
+
+
+class TextTranslator:
+    """A trained model that translates strings and says how probable a translation is."""
+
+    def __init__(
+        self,
+        run: Run,
+        settings: DecodingConfig,
+        precision: str = "fp32",
+        sampling: Sampling | None = None,
+    ) -> None:
+        self.translator = Translator(run, settings, precision, sampling)
+        self.scorer = Scorer(run, settings.batch_tokens, precision)
+
+    @overload
+    def translate(self, texts: str) -> str: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def translate(self, texts: list[str]) -> list[str]: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def translate(
+        self, texts: Iterable[str], window_lines: int = WINDOW_LINES
+    ) -> Iterator[str]: ...
+
+    def translate(
+        self, texts: str | Iterable[str], window_lines: int = WINDOW_LINES
+    ) -> str | list[str] | Iterator[str]:
+        """Translate one sentence (a string), a list of them, or a stream (any other iterable).
+
+        A list gives a list in the same order; a stream gives a generator that reads up to
+        `window_lines` texts ahead. A blank text becomes an empty one, and a line end that closes
+        a text is dropped: an open file is a stream of texts.
+
+        Raises:
+            DataError: `texts` is none of these; for a stream, a text that is no string is found
+                when its turn comes.
+        """
+        if isinstance(texts, str):
+            return next(self._stream([texts]))
+        _refuse_what_holds_no_texts(texts, "texts")
+        if isinstance(texts, list):
+            return list(self._stream(list(_checked(texts, "texts"))))
+        return self._stream(texts, window_lines)
+
+    def score(
+        self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
+    ) -> list[float]:
+        """log P of each target given its source, in nats, EOS included; an empty text is EOS alone.
+
+        `length_penalty` is the alpha by whose penalty it is divided, as the score of a search is.
+
+        Raises:
+            DataError: not as many sources as targets, or one that is no string.
+            ConfigError: no possible alpha.
+        """
+        changes = {"length_penalty": length_penalty}
+        settings = replace_settings(DecodingConfig(), changes, "score")
+        for texts, name in ((sources, "sources"), (targets, "targets")):
+            if isinstance(texts, str):
+                raise DataError(f"{name} is one string, expected several: give a list of strings")
+            _refuse_what_holds_no_texts(texts, name)
+        sources, targets = list(_checked(sources, "sources")), list(_checked(targets, "targets"))
+        if len(sources) != len(targets):
+            raise DataError(
+                f"{len(sources)} sources and {len(targets)} targets; expected as many, "
+                "target n being a translation of source n"
+            )
+        scores = self.scorer.score(zip(sources, targets, strict=True))
+        return [score.penalised(settings) for score in scores]
+
+    def _stream(self, texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
+        for translation in self.translator.translate(_checked(texts, "texts"), window_lines):
+            yield translation.text
+
+
+def load_text_translator(
+    model: str | Path,
+    checkpoint: str,
+    device: str,
+    precision: str,
+    changes: Mapping[str, object],
+    sampling: Sampling | None = None,
+) -> TextTranslator:
+    """Load a run's weights; `changes` replace settings of its decoding section.
+
+    With `sampling` translations are drawn and not searched for.
+
+    Raises:
+        CheckpointError: `model` holds no usable weights.
+        ConfigError: a device, a precision or a setting that cannot be.
+    """
+    _refuse_unknown("device", device, DEVICES)
+    _refuse_unknown("precision", precision, PRECISIONS)
+    run = load_run(model, pick_device(device), checkpoint)
+    settings = replace_settings(run.config.decoding, changes, "load")
+    return TextTranslator(run, settings, precision, sampling)
+
+
+def _refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
+    if value not in known:
+        raise ConfigError(f"load: '{name}': expected one of {', '.join(known)}, got {value!r}")
+
+
+def _refuse_what_holds_no_texts(texts: object, name: str) -> None:
+    if isinstance(texts, bytes | bytearray):
+        raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
+    if not isinstance(texts, Iterable):
+        raise DataError(
+            f"{name} is {_described(texts)}; expected a string, a list of strings or another "
+            "iterable of strings"
+        )
+
+
+def _checked(texts: Iterable[str], name: str) -> Iterator[str]:
+    """The texts one by one without their line ends, each a string that UTF-8 can hold."""
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise DataError(
+                f"{name}[{i}] is {_described(text)}, expected a string: leave it out, or give '' "
+                "for an empty line"
+            )
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"{name}[{i}] holds half a surrogate pair ({text[error.start]!a}) and is no text: "
+                "read it as UTF-8"
+            ) from error
+        yield text.removesuffix("\n").removesuffix("\r")
+
+
+def _described(value: object) -> str:
+    return "None" if value is None else f"of type {type(value).__name__}"

@@ -1,0 +1,63 @@
+"""A stream of lines in windows, a window in batches of similar length.
+
+Windows bound the memory, whatever the length of the stream; lines of similar length beside each
+other leave little to be computed on padding.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from nmt.data.tokenizer import EOS
+
+WINDOW_LINES = 2000
+WINDOW_CHARACTERS = 1 << 20
+# a short sentence fills decoder rows and logits all the same, so it counts as one of this length
+SHORTEST_COUNTED = 16
+Line = TypeVar("Line")
+
+
+def windows(
+    lines: Iterable[Line], count: int, characters: Callable[[Line], int]
+) -> Iterator[list[Line]]:
+    """Groups of `count` lines, or fewer where they are long: memory stays bounded."""
+    window: list[Line] = []
+    size = 0
+    for line in lines:
+        window.append(line)
+        size += characters(line)
+        if len(window) >= count or size >= WINDOW_CHARACTERS:
+            yield window
+            window, size = [], 0
+    if window:
+        yield window
+
+
+def batches(
+    indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
+) -> Iterator[list[int]]:
+    """Cut the indices, longest line first, so that rows x longest <= batch_tokens.
+
+    A line that is longer alone stands alone.
+    """
+    batch: list[int] = []
+    room = 0
+    for i in sorted(indices, key=lambda i: lengths[i], reverse=True):
+        if len(batch) == room and batch:
+            yield batch
+            batch = []
+        if not batch:
+            room = max(1, batch_tokens // max(lengths[i], SHORTEST_COUNTED))
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def cut(rows: Sequence[list[int]], limit: int, tell: Callable[[int, int], None]) -> list[list[int]]:
+    """Rows of ids, those over `limit` cut and ended by EOS; `tell` hears their place and length."""
+    kept = []
+    for i, row in enumerate(rows):
+        if len(row) > limit:
+            tell(i, len(row))
+            row = [*row[: limit - 1], EOS]
+        kept.append(row)
+    return kept
