@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.decoding.beam_search import length_limits, length_penalty
+from nmt.decoding.beam_search import NOT_NUMBERS, length_limits, length_penalty
 from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
 
@@ -32,6 +33,9 @@ def greedy_search(
     `choose` picks a token for each row of logits (N, V), whose sentences (N,) it is told; `score`
     is the model's own log P over the length penalty, however the tokens were chosen. `max_lengths`
     (B,) are limits other than those of `settings`, EOS included.
+
+    Raises:
+        CheckpointError: the model's scores are not numbers.
     """
     cache = model.start(model.encode(source), source)
     if max_lengths is None:
@@ -52,6 +56,8 @@ def greedy_search(
         if not ended.any():
             continue
         penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
+        if penalised.isnan().any():
+            raise CheckpointError(NOT_NUMBERS)
         rows = zip(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )

@@ -1,5 +1,6 @@
 """How good the model is on sentences it never learns from: loss, and BLEU or chrF."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ class Validator:
         translations: list[str] = []
         quality: dict[str, float] = {}
         metric = config.training.validation_metric
-        if metric != "loss":
+        if metric != "loss" and math.isfinite(loss):
             settings = config.decoding.model_copy(update={"beam_size": beam_size})
             translator = Translator(self.run, settings, self.precision)
             translations = [t.text for t in translator.translate(p.source for p in self.pairs)]

@@ -217,6 +217,8 @@ def test_scores_that_are_not_numbers_are_refused(
     model.table[:] = float("nan")
     with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):
         beam_search(model, source, DecodingConfig(), BOS, EOS)
+    with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):
+        greedy_search(model, source, DecodingConfig(), BOS, EOS)
 
 
 def test_a_model_can_be_trained_after_a_search() -> None:
