@@ -292,8 +292,8 @@ class TrainingConfig(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the processor has it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """CPU threads, which compute shares of a step side by side; auto: one for each core this process
-    may use"""
+    """CPU threads, which compute shares of a step side by side; auto: one for each core that this
+    process may use"""
 
     @model_validator(mode="after")
     def _cooldown_fits(self) -> Self:
