@@ -40,4 +40,4 @@ def load(
         "batch_tokens": batch_tokens,
     }
     changes = {name: value for name, value in given.items() if value is not None}
-    return load_text_translator(model, checkpoint, device, precision, changes)
+    return load_text_translator([model], checkpoint, device, precision, changes)

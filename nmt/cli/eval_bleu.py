@@ -60,7 +60,7 @@ ConfidenceOption = Annotated[
 
 
 def eval_bleu(
-    model: Annotated[str | None, ModelOption] = None,
+    model: Annotated[list[str] | None, ModelOption] = None,
     test_set: TestSetOption = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,
@@ -85,7 +85,7 @@ def eval_bleu(
         _print(*_score_file(hypothesis, reference, tokenized, confidence), {}, as_json)
         return
     translator = load_translator(
-        str(model),
+        model or [],
         checkpoint,
         device,
         precision,
@@ -101,7 +101,7 @@ def eval_bleu(
 
 
 def _refuse_contradictions(
-    model: str | None,
+    model: list[str] | None,
     test_set: str | None,
     source: Path | None,
     reference: Path | None,
@@ -112,7 +112,7 @@ def _refuse_contradictions(
     if test_set and (hypothesis or source):
         other = "--hypothesis" if hypothesis else "--source"
         raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
-    if (model is None) == (hypothesis is None):
+    if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"

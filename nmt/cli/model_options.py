@@ -36,7 +36,13 @@ class Normalization(StrEnum):
     none = "none"
 
 
-ModelOption = typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
+ModelOption = typer.Option(
+    "--model",
+    "-m",
+    metavar="RUN",
+    help="Run directory or checkpoint; given several times, an ensemble of them.",
+)
+ModelsOption = Annotated[list[str], ModelOption]
 CheckpointOption = Annotated[
     str,
     typer.Option(help="Which weights of the run: best, last, averaged, moving-average or step-N."),
@@ -89,17 +95,18 @@ PrecisionOption = Annotated[
 
 
 def load_translator(
-    model: str,
+    models: list[str],
     checkpoint: str,
     device: Device,
     precision: Precision,
     sampling: "Sampling | None" = None,
     **given: int | float | str | None,
 ) -> "Translator":
-    """Load a run's weights; settings given here, None aside, replace those of its configuration.
+    """Load models; settings given here, None aside, replace those of the first's configuration.
 
     Raises:
-        CheckpointError: `model` holds no usable weights.
+        CheckpointError: one of `models` holds no usable weights.
+        ConfigError: models of different vocabularies.
     """
     from nmt.decoding.text_translator import load_text_translator
     from nmt.device import tune_memory
@@ -107,24 +114,29 @@ def load_translator(
     tune_memory()
     changes = {name: value for name, value in given.items() if value is not None}
     return load_text_translator(
-        model, checkpoint, device.value, precision.value, changes, sampling
+        models, checkpoint, device.value, precision.value, changes, sampling
     ).translator
 
 
 def load_scorer(
-    model: str, checkpoint: str, device: Device, precision: Precision, batch_tokens: int | None
+    models: list[str],
+    checkpoint: str,
+    device: Device,
+    precision: Precision,
+    batch_tokens: int | None,
 ) -> "Scorer":
-    """Load a run's weights, to score translations with.
+    """Load models, to score translations with.
 
     Raises:
-        CheckpointError: `model` holds no usable weights.
+        CheckpointError: one of `models` holds no usable weights.
+        ConfigError: models of different vocabularies.
     """
     from nmt.decoding.text_translator import load_text_translator
     from nmt.device import tune_memory
 
     tune_memory()
     changes = {"batch_tokens": batch_tokens} if batch_tokens else {}
-    return load_text_translator(model, checkpoint, device.value, precision.value, changes).scorer
+    return load_text_translator(models, checkpoint, device.value, precision.value, changes).scorer
 
 
 def refuse_needless_alpha(

@@ -16,7 +16,7 @@ from nmt.cli.model_options import (
     CheckpointOption,
     Device,
     DeviceOption,
-    ModelOption,
+    ModelsOption,
     Precision,
     PrecisionOption,
     load_scorer,
@@ -54,7 +54,7 @@ BatchTokensOption = Annotated[
 
 
 def score(
-    model: Annotated[str, ModelOption],
+    model: ModelsOption,
     file: FileArgument = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,

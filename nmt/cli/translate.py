@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from nmt.cli.candidate_options import (
+    AlignmentsOption,
+    CandidatesOption,
+    MbrOption,
+    alignment_column,
+    as_record,
+    refuse_needless_candidates,
+    with_choices,
+)
 from nmt.cli.model_options import (
     BatchTokensOption,
     BeamSizeOption,
@@ -17,7 +26,7 @@ from nmt.cli.model_options import (
     DeviceOption,
     LengthPenaltyOption,
     MinLengthOption,
-    ModelOption,
+    ModelsOption,
     NoRepeatNgramOption,
     NormalizationOption,
     Precision,
@@ -34,18 +43,32 @@ from nmt.cli.streams import STDIN, count_lines, open_lines, open_output, warn
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from nmt.decoding.aligner import AligningTranslator
+    from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
     from nmt.decoding.translator import Translation, Translator
+
+FileArgument = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Where to write; stdout by default."),
+]
+NBestOption = Annotated[
+    int,
+    typer.Option(
+        min=1, help="So many translations of each line, as `line number ||| text ||| score`."
+    ),
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="A JSON object a line: source and translations.")
+]
 
 
 def translate(
-    model: Annotated[str, ModelOption],
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; stdout by default."),
-    ] = None,
+    model: ModelsOption,
+    file: FileArgument = None,
+    output: OutputOption = None,
     checkpoint: CheckpointOption = "best",
     beam_size: BeamSizeOption = None,
     length_penalty: LengthPenaltyOption = None,
@@ -53,20 +76,16 @@ def translate(
     normalization: NormalizationOption = None,
     min_length: MinLengthOption = None,
     no_repeat_ngram: NoRepeatNgramOption = None,
-    n_best: Annotated[
-        int,
-        typer.Option(
-            min=1, help="So many translations of each line, as `line number ||| text ||| score`."
-        ),
-    ] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object a line: source and translations.")
-    ] = False,
+    n_best: NBestOption = 1,
+    as_json: JsonOption = False,
     sample: SampleOption = False,
     temperature: TemperatureOption = 1.0,
     top_k: TopKOption = None,
     top_p: TopPOption = None,
     seed: SeedOption = 1,
+    mbr: MbrOption = None,
+    candidates: CandidatesOption = None,
+    alignments: AlignmentsOption = False,
     device: DeviceOption = Device.auto,
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
@@ -80,6 +99,7 @@ def translate(
             "add --sample, or leave them out"
         )
     refuse_needless_alpha(length_penalty, normalization)
+    refuse_needless_candidates(mbr, candidates)
     with open_lines(file) as lines, open_output(output) as sink:
         from nmt.decoding.sampling import Sampling
 
@@ -96,11 +116,12 @@ def translate(
             no_repeat_ngram=no_repeat_ngram,
             batch_tokens=batch_tokens,
         )
-        _translate_lines(translator, lines, sink, file, n_best, as_json)
+        chosen = with_choices(translator, mbr, candidates, alignments)
+        _translate_lines(chosen, lines, sink, file, n_best, as_json)
 
 
 def _translate_lines(
-    translator: "Translator",
+    translator: "Translator | BayesRiskTranslator | AligningTranslator",
     lines: Iterable[str],
     sink: BinaryIO,
     file: Path | None,
@@ -140,8 +161,11 @@ def _written(
 ) -> str:
     """What is put out for a line: its translation, a list of several, or a JSON object."""
     if as_json:
-        found = [{"text": t.text, "score": round(t.score, 4)} for t in translations]
+        found = [as_record(translation) for translation in translations]
         return json.dumps({"source": source, "translations": found}, ensure_ascii=False)
     if n_best > 1:
-        return "\n".join(f"{number} ||| {t.text} ||| {t.score:.4f}" for t in translations)
-    return translations[0].text
+        return "\n".join(
+            f"{number} ||| {t.text} ||| {t.score:.4f}{alignment_column(t, ' ||| ')}"
+            for t in translations
+        )
+    return translations[0].text + alignment_column(translations[0], "\t")

@@ -125,6 +125,17 @@ class Tokenizer:
         """The pieces that the encoder sees for `text`, the last one `</s>`."""
         return [str(self._source.id_to_piece(i)) for i in self.encode_source([text])[0]]
 
+    def source_spellings(self, text: str) -> list[str]:
+        """The pieces of `text`, spaces as "▁" and the unknown as it stands in the text; no EOS."""
+        pieces: list[str] = self._source.encode(text, out_type=str)
+        return pieces
+
+    def target_spellings(self, ids: Sequence[int]) -> list[str]:
+        """The pieces that `decode` puts together: `target_pieces`, the unknown as it writes it."""
+        unknown = self._target.decode([UNK]).replace(" ", "▁")
+        pieces = self.target_pieces(ids)
+        return [unknown if i == UNK else piece for i, piece in zip(ids, pieces, strict=True)]
+
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         """The spelling of each target-side id."""
         return [str(self._target.id_to_piece(int(i))) for i in ids]

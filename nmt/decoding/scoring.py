@@ -64,14 +64,18 @@ def perplexity(log_probability: float, tokens: int) -> float:
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
     """log p of each target token under a model in eval mode: (B, T) float32; 0 at padding."""
-    logits = model(batch.source, batch.target_input).flatten(0, 1)  # (B * T, V)
-    right = batch.target_output.flatten()[:, None]  # (B * T, 1)
+    logits = model(batch.source, batch.target_input)  # (B, T, V)
+    return target_log_probabilities(logits, batch.target_output, model.padding)
+
+
+def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
+    """log p of each token of the target (B, T) by its logits (B, T, V): (B, T); 0 at padding."""
+    rows = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V) in parts
     parts = []
-    for x, y in zip(logits.split(POSITIONS_AT_ONCE), right.split(POSITIONS_AT_ONCE), strict=True):
+    for x, y in zip(rows, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
         x = x.float()
         parts.append(x.gather(1, y)[:, 0] - x.logsumexp(1))
-    scores = torch.cat(parts).view_as(batch.target_output)  # (B, T)
-    return scores.masked_fill(batch.target_output == model.padding, 0.0)
+    return torch.cat(parts).view_as(target).masked_fill(target == padding, 0.0)
 
 
 class Scorer:

@@ -6,13 +6,14 @@ from typing import overload
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
+from nmt.decoding.ensemble import load_ensemble
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
 from nmt.decoding.translator import Translator
 from nmt.decoding.windows import WINDOW_LINES
 from nmt.device import pick_device
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import Run, load_run
+from nmt.run_directory import Run
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("fp32", "bf16")
@@ -94,24 +95,24 @@ class TextTranslator:
 
 
 def load_text_translator(
-    model: str | Path,
+    models: Sequence[str | Path],
     checkpoint: str,
     device: str,
     precision: str,
     changes: Mapping[str, object],
     sampling: Sampling | None = None,
 ) -> TextTranslator:
-    """Load a run's weights; `changes` replace settings of its decoding section.
+    """Load a run's weights, or an ensemble; `changes` replace settings of the decoding section.
 
     With `sampling` translations are drawn and not searched for.
 
     Raises:
-        CheckpointError: `model` holds no usable weights.
-        ConfigError: a device, a precision or a setting that cannot be.
+        CheckpointError: one of `models` holds no usable weights.
+        ConfigError: a device, a precision or a setting that cannot be, or different vocabularies.
     """
     _refuse_unknown("device", device, DEVICES)
     _refuse_unknown("precision", precision, PRECISIONS)
-    run = load_run(model, pick_device(device), checkpoint)
+    run = load_ensemble(models, pick_device(device), checkpoint)
     settings = replace_settings(run.config.decoding, changes, "load")
     return TextTranslator(run, settings, precision, sampling)
 

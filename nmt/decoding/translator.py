@@ -16,6 +16,7 @@ from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.sampling import Draws, Sampling
 from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows
+from nmt.decoding.word_alignment import Alignment
 from nmt.device import autocast
 from nmt.errors import ConfigError
 from nmt.run_directory import Run
@@ -31,6 +32,12 @@ class Translation:
     """a single line: it holds no line feed and no carriage return"""
     score: float
     """log P in nats over the length penalty; 0 for a blank line"""
+    tokens: tuple[int, ...] = ()
+    """the target ids that spell it, without BOS and EOS"""
+    utility: float | None = None
+    """how well it agrees with other candidates, where they were compared"""
+    alignment: Alignment | None = None
+    """its words beside those of the source, where that was asked for"""
 
 
 def print_warning(message: str) -> None:
@@ -123,7 +130,7 @@ class Translator:
             for i, hypotheses in zip(batch, found, strict=True):
                 decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
                 translations[i] = [
-                    Translation(_one_line(text), hypothesis.score)
+                    Translation(_one_line(text), hypothesis.score, hypothesis.tokens)
                     for text, hypothesis in zip(decoded, hypotheses, strict=True)
                 ]
             progress(len(batch))

@@ -128,6 +128,28 @@ def _score(
     )
 
 
+def sentence_utilities(
+    name: str, texts: Sequence[str], tokenized: bool = False
+) -> list[list[float]]:
+    """The score, 0 to 100, of text i (row) if text j (column) were the only reference.
+
+    `name`: chrf or bleu; BLEU of a sentence leaves out the orders of n-grams that it is too short
+    for. The n-grams of each reference are counted once, those of a text for each reference.
+    """
+    columns = []
+    for text in texts:
+        metric = _sentence_metric(name, text, tokenized)
+        columns.append([float(metric.corpus_score([other], None).score) for other in texts])
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def _sentence_metric(name: str, reference: str, tokenized: bool) -> BLEU | CHRF:
+    if name == "chrf":
+        return CHRF(references=[[reference]])
+    tokenize = "none" if tokenized else "13a"
+    return BLEU(tokenize=tokenize, force=True, effective_order=True, references=[[reference]])
+
+
 def looks_tokenized(lines: Sequence[str]) -> str | None:
     """What betrays that text was not turned back into plain text, if anything does."""
     for mark in ("@@ ", "▁"):

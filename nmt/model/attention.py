@@ -1,7 +1,7 @@
 """Section 3.2: scaled dot-product attention (Eq. 1) and multi-head attention."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass, field
 
 import torch
@@ -57,9 +57,9 @@ def fused_attention(
 class AttentionRecord:
     """Collects the attention weights of one forward pass, one (B, H, T, S) tensor a layer."""
 
-    encoder: list[Tensor] = field(default_factory=list)
-    decoder: list[Tensor] = field(default_factory=list)
-    cross: list[Tensor] = field(default_factory=list)
+    encoder: MutableSequence[Tensor] = field(default_factory=list)
+    decoder: MutableSequence[Tensor] = field(default_factory=list)
+    cross: MutableSequence[Tensor] = field(default_factory=list)
 
 
 class MultiHeadAttention(nn.Module):
@@ -82,7 +82,7 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         memory: Tensor,
         mask: Tensor | None,
-        record: list[Tensor] | None = None,
+        record: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
         """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D)."""
         return self.attend(x, self.project_key(memory), self.project_value(memory), mask, record)
@@ -93,7 +93,7 @@ class MultiHeadAttention(nn.Module):
         key: Tensor,
         value: Tensor,
         mask: Tensor | None,
-        record: list[Tensor] | None = None,
+        record: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
         """Attend from x (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
         query = self._split_heads(self.query(x))  # (B, H, T, K)

@@ -188,3 +188,22 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
     tokenizer = learn_vocabulary(text, config)
     targets = [pair.target for pair in text]
     assert tokenizer.decode(tokenizer.encode_target(targets)) == targets
+
+
+@every_kind
+def test_spellings_name_every_piece_even_of_the_unknown(tmp_path: Path, kind: str) -> None:
+    """SentencePiece makes one unknown piece of several in a row: a spelling may hold spaces."""
+    tokenizer = trained(tmp_path, kind)
+    for text in ("the house", "the zebra Ω house", "Ω Ω the", "  a   dog ", "", "ΩΩ"):
+        spellings = tokenizer.source_spellings(text)
+        assert len(spellings) == len(tokenizer.encode_source([text])[0]) - 1
+        assert "".join(spellings).replace("▁", " ").split() == text.split()
+
+
+@every_kind
+def test_spellings_of_a_target_are_what_decoding_writes(tmp_path: Path, kind: str) -> None:
+    tokenizer = trained(tmp_path, kind)
+    dog = tokenizer.encode_target(["dog"])[0][:-1]
+    for ids in ([*dog, UNK, *dog, UNK], [UNK, *dog], [*dog, *dog], []):
+        spelled = "".join(tokenizer.target_spellings(ids)).replace("▁", " ")
+        assert spelled.removeprefix(" ") == tokenizer.decode([ids])[0]

@@ -5,7 +5,7 @@ import sacrebleu
 
 from nmt.errors import DataError
 from nmt.evaluation import metrics
-from nmt.evaluation.metrics import Interval, Score, bleu, looks_tokenized
+from nmt.evaluation.metrics import Interval, Score, bleu, looks_tokenized, sentence_utilities
 
 WORDS = ["the", "cat", "dog", "sat", "on", "a", "mat", ",", "it's", "3.5", "o'clock", "(now)", "."]
 
@@ -117,3 +117,20 @@ def test_text_that_is_not_plain_is_recognised() -> None:
     assert looks_tokenized(["the cat sat ."]) == "a space before most final full stops"
     assert looks_tokenized(["The cat sat.", "Mail me@home. Ok?", "", "etc ."]) is None
     assert looks_tokenized(["plain"] * 100 + ["one ▁ in a hundred"]) is None
+
+
+@pytest.mark.parametrize("tokenized", [False, True])
+@pytest.mark.parametrize("name", ["chrf", "bleu"])
+def test_utilities_are_sacrebleus_sentence_scores(
+    hypotheses: list[str], name: str, tokenized: bool
+) -> None:
+    texts = [*hypotheses[:6], "", "a", "It's 3.5!"]
+    tokenize = "none" if tokenized else "13a"
+    for text, row in zip(texts, sentence_utilities(name, texts, tokenized), strict=True):
+        expected = [
+            sacrebleu.sentence_chrf(text, [other]).score
+            if name == "chrf"
+            else sacrebleu.sentence_bleu(text, [other], tokenize=tokenize).score
+            for other in texts
+        ]
+        assert row == pytest.approx(expected)

@@ -1,0 +1,126 @@
+"""Several models that decide on each token together: an ensemble (Sutskever et al., 2014)."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import ConfigError
+from nmt.model.cache import DecoderCache
+from nmt.model.transformer import Transformer
+from nmt.run_directory import Run, load_run
+
+
+def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
+    """The log of the mean of softmax(x) over the models: each (..., V) -> (..., V) in float32."""
+    total = logits[0].float().log_softmax(-1)
+    for x in logits[1:]:
+        total = torch.logaddexp(total, x.float().log_softmax(-1))
+    return total - math.log(len(logits))
+
+
+class EnsembleCache:
+    """The state of incremental decoding of each model."""
+
+    def __init__(self, caches: list[DecoderCache]) -> None:
+        self.caches = caches
+
+    @property
+    def length(self) -> int:
+        """Target positions decoded so far."""
+        return self.caches[0].length
+
+    def reorder(self, rows: Tensor) -> None:
+        """Let hypothesis i continue what hypothesis rows[i] was: rows (R,) ids of current rows."""
+        for cache in self.caches:
+            cache.reorder(rows)
+
+    def keep_sentences(self, sentences: Tensor) -> None:
+        """Drop the finished sentences' encoder side: sentences (N,) ids of those to keep."""
+        for cache in self.caches:
+            cache.keep_sentences(sentences)
+
+
+class Ensemble(nn.Module):
+    """p(y_t | y_<t, x) is the mean of what the models hold it to be.
+
+    It has the verbs of a `Transformer`, so that it is searched, drawn from and scored like one;
+    its logits are log-probabilities.
+    """
+
+    def __init__(self, models: Sequence[Transformer]) -> None:
+        super().__init__()
+        self.models = nn.ModuleList(models)
+        self.padding = models[0].padding
+
+    def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
+        """Source (B, S) and shifted target (B, T) -> log-probabilities (B, T, V)."""
+        return log_mean_probability([model(source, target_input) for model in members(self)])
+
+    def encode(self, source: Tensor) -> list[Tensor]:
+        """Source ids (B, S) -> the memory (B, S, D) of each model."""
+        return [model.encode(source) for model in members(self)]
+
+    def start(self, memory: list[Tensor], source: Tensor) -> EnsembleCache:
+        """Begin to decode from the memories of the source ids (B, S)."""
+        models = members(self)
+        return EnsembleCache([m.start(x, source) for m, x in zip(models, memory, strict=True)])
+
+    def decode(self, target: Tensor, cache: EnsembleCache) -> Tensor:
+        """The latest token of R hypotheses (R, 1) -> log-probabilities of the next (R, 1, V)."""
+        steps = zip(members(self), cache.caches, strict=True)
+        return log_mean_probability([model.decode(target, own) for model, own in steps])
+
+
+def members(model: nn.Module) -> list[Transformer]:
+    """The models of an ensemble; a model that is none is its own only member."""
+    models = list(model.models) if isinstance(model, Ensemble) else [model]
+    return cast(list[Transformer], models)
+
+
+def load_ensemble(
+    paths: Sequence[str | Path], device: torch.device, checkpoint: str = "best"
+) -> Run:
+    """Load the weights of each path as `load_run` does; one alone stays the model it is.
+
+    Configuration, tokenizer and path are the first one's.
+
+    Raises:
+        CheckpointError: not a run directory, or the weights are missing or damaged.
+        ConfigError: no path, or models of different vocabularies.
+    """
+    if not paths:
+        raise ConfigError("no model is named; give at least one run directory or checkpoint")
+    runs = [load_run(path, device, checkpoint) for path in paths]
+    first, *others = runs
+    if not others:
+        return first
+    for other in others:
+        _refuse_other_vocabulary(first, other)
+    ensemble = Ensemble([run.model for run in runs]).eval()
+    # it is no Transformer, but has the verbs that searching and scoring use
+    return replace(first, model=cast(Transformer, ensemble))
+
+
+def _refuse_other_vocabulary(first: Run, other: Run) -> None:
+    """Ids must mean the same to all: the spellings are compared, the bytes may differ."""
+    one, two = first.tokenizer, other.tokenizer
+    sides = {
+        "source": (one.source_vocabulary, two.source_vocabulary),
+        "target": (one.target_vocabulary, two.target_vocabulary),
+    }
+    for side, (mine, its) in sides.items():
+        if mine == its:
+            continue
+        pairs = enumerate(zip(mine, its, strict=False))
+        differing = (f"entry {i}: '{a}' and '{b}'" for i, (a, b) in pairs if a != b)
+        difference = next(differing, f"{len(mine)} and {len(its)} entries")
+        raise ConfigError(
+            f"{first.path} and {other.path} differ in their {side} vocabulary ({difference}); the "
+            "models of an ensemble need the same one: leave one out, or train it again with the "
+            "other's tokenizer as tokenizer.model"
+        )
