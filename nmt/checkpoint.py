@@ -31,6 +31,15 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
+def weights_digest(model: nn.Module) -> str:
+    """SHA-256 over the names and the bytes of all parameters, in hex."""
+    digest = hashlib.sha256()
+    for name, weight in weights_of(model).items():
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+        digest.update(weight.cpu().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
 def put_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
     """Copy `weights` into the model's parameters.
 

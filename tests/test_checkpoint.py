@@ -26,6 +26,7 @@ from nmt.checkpoint import (
     newest_checkpoint,
     put_weights,
     save_checkpoint,
+    weights_digest,
     weights_of,
 )
 from nmt.errors import CheckpointError
@@ -378,3 +379,14 @@ def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> Non
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="not saved: Not a directory"):
         saved(tmp_path / "file" / "step-3")
+
+
+def test_a_digest_tells_weights_apart_by_name_shape_and_value() -> None:
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    other.load_state_dict(model.state_dict())
+    assert weights_digest(model) == weights_digest(other)
+    with torch.no_grad():
+        other.weight[0, 0] += 1
+    assert weights_digest(model) != weights_digest(other)
+    assert weights_digest(nn.Sequential(model)) != weights_digest(model)
+    assert weights_digest(model.bfloat16()) != weights_digest(other.bfloat16())

@@ -9,8 +9,7 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.decoding.aligner import AligningTranslator
-    from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
+    from nmt.decoding.document import LineTranslator
     from nmt.decoding.translator import Translation, Translator
 
 SAMPLED_CANDIDATES = 32
@@ -56,14 +55,19 @@ def refuse_needless_candidates(mbr: Utility | None, candidates: int | None) -> N
 
 
 def with_choices(
-    translator: "Translator", mbr: Utility | None, candidates: int | None, alignments: bool
-) -> "Translator | BayesRiskTranslator | AligningTranslator":
-    """The translator, made to choose by utility and to align where that was asked for.
+    translator: "Translator",
+    mbr: Utility | None,
+    candidates: int | None,
+    alignments: bool,
+    document: bool,
+) -> "LineTranslator":
+    """The translator, made to choose by utility, to align and to split where that was asked for.
 
     Raises:
         ConfigError: `mbr` with a beam of 1.
     """
     from nmt.decoding.aligner import AligningTranslator
+    from nmt.decoding.document import DocumentTranslator
     from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 
     chooser = None
@@ -76,6 +80,8 @@ def with_choices(
         chooser = BayesRiskTranslator(translator, utilities, candidates or found)
     if alignments:
         return AligningTranslator(translator, chooser)
+    if document:
+        return DocumentTranslator(translator.run, chooser or translator)
     return chooser or translator
 
 

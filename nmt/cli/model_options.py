@@ -72,6 +72,9 @@ NoRepeatNgramOption = Annotated[
     int | None,
     typer.Option(min=0, help="No sequence of so many tokens twice.  [default: the run's]"),
 ]
+DocumentOption = Annotated[
+    bool, typer.Option("--document", help="Split long lines into sentences, and join them again.")
+]
 SampleOption = Annotated[
     bool, typer.Option("--sample", help="Draw translations at random, without a beam.")
 ]
@@ -92,6 +95,26 @@ DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
 PrecisionOption = Annotated[
     Precision, typer.Option(help="bf16: faster matrix products, slightly other translations.")
 ]
+
+
+def sampling_of(
+    sample: bool, temperature: float, top_k: int | None, top_p: float | None, seed: int
+) -> "Sampling | None":
+    """How to draw translations; None where they are searched for.
+
+    Raises:
+        ConfigError: a way to draw without --sample.
+    """
+    if sample:
+        from nmt.decoding.sampling import Sampling
+
+        return Sampling(temperature, top_k, top_p, seed)
+    if (temperature, top_k, top_p, seed) != (1.0, None, None, 1):
+        raise ConfigError(
+            "--temperature, --top-k, --top-p and --seed say how --sample draws; "
+            "add --sample, or leave them out"
+        )
+    return None
 
 
 def load_translator(

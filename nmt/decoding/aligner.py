@@ -86,6 +86,7 @@ class AligningTranslator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
+        first_number: int = 1,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`, each translation with its alignment."""
         read: deque[str] = deque()
@@ -95,7 +96,9 @@ class AligningTranslator:
                 read.append(text)
                 yield text
 
-        found = self.chooser.alternatives(noted(), n_best, window_lines, warn, progress)
+        found = self.chooser.alternatives(
+            noted(), n_best, window_lines, warn, progress, first_number
+        )
         lines = ((read.popleft(), translations) for translations in found)
         for window in windows(lines, window_lines, lambda line: len(line[0])):
             yield from self.align(window)

@@ -72,6 +72,7 @@ class BayesRiskTranslator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
+        first_number: int = 1,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`: up to `n_best` distinct texts, the most useful first.
 
@@ -83,6 +84,8 @@ class BayesRiskTranslator:
                 f"{n_best} translations of each line were asked for, of {self.candidates} "
                 "candidates; raise --candidates, or lower --n-best"
             )
-        found = self.translator.alternatives(texts, self.candidates, window_lines, warn, progress)
+        found = self.translator.alternatives(
+            texts, self.candidates, window_lines, warn, progress, first_number
+        )
         for candidates in found:
             yield most_useful(candidates, self.utilities)[:n_best]

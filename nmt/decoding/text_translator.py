@@ -6,6 +6,7 @@ from typing import overload
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
+from nmt.decoding.document import DocumentTranslator
 from nmt.decoding.ensemble import load_ensemble
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
@@ -33,35 +34,40 @@ class TextTranslator:
         self.scorer = Scorer(run, settings.batch_tokens, precision)
 
     @overload
-    def translate(self, texts: str) -> str: ...  # type: ignore[overload-overlap]
+    def translate(self, texts: str, *, document: bool = False) -> str: ...  # type: ignore[overload-overlap]
 
     @overload
-    def translate(self, texts: list[str]) -> list[str]: ...  # type: ignore[overload-overlap]
+    def translate(self, texts: list[str], *, document: bool = False) -> list[str]: ...  # type: ignore[overload-overlap]
 
     @overload
     def translate(
-        self, texts: Iterable[str], window_lines: int = WINDOW_LINES
+        self, texts: Iterable[str], window_lines: int = WINDOW_LINES, *, document: bool = False
     ) -> Iterator[str]: ...
 
     def translate(
-        self, texts: str | Iterable[str], window_lines: int = WINDOW_LINES
+        self,
+        texts: str | Iterable[str],
+        window_lines: int = WINDOW_LINES,
+        *,
+        document: bool = False,
     ) -> str | list[str] | Iterator[str]:
         """Translate one sentence (a string), a list of them, or a stream (any other iterable).
 
         A list gives a list in the same order; a stream gives a generator that reads up to
         `window_lines` texts ahead. A blank text becomes an empty one, and a line end that closes
-        a text is dropped: an open file is a stream of texts.
+        a text is dropped: an open file is a stream of texts. With `document` each text may hold
+        several sentences, which are translated one by one and joined again.
 
         Raises:
             DataError: `texts` is none of these; for a stream, a text that is no string is found
                 when its turn comes.
         """
         if isinstance(texts, str):
-            return next(self._stream([texts]))
+            return next(self._stream([texts], document=document))
         _refuse_what_holds_no_texts(texts, "texts")
         if isinstance(texts, list):
-            return list(self._stream(list(_checked(texts, "texts"))))
-        return self._stream(texts, window_lines)
+            return list(self._stream(list(_checked(texts, "texts")), document=document))
+        return self._stream(texts, window_lines, document)
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
@@ -89,8 +95,13 @@ class TextTranslator:
         scores = self.scorer.score(zip(sources, targets, strict=True))
         return [score.penalised(settings) for score in scores]
 
-    def _stream(self, texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
-        for translation in self.translator.translate(_checked(texts, "texts"), window_lines):
+    def _stream(
+        self, texts: Iterable[str], window_lines: int = WINDOW_LINES, document: bool = False
+    ) -> Iterator[str]:
+        translator: Translator | DocumentTranslator = self.translator
+        if document:
+            translator = DocumentTranslator(self.translator.run, self.translator)
+        for translation in translator.translate(_checked(texts, "texts"), window_lines):
             yield translation.text
 
 

@@ -88,10 +88,12 @@ class Translator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
+        first_number: int = 1,
     ) -> Iterator[list[Translation]]:
         """As `translate`, with up to `n_best` translations of each text, best first.
 
         A blank text has one. Samples are independent of each other, in the order of their draw.
+        The texts are numbered from `first_number`.
 
         Raises:
             ConfigError: the beam is smaller than `n_best`.
@@ -101,7 +103,6 @@ class Translator:
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{self.settings.beam_size}; raise --beam-size, or use --sample"
             )
-        first_number = 1
         for window in windows(texts, window_lines, len):
             yield from self._translate_window(window, first_number, n_best, warn, progress)
             first_number += len(window)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from nmt.cli import streams
 from nmt.cli.translate import translate
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.run_directory import load_run
 
@@ -89,16 +89,16 @@ def test_the_settings_of_the_search_can_be_replaced(
 ) -> None:
     seen = {}
 
-    def record(self: Translator, texts: object, *_: object) -> list[object]:
+    def record(self: Translator, texts: list[str], *_: object) -> list[list[Translation]]:
         seen.update(self.settings.model_dump(), precision=self.precision)
-        return []
+        return [[Translation(text, 0.0)] for text in texts]
 
     monkeypatch.setattr(Translator, "alternatives", record)
-    succeed("-m", tiny_run, text=b"")
+    succeed("-m", tiny_run, text=b"a")
     assert seen["beam_size"] == 2
     options = ["--beam-size", "7", "--length-penalty", "0", "--batch-tokens", "99"]
     options += ["--no-repeat-ngram", "3", "--min-length", "2"]
-    succeed("-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"")
+    succeed("-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"a")
     expected = {"beam_size": 7, "length_penalty": 0, "batch_tokens": 99, "precision": "bf16"}
     expected |= {"no_repeat_ngram": 3, "min_length": 2, "length_normalization": "gnmt"}
     assert expected.items() <= seen.items()

@@ -4,6 +4,7 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.decoding import translator as translator_module
 from nmt.decoding import windows as windows_module
+from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator
 from nmt.run_directory import Run
 
@@ -72,6 +73,18 @@ def test_too_long_a_line_is_cut_and_named(copying_run: Run) -> None:
         assert found[3] == texts[3]
     assert len(warnings) == 2
     assert all("line 3 has 152" in warning and "1024" in warning for warning in warnings)
+
+
+def test_a_stream_can_be_gone_on_with_at_any_line(
+    random_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 20)
+    translator = Translator(random_run, sampling=Sampling(seed=3))
+    whole = list(translator.alternatives(LINES, 2, warn=lambda warning: None))
+    warnings: list[str] = []
+    rest = translator.alternatives(LINES[2:], 2, warn=warnings.append, first_number=3)
+    assert list(rest) == whole[2:]
+    assert warnings[0].startswith("line 3 has") and "line 11 has" in warnings[-1]
 
 
 def test_warnings_go_to_stderr_unless_told_otherwise(

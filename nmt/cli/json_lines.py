@@ -1,0 +1,81 @@
+"""Lines that are JSON objects, in and out."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from nmt.errors import DataError
+
+JsonInputOption = Annotated[
+    bool,
+    typer.Option(
+        "--json-input",
+        help="Each line is an object with a `source`; --json passes on its other keys.",
+    ),
+]
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is no number that JSON can hold")
+    return number
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def read_record(line: str, where: str) -> dict[str, object]:
+    """The object of a line, whose "source" is the text to translate.
+
+    Raises:
+        DataError: naming `where`, the file and line: the line is no such object.
+    """
+    wanted = 'expected a JSON object with the key "source", a string: {"source": "A dog."}'
+    try:
+        record = _DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: no JSON ({error}); {wanted}") from error
+    if not isinstance(record, dict):
+        raise DataError(f"{where}: {_described(record)}; {wanted}")
+    if "source" not in record:
+        raise DataError(f'{where}: an object without "source"; {wanted}')
+    source = record["source"]
+    if not isinstance(source, str):
+        raise DataError(f'{where}: "source" is {_described(source)}; {wanted}')
+    try:
+        source.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f'{where}: "source" holds half a surrogate pair ({source[error.start]!a}) and is no '
+            "text; write the whole character"
+        ) from error
+    return record
+
+
+def written_record(record: Mapping[str, object]) -> str:
+    """One line of JSON; what UTF-8 cannot hold is escaped.
+
+    Raises:
+        DataError: more values inside each other than can be written.
+    """
+    try:
+        line = json.dumps(record, ensure_ascii=False)
+    except RecursionError as error:
+        raise DataError(
+            f"{str(record.get('source'))[:60]!r}: another key of its object is nested too deeply "
+            "to be written; leave it out"
+        ) from error
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
+    return line
+
+
+def _described(value: object) -> str:
+    names = {type(None): "null", bool: "a boolean", str: "a string", list: "a list"}
+    return names.get(type(value), "an object" if isinstance(value, dict) else "a number")

@@ -1,0 +1,82 @@
+"""Outputs that are written a window at a time: which of them can be gone on with."""
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from nmt.cli import partial_output
+from nmt.cli.partial_output import PartialOutput
+from nmt.cli.translate import translate
+from nmt.decoding import windows
+from nmt.errors import ConfigError, StoppedBySignal
+
+app = typer.Typer()
+app.command()(translate)
+
+
+def test_of_stdin_the_message_promises_nothing(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW_LINES", 3)
+    options = ["-m", str(tiny_run), "--json-input", "-o", str(tmp_path / "out")]
+    text = '{"source": "a"}\n' * 4
+    result = CliRunner().invoke(app, options, input=text)
+    expected = (tmp_path / "out").read_bytes()
+    (tmp_path / "out").unlink()
+    result = CliRunner().invoke(app, options, input=text + "[]")
+    part = tmp_path / "out.part"
+    assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
+    assert part.read_bytes() == expected[: len(part.read_bytes())]
+
+
+def test_stdin_and_outputs_that_do_not_remain_are_refused(tiny_run: Path, tmp_path: Path) -> None:
+    def refusal(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["-m", str(tiny_run), "--resume", *arguments], input="a")
+        assert isinstance(result.exception, ConfigError)
+        return str(result.exception)
+
+    assert "stdin does not allow; give the input as a FILE" in refusal("-o", str(tmp_path / "out"))
+    assert "stdin does not allow" in refusal("-", "-o", str(tmp_path / "out"))
+    (tmp_path / "in").write_text("a")
+    for output in ([], ["-o", "-"], ["-o", "/dev/null"], ["-o", str(tmp_path)]):
+        assert "give a regular file as -o FILE" in refusal(str(tmp_path / "in"), *output)
+
+
+def test_a_signal_after_the_note_of_a_window_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = PartialOutput(tmp_path / "out", resume=False)
+    output.begin(iter([]), dict)
+    replace = Path.replace
+
+    def replaced(self: Path, target: Path) -> None:
+        replace(self, target)
+        raise StoppedBySignal("stopped by SIGTERM")
+
+    with monkeypatch.context() as patched, pytest.raises(StoppedBySignal):
+        patched.setattr(Path, "replace", replaced)
+        output.write(["a"], b"A\n")
+    output.keep(again=True)
+    output.close()
+    again = PartialOutput(tmp_path / "out", resume=True)
+    assert again.begin(iter(["a"]), dict) == 1
+    again.write(["b"], b"B\n")
+    again.finish()
+    again.close()
+    assert (tmp_path / "out").read_bytes() == b"A\nB\n"
+
+
+def test_every_window_is_flushed_to_a_stream() -> None:
+    flushed = []
+
+    class Stream:
+        def write(self, data: bytes) -> None:
+            self.data = data
+
+        def flush(self) -> None:
+            flushed.append(self.data)
+
+    partial_output._Stream(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
+    assert flushed == [b"A\n"]
