@@ -78,6 +78,10 @@ class Gradients:
         self._team: Team | None = None
         self.share_among(number_of_shares(torch.get_num_threads(), parameters))
 
+    def part(self) -> None:
+        """Let go of the other workers, before their group is dissolved."""
+        self._parallel = None
+
     def share_among(self, shares: int) -> None:
         """Cut the steps to come into so many shares, where that can be done."""
         alone = self._device.type == "cpu" and self._workers.size == 1

@@ -61,6 +61,17 @@ def _train(
         if group.leading:
             directory.discard_if_unused()
         raise
+    try:
+        _go_on(trainer, directory, fingerprint, log)
+    finally:
+        trainer.gradients.part()
+
+
+def _go_on(
+    trainer: Trainer, directory: RunDirectory, fingerprint: str, log: Callable[[str], None]
+) -> None:
+    """From the last checkpoint to the choice of the best weights."""
+    group = trainer.workers
     resume(trainer, directory, log)
     done = trainer.finished() and _best_is_chosen(directory, trainer.step)
     if group.from_leader(lambda: done):
