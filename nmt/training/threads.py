@@ -58,14 +58,18 @@ class Team:
             return [task.result() for task in tasks]
         finally:
             self._given_up.set()
-            for task in tasks:
-                task.cancel()
-            wait(tasks)
-            # else the exception, whose traceback holds this frame, would keep all results alive
-            tasks.clear()
-            failed = None
+            _end(tasks)
+            failed = None  # whose traceback holds this frame, and so all that it still names
 
 
 def _failure(tasks: list[Future[_T]]) -> BaseException | None:
     ended = (task.exception() for task in tasks if task.done())
     return next(filter(None, ended), None)
+
+
+def _end(tasks: list[Future[_T]]) -> None:
+    """Start none of them any more, wait for the others, and forget all."""
+    for task in tasks:
+        task.cancel()
+    wait(tasks)
+    tasks.clear()
