@@ -34,10 +34,9 @@ def load(
     """
     from nmt.decoding.text_translator import load_text_translator
 
-    given = {
+    changes = {
         "beam_size": beam_size,
         "length_penalty": length_penalty,
         "batch_tokens": batch_tokens,
     }
-    changes = {name: value for name, value in given.items() if value is not None}
     return load_text_translator([model], checkpoint, device, precision, changes)

@@ -106,21 +106,24 @@ class RunDirectory:
 
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
         """Replace a small JSON file of the run at once or not at all."""
-        _replace_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+        replace_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
     def write_config(self, config: Config) -> None:
         """Keep the whole configuration, every default written out."""
-        _replace_text(self.config, dump_config(config))
+        replace_text(self.config, dump_config(config))
 
 
-def _replace_text(path: Path, text: str) -> None:
+def replace_text(path: Path, text: str) -> None:
     """Write a small file: readers and crashes see the old one or the new one, never a part."""
     temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 class RunLock:

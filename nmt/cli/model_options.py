@@ -1,5 +1,6 @@
 """The options of every command that uses a model, and the model they ask for."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.decoding.sampling import Sampling
     from nmt.decoding.scoring import Scorer
+    from nmt.decoding.text_translator import TextTranslator
     from nmt.decoding.translator import Translator
 
 
@@ -131,14 +133,7 @@ def load_translator(
         CheckpointError: one of `models` holds no usable weights.
         ConfigError: models of different vocabularies.
     """
-    from nmt.decoding.text_translator import load_text_translator
-    from nmt.device import tune_memory
-
-    tune_memory()
-    changes = {name: value for name, value in given.items() if value is not None}
-    return load_text_translator(
-        models, checkpoint, device.value, precision.value, changes, sampling
-    ).translator
+    return _load(models, checkpoint, device, precision, given, sampling).translator
 
 
 def load_scorer(
@@ -148,18 +143,24 @@ def load_scorer(
     precision: Precision,
     batch_tokens: int | None,
 ) -> "Scorer":
-    """Load models, to score translations with.
+    """Load models, to score translations with; the same errors as `load_translator`."""
+    given = {"batch_tokens": batch_tokens}
+    return _load(models, checkpoint, device, precision, given).scorer
 
-    Raises:
-        CheckpointError: one of `models` holds no usable weights.
-        ConfigError: models of different vocabularies.
-    """
+
+def _load(
+    models: list[str],
+    checkpoint: str,
+    device: Device,
+    precision: Precision,
+    given: Mapping[str, object],
+    sampling: "Sampling | None" = None,
+) -> "TextTranslator":
     from nmt.decoding.text_translator import load_text_translator
     from nmt.device import tune_memory
 
     tune_memory()
-    changes = {"batch_tokens": batch_tokens} if batch_tokens else {}
-    return load_text_translator(models, checkpoint, device.value, precision.value, changes).scorer
+    return load_text_translator(models, checkpoint, device.value, precision.value, given, sampling)
 
 
 def refuse_needless_alpha(

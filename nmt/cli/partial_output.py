@@ -231,6 +231,8 @@ class PartialOutput:
             )
 
     def _write_state(self, lines: int, size: int) -> None:
+        from nmt.run_directory import replace_text
+
         state = {
             "format": FORMAT,
             "lines": lines,
@@ -239,15 +241,7 @@ class PartialOutput:
             "output": self._output.hexdigest(),
             "settings": self._settings,
         }
-        beside = self.state.with_name(f"{self.state.name}.tmp")
-        try:
-            with beside.open("wb") as file:
-                file.write(json.dumps(state, indent=1).encode())
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.state)
-        finally:
-            beside.unlink(missing_ok=True)
+        replace_text(self.state, json.dumps(state, indent=1))
         self.lines, self.bytes = lines, size
 
 

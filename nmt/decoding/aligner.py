@@ -21,7 +21,7 @@ from nmt.decoding.ensemble import log_mean_probability, members
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.scoring import target_log_probabilities
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator, print_warning
-from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows
+from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment, align_words
 from nmt.device import autocast
 from nmt.model.attention import AttentionRecord
@@ -107,13 +107,13 @@ class AligningTranslator:
         """The translations of each source text, with their alignments."""
         aligned = [[replace(t, alignment=Alignment()) for t in found] for _, found in lines]
         tokenizer = self.translator.run.tokenizer
+        texts = [text for text, _ in lines]
         ids = cut(
-            tokenizer.encode_source([text for text, _ in lines]),
+            tokenizer.encode_source(texts),
             MAX_SOURCE_TOKENS,
             lambda place, length: None,  # it was said when the text was translated
         )
-        wordful = [i for i, (text, _) in enumerate(lines) if text.strip() and len(ids[i]) > 1]
-        places = [(i, k) for i in wordful for k in range(len(aligned[i]))]
+        places = [(i, k) for i in worded(texts, ids) for k in range(len(aligned[i]))]
         sources = [ids[i] for i, _ in places]
         targets = [[*aligned[i][k].tokens, EOS] for i, k in places]
         found = self._attend_all(sources, targets)

@@ -115,7 +115,8 @@ def load_text_translator(
 ) -> TextTranslator:
     """Load a run's weights, or an ensemble; `changes` replace settings of the decoding section.
 
-    With `sampling` translations are drawn and not searched for.
+    None among the changes leaves a setting as it is. With `sampling` translations are drawn and not
+    searched for.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
@@ -124,7 +125,8 @@ def load_text_translator(
     _refuse_unknown("device", device, DEVICES)
     _refuse_unknown("precision", precision, PRECISIONS)
     run = load_ensemble(models, pick_device(device), checkpoint)
-    settings = replace_settings(run.config.decoding, changes, "load")
+    given = {name: value for name, value in changes.items() if value is not None}
+    settings = replace_settings(run.config.decoding, given, "load")
     return TextTranslator(run, settings, precision, sampling)
 
 

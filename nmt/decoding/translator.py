@@ -15,7 +15,7 @@ from nmt.decoding.beam_search import beam_search
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.sampling import Draws, Sampling
-from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows
+from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment
 from nmt.device import autocast
 from nmt.errors import ConfigError
@@ -123,10 +123,9 @@ class Translator:
 
         ids = cut(self.run.tokenizer.encode_source(texts), MAX_SOURCE_TOKENS, tell)
         translations = [[Translation("", 0.0)] for _ in texts]
-        # some characters leave no token, so a text that is not blank may still be EOS alone
-        wordful = [i for i, text in enumerate(texts) if text.strip() and len(ids[i]) > 1]
-        progress(len(texts) - len(wordful))
-        for batch in batches(wordful, [len(row) for row in ids], self.settings.batch_tokens):
+        to_translate = worded(texts, ids)
+        progress(len(texts) - len(to_translate))
+        for batch in batches(to_translate, [len(row) for row in ids], self.settings.batch_tokens):
             found = self._search([ids[i] for i in batch], [first_number + i for i in batch], n_best)
             for i, hypotheses in zip(batch, found, strict=True):
                 decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])

@@ -52,6 +52,14 @@ def batches(
         yield batch
 
 
+def worded(texts: Sequence[str], rows: Sequence[list[int]]) -> list[int]:
+    """Which texts have something to translate, by their rows of ids.
+
+    Some characters leave no token, so a text that is not blank may still be EOS alone.
+    """
+    return [i for i, text in enumerate(texts) if text.strip() and len(rows[i]) > 1]
+
+
 def cut(rows: Sequence[list[int]], limit: int, tell: Callable[[int, int], None]) -> list[list[int]]:
     """Rows of ids, those over `limit` cut and ended by EOS; `tell` hears their place and length."""
     kept = []
