@@ -2,31 +2,56 @@
 
 >>> translator = nmt.load("runs/mine")
 >>> translator.translate("A dog sleeps.")
+
+>>> model = nmt.transformer_base(37_000)
+>>> logits = model(source, target)  # ids (B, S), (B, T) -> (B, T, V)
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nmt.decoding.generating_transformer import Transformer, transformer_base, transformer_big
     from nmt.decoding.text_translator import TextTranslator
+    from nmt.model.attention import AttentionRecord
 
 __version__ = "0.1.0"
+__all__ = ["AttentionRecord", "Transformer", "load", "transformer_base", "transformer_big"]
+
+_FROM = {
+    "AttentionRecord": "nmt.model.attention",
+    "Transformer": "nmt.decoding.generating_transformer",
+    "transformer_base": "nmt.decoding.generating_transformer",
+    "transformer_big": "nmt.decoding.generating_transformer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the model when it is first asked for: PyTorch takes seconds (PEP 562)."""
+    if name not in _FROM:
+        raise AttributeError(f"module 'nmt' has no attribute '{name}'")
+    import importlib
+
+    return getattr(importlib.import_module(_FROM[name]), name)
 
 
 def load(
     model: "str | Path",
     checkpoint: str = "best",
     device: str = "auto",
-    precision: str = "fp32",
+    precision: str = "auto",
     beam_size: int | None = None,
     length_penalty: float | None = None,
     batch_tokens: int | None = None,
+    coverage_penalty: float | None = None,
+    copy_unknown: bool | None = None,
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu or cuda;
-    `precision`: fp32 or bf16. None leaves a setting as the run has it.
+    `precision`: auto, fp32, bf16 or int8, in which scores are computed as in fp32. None leaves a
+    setting as the run has it.
 
     Raises:
         CheckpointError: `model` holds no usable weights.
@@ -38,5 +63,7 @@ def load(
         "beam_size": beam_size,
         "length_penalty": length_penalty,
         "batch_tokens": batch_tokens,
+        "coverage_penalty": coverage_penalty,
+        "copy_unknown": copy_unknown,
     }
     return load_text_translator([model], checkpoint, device, precision, changes)

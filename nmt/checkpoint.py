@@ -60,6 +60,23 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -
             parameter.copy_(weights[name])
 
 
+def refuse_what_is_no_number(weights: Mapping[str, Tensor], origin: Path) -> None:
+    """To be called where weights will translate or score and nothing else would notice.
+
+    A fused kernel of attention may hide a NaN, and 8-bit integers hide an infinity: what comes out
+    looks like text.
+
+    Raises:
+        CheckpointError: a weight is NaN or infinite.
+    """
+    for name, weight in weights.items():
+        if not weight.sum().isfinite():  # as it is of numbers alone
+            raise CheckpointError(
+                f"{origin}: {name} holds NaN or infinity where numbers are expected, so the "
+                "training diverged; choose another checkpoint with --checkpoint"
+            )
+
+
 def save_checkpoint(
     path: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any] | None = None
 ) -> None:

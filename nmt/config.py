@@ -111,7 +111,7 @@ class DataConfig(Section):
     validation: TextPair | None = None
     """one's own validation text: watched while training, never learnt from"""
     test: TextPair | None = None
-    """one's own test text: scored by `nmt eval-bleu`"""
+    """one's own test text: scored when training ends, and by `nmt eval-bleu`"""
     directory: str = "data"
     """where downloaded corpora and prepared token stores live"""
     tokenized: bool = False
@@ -288,6 +288,9 @@ class TrainingConfig(Section):
     """how many of the checkpoints that validated best stay"""
     early_stopping: int | None = Field(None, ge=1)
     """stop after so many validations in a row that are not better; null: never"""
+    score_test_set: bool = True
+    """translate the test set once at the end, by the weights that validated best, and write what it
+    scores into result.json of the run"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the processor has it, else fp32"""
@@ -319,6 +322,12 @@ class DecodingConfig(Section):
     """the fewest tokens of a translation that is not of a blank line"""
     no_repeat_ngram: int = Field(0, ge=0)
     """no sequence of so many tokens comes twice in a translation; 0: any may"""
+    coverage_penalty: float = Field(0.0, ge=0)
+    """beta: of the translations that the beam has found, one that leaves out a part of the source
+    counts for less (Wu et al., 2016); 0: none"""
+    copy_unknown: bool = False
+    """write the source word that the decoder looked at in the place of the unknown symbol, except
+    in lines with a glossary's terms, forbidden words or a given beginning"""
     max_length_offset: int = Field(50, ge=1)
     """the longest translation has as many tokens as the source plus this"""
     batch_tokens: int = Field(4096, ge=1)

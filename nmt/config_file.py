@@ -31,7 +31,12 @@ def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
     return list(section.model_fields)
 
 
-def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
+def _explain(
+    error: Any,
+    where: str,
+    places: dict[tuple[str, ...], str],
+    section: type[BaseModel] = Config,
+) -> str:
     """One sentence for one pydantic error: place, key, what was found, what is allowed."""
     path = tuple(str(part) for part in error["loc"])
     if path not in places and path[:-1] not in places:
@@ -40,7 +45,7 @@ def _explain(error: Any, where: str, places: dict[tuple[str, ...], str]) -> str:
     key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
     place = places.get(key_path, where)
     if error["type"] == "extra_forbidden":
-        known = _known_keys(Config, path[:-1])
+        known = _known_keys(section, path[:-1])
         near = difflib.get_close_matches(path[-1], known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
         return f"{place}: unknown key '{'.'.join(path)}'; {hint}"
@@ -103,7 +108,8 @@ def replace_settings(
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
     except ValidationError as error:
-        raise ConfigError(_explain(error.errors()[0], where, {})) from error
+        message = _explain(error.errors()[0], where, {}, type(section))
+        raise ConfigError(message) from error
 
 
 def find_config(name: str) -> Path:

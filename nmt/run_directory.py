@@ -2,7 +2,8 @@
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
-  checkpoints/step-00012000/   averaged/   moving-average/   best.json  last.json   tensorboard/
+  checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
+  best.json  last.json  result.json
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import Any, Self
 
 import torch
 
-from nmt.checkpoint import WEIGHTS, load_weights, put_weights
+from nmt.checkpoint import WEIGHTS, load_weights, put_weights, refuse_what_is_no_number
 from nmt.config import Config
 from nmt.config_file import dump_config, load_config
 from nmt.data.tokenizer import PAD, Tokenizer
@@ -44,6 +45,7 @@ class RunDirectory:
         self.tensorboard = self.path / "tensorboard"
         self.best = self.path / "best.json"
         self.last = self.path / "last.json"
+        self.result = self.path / "result.json"
 
     def checkpoint(self, step: int) -> Path:
         """Where the checkpoint of `step` lies."""
@@ -196,14 +198,16 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
     step-N.
 
     Raises:
-        CheckpointError: not a run directory, or the weights are missing or damaged.
+        CheckpointError: not a run directory, or the weights are missing, damaged or not numbers.
     """
     run = find_run(Path(path))
     folder = Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
     config = load_config(str(run.config))
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
-    put_weights(model, load_weights(folder), folder)
+    weights = load_weights(folder)
+    put_weights(model, weights, folder)
+    refuse_what_is_no_number(weights, folder)
     return Run(config, tokenizer, model.to(device).eval(), folder)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.config import Config
 from nmt.config_file import load_config
+from nmt.data.corpora import find_corpus
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 RECIPES = sorted(CONFIGS.glob("*.yaml"))
@@ -99,3 +100,29 @@ def test_base_and_big_are_the_recipes_of_the_paper(name: str, sizes: dict[str, o
     expected = PAPER | sizes | {"data.corpus": "wmt14", "data.source_language": "en"}
     actual = settings(load_config(str(CONFIGS / f"{name}.yaml")))
     assert {key: actual[key] for key in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "languages"),
+    [
+        ("tatoeba_characters", "char", ("en", "fr")),
+        ("tatoeba_words", "word", ("en", "fr")),
+        ("tatoeba_en_fr", "bpe", ("en", "fr")),
+        ("tatoeba_en_it", "bpe", ("en", "it")),
+    ],
+)
+def test_the_small_recipes_are_two_layers_of_width_128(
+    name: str, kind: str, languages: tuple[str, str]
+) -> None:
+    config = load_config(f"{name}.yaml")
+    model = config.model
+    assert (config.tokenizer.kind, config.data.languages) == (kind, languages)
+    assert (model.d_model, model.encoder_layers, model.decoder_layers) == (128, 2, 2)
+    assert (config.training.schedule == "one_cycle") is (kind != "char")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_the_corpus_of_every_recipe_is_known_and_has_its_languages(path: Path) -> None:
+    data = load_config(str(path)).data
+    assert data.corpus is not None
+    assert find_corpus(data.corpus).pair_of(*data.languages)

@@ -1,6 +1,7 @@
 """One writer at a time, and a run that is found, or an error that says what is missing."""
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -244,3 +245,16 @@ def test_a_folder_whose_successor_never_came_is_put_back(tmp_path: Path) -> None
     (run.checkpoints / ".step-00000003.17.tmp").mkdir()
     run.clear_leftovers()
     assert [path.name for path in run.checkpoints.iterdir()] == ["step-00000003"]
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_weights_that_are_not_numbers_are_refused(run: RunDirectory, value: float) -> None:
+    model = load_run(run.path, CPU).model
+    with torch.no_grad():
+        model.decoder.layers[0].self_attention.key.weight[3, 3] = value
+    save_checkpoint(run.checkpoint(3), weights_of(model))
+    with pytest.raises(
+        CheckpointError,
+        match=r"step-00000003: decoder.*self_attention.key.weight holds NaN.*; choose another",
+    ):
+        load_run(run.path, CPU, "last")

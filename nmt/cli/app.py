@@ -1,5 +1,6 @@
 """The command `nmt`: one file a command, and one place where errors become a sentence."""
 
+import os
 import signal
 import sys
 import traceback
@@ -8,7 +9,21 @@ from typing import NoReturn
 
 import typer
 
-from nmt.cli import average, data, eval_bleu, plot, prepare, score, train, translate
+from nmt.cli import (
+    average,
+    compare,
+    data,
+    doctor,
+    eval_bleu,
+    plan,
+    plot,
+    prepare,
+    report,
+    score,
+    train,
+    translate,
+    watch,
+)
 from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
@@ -25,8 +40,13 @@ app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("eval-bleu")(eval_bleu.eval_bleu)
 app.command("score")(score.score)
+app.command("compare")(compare.compare)
 app.command("average")(average.average)
+app.command("plan")(plan.plan)
+app.command("doctor")(doctor.doctor)
 app.add_typer(plot.app)
+app.command("report")(report.report)
+app.command("watch")(watch.watch)
 
 
 def _version(asked: bool) -> None:
@@ -47,6 +67,20 @@ def options(
     """Train Transformer translation models and put them to use."""
 
 
+def _fill_closed_streams() -> None:
+    """Keep other files from the places 0, 1 and 2, where libraries write as well.
+
+    stdin and stdout stay None for Python, so that a command can say so; messages go nowhere.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - as long as the process
+
+
 def _stop(number: int, frame: FrameType | None) -> None:
     raise StoppedBySignal(f"stopped by {signal.Signals(number).name}", number)
 
@@ -61,6 +95,7 @@ def _leave(message: str, exit_code: int) -> NoReturn:
 
 def main() -> None:
     """Run the command line; what the user can act on is one sentence on stderr."""
+    _fill_closed_streams()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:

@@ -59,15 +59,13 @@ def with_choices(
     mbr: Utility | None,
     candidates: int | None,
     alignments: bool,
-    document: bool,
 ) -> "LineTranslator":
-    """The translator, made to choose by utility, to align and to split where that was asked for.
+    """The translator, made to choose by utility and to align where that was asked for.
 
     Raises:
         ConfigError: `mbr` with a beam of 1.
     """
     from nmt.decoding.aligner import AligningTranslator
-    from nmt.decoding.document import DocumentTranslator
     from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 
     chooser = None
@@ -80,8 +78,6 @@ def with_choices(
         chooser = BayesRiskTranslator(translator, utilities, candidates or found)
     if alignments:
         return AligningTranslator(translator, chooser)
-    if document:
-        return DocumentTranslator(translator.run, chooser or translator)
     return chooser or translator
 
 

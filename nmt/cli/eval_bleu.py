@@ -1,12 +1,19 @@
-"""`nmt eval-bleu`: a model's or a file's BLEU, with signature and confidence interval."""
+"""`nmt eval-bleu`: what a model's or a file's translations score, and what that compares with."""
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.comet_options import (
+    CometModelOption,
+    CometOption,
+    refuse_without_comet,
+    with_comet,
+)
 from nmt.cli.model_options import (
     BatchTokensOption,
     BeamSizeOption,
@@ -20,29 +27,28 @@ from nmt.cli.model_options import (
     load_translator,
 )
 from nmt.cli.streams import open_output, warn
+from nmt.cli.test_set_options import (
+    LanguagesOption,
+    NoTextChecksOption,
+    ReferenceOption,
+    TestSetOption,
+    TokenizedOption,
+    named_set,
+    parse_languages,
+    read_translations,
+    set_from_files,
+    set_of_run,
+)
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.data.parallel_text import SentencePair
     from nmt.decoding.translator import Translator
     from nmt.evaluation.evaluate import Evaluation
-    from nmt.evaluation.metrics import Score
+    from nmt.evaluation.test_sets import EvaluationSet
 
 
-OWN_SETS = ("validation", "test")
-TestSetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="validation or test of the run's own data (test if left out), or a set that sacreBLEU "
-        "knows, such as wmt14/full.",
-    ),
-]
 SourceOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
-]
-ReferenceOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Its right translation, line by line.")
 ]
 HypothesisOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
@@ -51,11 +57,13 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
 ]
-TokenizedOption = Annotated[
-    bool, typer.Option("--tokenized", help="With --hypothesis: score its tokens as they are.")
-]
 ConfidenceOption = Annotated[
     bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
+]
+TerOption = Annotated[bool, typer.Option("--ter", help="Translation edit rate as well.")]
+PerSentenceOption = Annotated[
+    bool,
+    typer.Option("--per-sentence", help="Print each sentence's scores; the table goes to stderr."),
 ]
 
 
@@ -65,9 +73,15 @@ def eval_bleu(
     source: SourceOption = None,
     reference: ReferenceOption = None,
     hypothesis: HypothesisOption = None,
+    languages: LanguagesOption = None,
     output: OutputOption = None,
     tokenized: TokenizedOption = False,
+    ter: TerOption = False,
+    comet: CometOption = False,
+    comet_model: CometModelOption = None,
     confidence: ConfidenceOption = True,
+    per_sentence: PerSentenceOption = False,
+    no_text_checks: NoTextChecksOption = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     checkpoint: CheckpointOption = "best",
     beam_size: BeamSizeOption = None,
@@ -76,28 +90,46 @@ def eval_bleu(
     device: DeviceOption = Device.auto,
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
-    """Translate a test set and print its BLEU, or score a file of translations.
+    """Translate a test set and print its scores, or score a file of translations.
 
-    The score is sacreBLEU's, with the signature that makes it comparable.
+    BLEU, chrF++ and TER are sacreBLEU's, with the signature that makes them comparable; the
+    paper's BLEU is the one of "Attention Is All You Need".
     """
-    _refuse_contradictions(model, test_set, source, reference, hypothesis, output, tokenized)
-    if hypothesis and reference:
-        _print(*_score_file(hypothesis, reference, tokenized, confidence), {}, as_json)
-        return
-    translator = load_translator(
-        model or [],
-        checkpoint,
-        device,
-        precision,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        batch_tokens=batch_tokens,
-    )
-    pairs = _test_pairs(translator, source, reference, test_set or "test")
-    result = _score_model(translator, pairs, confidence, output)
-    settings = translator.settings
-    decoding = {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
-    _print(result.score, len(result.translations), decoding, as_json)
+    pair = parse_languages(languages)
+    _refuse_contradictions(model, test_set, source, reference, hypothesis, output)
+    _refuse_what_is_not_needed(model, tokenized, pair, comet, source)
+    refuse_without_comet(comet, comet_model, source, reference)
+    wanted = _Wanted(ter, confidence, not no_text_checks, per_sentence, as_json)
+    if hypothesis:
+        against = _set_of_file(test_set, source, reference, pair)
+        result, decoding = _score_file(hypothesis, against, tokenized, wanted), {}
+    else:
+        translator = load_translator(
+            model or [],
+            checkpoint,
+            device,
+            precision,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            batch_tokens=batch_tokens,
+        )
+        against = set_of_run(translator, source, reference, test_set or "test")
+        result = _score_model(translator, against, output, wanted)
+        tokenized, decoding = translator.run.config.data.tokenized, _settings_of(translator)
+    if comet:
+        result = with_comet(result, against, comet_model, device)
+    _print(result, against, tokenized, decoding, wanted)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to be computed and printed beside BLEU and chrF++, and how."""
+
+    ter: bool
+    confidence: bool
+    text_checks: bool
+    per_sentence: bool
+    as_json: bool
 
 
 def _refuse_contradictions(
@@ -107,86 +139,122 @@ def _refuse_contradictions(
     reference: Path | None,
     hypothesis: Path | None,
     output: Path | None,
-    tokenized: bool,
 ) -> None:
-    if test_set and (hypothesis or source):
-        other = "--hypothesis" if hypothesis else "--source"
+    if test_set and (source or reference):
+        other = "--source" if source else "--reference"
         raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
     if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
         )
-    if hypothesis and not reference:
-        raise ConfigError("--hypothesis needs --reference FILE, its right translation line by line")
-    if hypothesis and (source or output):
-        raise ConfigError("--hypothesis is translated already; leave out --source and --output")
+    if hypothesis and not (reference or test_set):
+        raise ConfigError(
+            "--hypothesis needs --reference FILE, its right translation line by line, or --test-set"
+        )
+    if hypothesis and output:
+        raise ConfigError("--hypothesis is translated already; leave out --output")
     if model and (source is None) != (reference is None):
         raise ConfigError("--source and --reference go together: give both, or neither")
+
+
+def _refuse_what_is_not_needed(
+    model: list[str] | None,
+    tokenized: bool,
+    languages: tuple[str, str] | None,
+    comet: bool,
+    source: Path | None,
+) -> None:
     if model and tokenized:
         raise ConfigError("--tokenized goes with --hypothesis; a run knows it from data.tokenized")
+    if model and languages:
+        raise ConfigError("--languages goes with --hypothesis; a run knows its own")
+    if not model and source and not comet:
+        raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
+
+
+def _set_of_file(
+    test_set: str | None,
+    source: Path | None,
+    reference: Path | None,
+    languages: tuple[str, str] | None,
+) -> "EvaluationSet":
+    if reference:
+        return set_from_files(source, reference, languages)
+    return named_set(test_set or "", languages)
 
 
 def _score_file(
-    hypothesis: Path, reference: Path, tokenized: bool, confidence: bool
-) -> tuple["Score", int]:
-    from nmt.data.parallel_text import read_pairs
-    from nmt.evaluation.metrics import bleu, looks_tokenized
+    hypothesis: Path, against: "EvaluationSet", tokenized: bool, wanted: _Wanted
+) -> "Evaluation":
+    from nmt.evaluation.evaluate import Evaluation
+    from nmt.evaluation.score_sheet import score_sheet
+    from nmt.evaluation.text_checks import refuse_unfit
 
-    pairs = list(read_pairs(hypothesis, reference))
-    translations = [pair.source for pair in pairs]
-    if not tokenized and (mark := looks_tokenized(translations)):
-        warn(
-            f"{hypothesis} looks tokenised ({mark}); BLEU compares only on plain text: "
-            "detokenise it, or score its tokens with --tokenized"
-        )
-    return bleu(translations, [pair.target for pair in pairs], tokenized, confidence), len(pairs)
-
-
-def _test_pairs(
-    translator: "Translator", source: Path | None, reference: Path | None, name: str
-) -> list["SentencePair"]:
-    """The two files given, or else the test set of that name: the run's own or sacreBLEU's."""
-    from nmt.data.parallel_text import read_pairs
-    from nmt.evaluation.evaluate import find_split
-    from nmt.evaluation.metrics import official_test_set
-
-    if source and reference:
-        return list(read_pairs(source, reference))
-    data = translator.run.config.data
-    if name in OWN_SETS:
-        return list(find_split(data, name, lambda line: print(line, file=sys.stderr)))
-    if data.tokenized:
-        raise ConfigError(
-            f"--test-set {name} is plain text, but this run has learnt from tokenised text; "
-            "tokenise both sides alike and give --source and --reference"
-        )
-    return official_test_set(name, data.languages)
+    translations = read_translations(hypothesis, against)
+    if wanted.text_checks:
+        refuse_unfit(translations, against.references, (str(hypothesis), against.name), tokenized)
+    sheet = score_sheet(translations, against, tokenized, wanted.ter, wanted.confidence)
+    return Evaluation(translations, sheet)
 
 
 def _score_model(
-    translator: "Translator",
-    pairs: list["SentencePair"],
-    confidence: bool,
-    output: Path | None,
+    translator: "Translator", against: "EvaluationSet", output: Path | None, wanted: _Wanted
 ) -> "Evaluation":
     from tqdm import tqdm
 
     from nmt.evaluation.evaluate import evaluate
+    from nmt.evaluation.text_checks import doubt_about_references
 
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    with tqdm(total=len(pairs), unit=" lines", disable=None) as bar:
-        result = evaluate(translator, sources, references, confidence, warn, bar.update)
+    sources, references = against.sources or [], against.references
+    doubt = doubt_about_references(references, translator.run.config.data.tokenized)
+    if doubt and wanted.text_checks:
+        warn(doubt)
+    with tqdm(total=len(references), unit=" lines", disable=None) as bar:
+        result = evaluate(
+            translator,
+            sources,
+            references,
+            wanted.confidence,
+            warn,
+            bar.update,
+            against.official_name,
+            wanted.ter,
+        )
     if output:
         with open_output(output) as sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
     return result
 
 
-def _print(score: "Score", sentences: int, decoding: dict[str, float], as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({**score.as_json(), "sentences": sentences, **decoding}))
+def _settings_of(translator: "Translator") -> dict[str, float]:
+    settings = translator.settings
+    return {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
+
+
+def _print(
+    result: "Evaluation",
+    against: "EvaluationSet",
+    tokenized: bool,
+    decoding: dict[str, float],
+    wanted: _Wanted,
+) -> None:
+    """The table, or one JSON object; where each sentence is asked for, the table is on stderr."""
+    from nmt.evaluation.score_sheet import per_sentence
+
+    rows: list[dict[str, float]] = []
+    if wanted.per_sentence:
+        rows = per_sentence(result.translations, against.references, tokenized, wanted.ter)
+    count = len(result.translations)
+    if wanted.as_json:
+        values = {**result.sheet.as_json(), "test_set": against.name, "sentences": count}
+        print(json.dumps({**values, **decoding, **({"per_sentence": rows} if rows else {})}))
         return
-    details = [f"{sentences} sentence" + "s" * (sentences != 1)]
+    details = [f"{count} sentence{'s' * (count != 1)} of {against}"]
     details += [f"{name.replace('_', ' ')} {value}" for name, value in decoding.items()]
-    print(f"{score}\n{', '.join(details)}")
+    table = f"{result.sheet}\n\n{', '.join(details)}"
+    print(table, file=sys.stderr if rows else sys.stdout)
+    if rows:
+        print("\t".join(["line", *rows[0]]))
+    for number, row in enumerate(rows, start=1):
+        print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))

@@ -11,6 +11,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.decoding.sampling import Sampling
     from nmt.decoding.scoring import Scorer
+    from nmt.decoding.terminology import Terminology
     from nmt.decoding.text_translator import TextTranslator
     from nmt.decoding.translator import Translator
 
@@ -24,10 +25,12 @@ class Device(StrEnum):
 
 
 class Precision(StrEnum):
-    """How precisely to compute matrix products."""
+    """How precisely to compute."""
 
+    auto = "auto"
     fp32 = "fp32"
     bf16 = "bf16"
+    int8 = "int8"
 
 
 class Normalization(StrEnum):
@@ -74,6 +77,20 @@ NoRepeatNgramOption = Annotated[
     int | None,
     typer.Option(min=0, help="No sequence of so many tokens twice.  [default: the run's]"),
 ]
+CoveragePenaltyOption = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="beta: what leaves out a part of the source counts for less.  [default: the run's]",
+    ),
+]
+CopyUnknownOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--copy-unknown",
+        help="Write the source word that was attended to for the unknown symbol.",
+    ),
+]
 DocumentOption = Annotated[
     bool, typer.Option("--document", help="Split long lines into sentences, and join them again.")
 ]
@@ -95,7 +112,11 @@ BatchTokensOption = Annotated[
 ]
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="bf16: faster matrix products, slightly other translations.")
+    Precision,
+    typer.Option(
+        help="auto is bf16 where the processor has it, else fp32; int8 is for those that have it "
+        "not. Each is faster than fp32, and its translations differ slightly."
+    ),
 ]
 
 
@@ -125,15 +146,21 @@ def load_translator(
     device: Device,
     precision: Precision,
     sampling: "Sampling | None" = None,
+    terminology: "Terminology | None" = None,
     **given: int | float | str | None,
 ) -> "Translator":
     """Load models; settings given here, None aside, replace those of the first's configuration.
+
+    `terminology` is what is asked of every translation.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
         ConfigError: models of different vocabularies.
     """
-    return _load(models, checkpoint, device, precision, given, sampling).translator
+    translator = _load(models, checkpoint, device, precision, given, sampling).translator
+    if terminology:
+        translator.terminology = terminology
+    return translator
 
 
 def load_scorer(
@@ -143,7 +170,15 @@ def load_scorer(
     precision: Precision,
     batch_tokens: int | None,
 ) -> "Scorer":
-    """Load models, to score translations with; the same errors as `load_translator`."""
+    """Load models, to score translations with; the same errors as `load_translator`.
+
+    Raises:
+        ConfigError: a precision in which no score is computed.
+    """
+    if precision is Precision.int8:
+        raise ConfigError(
+            "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
+        )
     given = {"batch_tokens": batch_tokens}
     return _load(models, checkpoint, device, precision, given).scorer
 

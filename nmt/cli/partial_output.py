@@ -19,7 +19,7 @@ from typing import Annotated, Any, BinaryIO, Protocol
 
 import typer
 
-from nmt.cli.streams import DISK_FULL, STDIN, STDOUT, open_output
+from nmt.cli.streams import DISK_FULL, STDOUT, is_stdin, open_output
 from nmt.errors import ConfigError, DataError
 
 ResumeOption = Annotated[
@@ -42,7 +42,7 @@ class WindowOutput(Protocol):
 
 def refuse_to_resume(file: Path | None, output: Path | None) -> None:
     """Raise a ConfigError where --resume cannot keep its word."""
-    if _is_stdin(file):
+    if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
         )
@@ -76,7 +76,7 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
         yield part
         part.finish()
     except BaseException as error:
-        part.keep(again=not _is_stdin(file))
+        part.keep(again=not is_stdin(file))
         if isinstance(error, OSError) and error.errno in DISK_FULL:
             raise DataError(f"{path}: cannot be written: {error.strerror}") from error
         raise
@@ -243,10 +243,6 @@ class PartialOutput:
         }
         replace_text(self.state, json.dumps(state, indent=1))
         self.lines, self.bytes = lines, size
-
-
-def _is_stdin(path: Path | None) -> bool:
-    return path is None or str(path) in STDIN
 
 
 def _is_kept(path: Path | None) -> bool:

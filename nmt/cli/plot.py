@@ -70,17 +70,51 @@ def attention(
         int | None, typer.Option(help="Layer, counted from 1; the default is the last.")
     ] = None,
     kind: Annotated[Kind, typer.Option(help="Which attention to draw.")] = Kind.cross,
+    head: Annotated[
+        int | None, typer.Option(help="Head, counted from 1; the default is all and their mean.")
+    ] = None,
+    words: Annotated[
+        bool, typer.Option("--words", help="From word to word instead of from piece to piece.")
+    ] = False,
     output: OutputOption = None,
 ) -> None:
     """Translate a sentence and draw where each attention head looks."""
     import torch
 
-    from nmt.report.attention_maps import plot_attention
+    from nmt.report.attention_maps import (
+        attend,
+        attention_map,
+        by_words,
+        draw_attention,
+        one_head,
+    )
     from nmt.run_directory import find_run, load_run
 
     run = load_run(model, torch.device("cpu"))
+    drawn = attention_map(attend(run, sentence), kind.value, layer)
+    if words:
+        drawn = by_words(drawn)
+    if head is not None:
+        drawn = one_head(drawn, head)
     stem = output or find_run(Path(model)).plots / f"attention-{kind.value}"
-    _print(plot_attention(run, sentence, stem, kind.value, layer))
+    _print(draw_attention(drawn, stem))
+
+
+@app.command()
+def positions(
+    length: Annotated[int, typer.Option(min=2, max=4096, help="Positions.")] = 100,
+    d_model: Annotated[
+        int, typer.Option(min=2, max=4096, help="Dimensions, an even number.")
+    ] = 128,
+    output: OutputOption = None,
+) -> None:
+    """Draw the sinusoidal positional encoding (section 3.5) as a heat map.
+
+    The default of --output is positions in the current folder.
+    """
+    from nmt.report.positions import plot_positions
+
+    _print(plot_positions(length, d_model, output or Path("positions")))
 
 
 def _print(paths: list[Path]) -> None:

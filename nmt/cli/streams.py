@@ -4,6 +4,7 @@ import codecs
 import contextlib
 import errno
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -23,6 +24,16 @@ def warn(message: str) -> None:
     tqdm.write(f"warning: {message}", file=sys.stderr)
 
 
+def is_stdin(path: Path | None) -> bool:
+    """Whether an input is stdin: not named, or by one of its names."""
+    return path is None or str(path) in STDIN
+
+
+def is_typed(path: Path | None) -> bool:
+    """Whether somebody types the input at a terminal."""
+    return is_stdin(path) and sys.stdin.isatty()
+
+
 @contextlib.contextmanager
 def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
     """The lines of a file, or of stdin for None and "-", without their ends.
@@ -34,7 +45,7 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
         DataError: the file cannot be read.
         ConfigError: there is no stdin.
     """
-    if path is None or str(path) in STDIN:
+    if path is None or is_stdin(path):
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe text in")
         yield decoded_lines(sys.stdin.buffer, "stdin", warn)
@@ -67,6 +78,16 @@ def decoded_lines(lines: Iterable[bytes], name: str, warn: Callable[[str], None]
             yield line.decode("utf-8", errors="replace")
 
 
+def is_regular(path: Path | None) -> bool:
+    """Whether all of the file, or of stdin for None and "-", is there to be read already."""
+    if path is not None and not is_stdin(path):
+        return path.is_file()
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except OSError:  # something of Python's own
+        return False
+
+
 def count_lines(path: Path | None) -> int | None:
     """How many lines a regular, plain file has, for a progress bar; None where unknown."""
     if path is None or not path.is_file() or path.suffix in COMPRESSED:
@@ -84,8 +105,11 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
     Raises:
         DataError: the file cannot be written.
+        ConfigError: there is no stdout.
     """
     if path is None or str(path) in STDOUT:
+        if sys.stdout is None:
+            raise ConfigError("stdout is closed; give -o FILE, or let stdout go somewhere")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():

@@ -1,8 +1,7 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,16 +11,19 @@ from nmt.cli.candidate_options import (
     AlignmentsOption,
     CandidatesOption,
     MbrOption,
-    alignment_column,
-    as_record,
+    Utility,
     refuse_needless_candidates,
     with_choices,
 )
-from nmt.cli.json_lines import JsonInputOption, read_record, written_record
+from nmt.cli.json_lines import JsonInputOption
+from nmt.cli.line_form import Form
+from nmt.cli.line_translation import translate_lines
 from nmt.cli.model_options import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
+    CopyUnknownOption,
+    CoveragePenaltyOption,
     Device,
     DeviceOption,
     DocumentOption,
@@ -29,6 +31,7 @@ from nmt.cli.model_options import (
     MinLengthOption,
     ModelsOption,
     NoRepeatNgramOption,
+    Normalization,
     NormalizationOption,
     Precision,
     PrecisionOption,
@@ -43,17 +46,22 @@ from nmt.cli.model_options import (
 )
 from nmt.cli.partial_output import (
     ResumeOption,
-    WindowOutput,
     is_complete,
     open_windows,
     refuse_to_resume,
 )
-from nmt.cli.streams import STDIN, count_lines, open_lines, warn
+from nmt.cli.streams import is_typed, open_lines
+from nmt.cli.terminology_options import (
+    ForbidFileOption,
+    ForbidOption,
+    GlossaryOption,
+    terminology_of,
+)
+from nmt.cli.worker_options import WorkersOption, share
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.decoding.document import LineTranslator
-    from nmt.decoding.translator import Translation, Translator
+    from nmt.decoding.translator import Translator
 
 FileArgument = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")
@@ -72,7 +80,10 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: source and translations.")
 ]
 # options that change no translation, or that the settings of the search name otherwise
-WITHOUT_EFFECT = {"model", "checkpoint", "file", "output", "resume", "device", "normalization"}
+WITHOUT_EFFECT = {
+    *("model", "checkpoint", "file", "output", "resume", "device", "normalization", "workers"),
+    *("glossary", "forbid", "forbid_file"),
+}
 
 
 def translate(
@@ -87,9 +98,12 @@ def translate(
     beam_size: BeamSizeOption = None,
     length_penalty: LengthPenaltyOption = None,
     batch_tokens: BatchTokensOption = None,
+    workers: WorkersOption = "auto",
     normalization: NormalizationOption = None,
     min_length: MinLengthOption = None,
     no_repeat_ngram: NoRepeatNgramOption = None,
+    coverage_penalty: CoveragePenaltyOption = None,
+    copy_unknown: CopyUnknownOption = None,
     n_best: NBestOption = 1,
     as_json: JsonOption = False,
     sample: SampleOption = False,
@@ -100,102 +114,38 @@ def translate(
     mbr: MbrOption = None,
     candidates: CandidatesOption = None,
     alignments: AlignmentsOption = False,
+    glossary: GlossaryOption = None,
+    forbid: ForbidOption = None,
+    forbid_file: ForbidFileOption = None,
     device: DeviceOption = Device.auto,
-    precision: PrecisionOption = Precision.fp32,
+    precision: PrecisionOption = Precision.auto,
 ) -> None:
     """Translate text, one sentence a line: line n of the output translates line n of the input.
 
     Typed at a terminal, each line is answered at once; Ctrl-D ends.
     """
     sampling = sampling_of(sample, temperature, top_k, top_p, seed)
-    refuse_needless_alpha(length_penalty, normalization)
-    refuse_needless_candidates(mbr, candidates)
-    _refuse_paragraphs(document, n_best, alignments)
+    _refuse_clashes(length_penalty, normalization, mbr, candidates, document, n_best, alignments)
+    terminology = terminology_of(glossary, forbid, forbid_file)
     if resume and _nothing_is_left(file, output):
         return
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
         translator = load_translator(
-            model,
-            checkpoint,
-            device,
-            precision,
-            sampling,
+            *(model, checkpoint, device, precision, sampling, terminology),
             beam_size=beam_size,
             length_penalty=length_penalty,
             length_normalization=normalization and normalization.value,
             min_length=min_length,
             no_repeat_ngram=no_repeat_ngram,
+            coverage_penalty=coverage_penalty,
+            copy_unknown=copy_unknown,
             batch_tokens=batch_tokens,
         )
-        chosen = with_choices(translator, mbr, candidates, alignments, document)
+        chosen = with_choices(translator, mbr, candidates, alignments)
         done = sink.begin(lines, lambda: _settings(translator, context.params))
-        _translate_lines(chosen, Form(json_input, as_json, n_best), lines, done, sink, file)
-
-
-@dataclass(frozen=True)
-class Form:
-    """What a line of the input is, and what is put out for it."""
-
-    json_input: bool
-    as_json: bool
-    n_best: int
-
-    def read(self, line: str, where: str) -> dict[str, object]:
-        """The text of a line under "source", beside what else it brings along."""
-        return read_record(line, where) if self.json_input else {"source": line}
-
-    def written(
-        self, number: int, record: Mapping[str, object], translations: "list[Translation]"
-    ) -> str:
-        """What is put out for a line: its translation, a list of several, or a JSON object."""
-        if self.as_json:
-            found = [as_record(translation) for translation in translations]
-            return written_record({**record, "translations": found})
-        if self.n_best > 1:
-            return "\n".join(
-                f"{number} ||| {t.text} ||| {t.score:.4f}{alignment_column(t, ' ||| ')}"
-                for t in translations
-            )
-        return translations[0].text + alignment_column(translations[0], "\t")
-
-
-def _translate_lines(
-    translator: "LineTranslator",
-    form: Form,
-    lines: Iterator[str],
-    done: int,
-    sink: WindowOutput,
-    file: Path | None,
-) -> None:
-    """Put out what each line of `file` or stdin becomes, at once where somebody types.
-
-    `done` lines before these are put out already.
-    """
-    from tqdm import tqdm
-
-    from nmt.decoding import document, windows
-
-    from_stdin = file is None or str(file) in STDIN
-    typed = from_stdin and sys.stdin.isatty()
-    show = not from_stdin and sys.stderr.isatty()
-    total = count_lines(file) if show else None
-    name = "stdin" if from_stdin else str(file)
-    paragraphs = isinstance(translator, document.DocumentTranslator)
-    window_lines = document.WINDOW_PARAGRAPHS if paragraphs else windows.WINDOW_LINES
-    with tqdm(total=total, initial=done, unit=" lines", disable=not show) as bar:
-        for window in windows.windows(lines, 1 if typed else window_lines, len):
-            numbers = range(done + 1, done + 1 + len(window))
-            records = [
-                form.read(line, f"{name}:{number}")
-                for number, line in zip(numbers, window, strict=True)
-            ]
-            texts = [str(record["source"]) for record in records]
-            found = translator.alternatives(
-                texts, form.n_best, len(texts), warn, bar.update, numbers[0]
-            )
-            rows = [form.written(*line) for line in zip(numbers, records, found, strict=True)]
-            sink.write(window, "".join(f"{row}\n" for row in rows).encode("utf-8"))
-            done += len(window)
+        form = Form(json_input, as_json, n_best, document)
+        with share(chosen, translator, workers, is_typed(file)) as shared:
+            translate_lines(shared, form, lines, done, sink, file)
 
 
 def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[str, object]:
@@ -208,7 +158,9 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
         for name, value in options.items()
         if name not in WITHOUT_EFFECT and name not in search
     }
-    return {"weights": weights_digest(translator.run.model)[:16], **search, **others}
+    others["precision"] = translator.precision  # not "auto", which differs from machine to machine
+    weights = weights_digest(translator.run.model)[:16]
+    return {"weights": weights, "terminology": translator.terminology.digest, **search, **others}
 
 
 def _nothing_is_left(file: Path | None, output: Path | None) -> bool:
@@ -223,7 +175,18 @@ def _nothing_is_left(file: Path | None, output: Path | None) -> bool:
     return True
 
 
-def _refuse_paragraphs(document: bool, n_best: int, alignments: bool) -> None:
+def _refuse_clashes(
+    length_penalty: float | None,
+    normalization: Normalization | None,
+    mbr: Utility | None,
+    candidates: int | None,
+    document: bool,
+    n_best: int,
+    alignments: bool,
+) -> None:
+    """Raise a ConfigError for options that exclude each other, or mean nothing alone."""
+    refuse_needless_alpha(length_penalty, normalization)
+    refuse_needless_candidates(mbr, candidates)
     if document and (n_best > 1 or alignments):
         raise ConfigError(
             "--document puts each line together from the best translations of its sentences, so "

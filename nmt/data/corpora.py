@@ -186,6 +186,24 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     return Splits(train, validation, test)
 
 
+def is_at_hand(config: DataConfig) -> bool:
+    """Whether `resolve` would have nothing to download."""
+    if not config.corpus or (config.train and config.validation and config.test):
+        return True
+    corpus = find_corpus(config.corpus)
+    languages = corpus.pair_of(config.source_language, config.target_language)
+    return _folder_of(corpus, languages, Path(config.directory)).is_dir()
+
+
+def find_splits(config: DataConfig) -> Splits | None:
+    """As `resolve`, of what is here already: None where the corpus would have to be fetched.
+
+    Raises:
+        ConfigError: as `resolve`.
+    """
+    return resolve(config) if is_at_hand(config) else None
+
+
 def obtain_corpus(
     corpus: Corpus, languages: tuple[str, str], directory: Path, copies: Path | None, log: Log
 ) -> Splits:
@@ -194,8 +212,8 @@ def obtain_corpus(
     Raises:
         DataError: it cannot be had; what is there afterwards is whole.
     """
-    home = directory / corpus.folder
-    folder = home / "-".join(sorted(languages))
+    folder = _folder_of(corpus, languages, directory)
+    home = folder.parent
     if not folder.is_dir():
         with locked(home, folder.name, log):
             if not folder.is_dir():
@@ -207,6 +225,10 @@ def obtain_corpus(
                 shutil.rmtree(downloads, ignore_errors=True)
     train, validation, test = (_text_pair(folder, split, languages) for split in SPLITS)
     return Splits([train], validation, test)
+
+
+def _folder_of(corpus: Corpus, languages: tuple[str, str], directory: Path) -> Path:
+    return directory / corpus.folder / "-".join(sorted(languages))
 
 
 def _text_pair(folder: Path, split: str, languages: tuple[str, str]) -> TextPair:

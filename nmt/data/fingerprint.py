@@ -18,11 +18,13 @@ FORMAT = 2
 _UNSETTLED_NS = 2_000_000_000
 
 
-def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
+def fingerprint(
+    config: Config, texts: list[TextPair], directory: Path, *, remember: bool = True
+) -> str:
     """Sixteen hex digits over the bytes of `texts` and every setting that shapes a token store.
 
     What each file's bytes hash to is remembered in `directory`, by path, size and time stamp, so
-    that an unchanged corpus is not read again.
+    that an unchanged corpus is not read again; if not to `remember`, what is known is looked up.
 
     Raises:
         DataError: a file of `texts` cannot be read.
@@ -45,7 +47,8 @@ def fingerprint(config: Config, texts: list[TextPair], directory: Path) -> str:
         },
         "cleaning": config.data.cleaning.model_dump(),
     }
-    hashes.save()
+    if remember:
+        hashes.save()
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

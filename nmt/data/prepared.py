@@ -15,7 +15,7 @@ from typing import Any
 from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.batches import Share
 from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
-from nmt.data.corpora import resolve
+from nmt.data.corpora import find_splits, resolve
 from nmt.data.download import Log
 from nmt.data.encoding import EncodedBlock, encode_blocks, example
 from nmt.data.fingerprint import fingerprint
@@ -70,20 +70,48 @@ def prepare(config: Config, log: Log) -> Prepared:
         with locked(root, name, log):
             if not _is_complete(directory):
                 _make(config, splits.train, directory, log)
+    return _open(directory, splits.train)
+
+
+def find_prepared(config: Config) -> Prepared | None:
+    """The prepared data of a configuration, where they are made; nothing is fetched or written.
+
+    Raises:
+        ConfigError: the configuration names no text to learn from.
+        DataError: the text, or what is prepared of it, cannot be read.
+    """
+    splits, root = find_splits(config.data), Path(config.data.directory) / "prepared"
+    if splits is None or not root.is_dir():
+        return None
+    directory = root / fingerprint(config, splits.train, root, remember=False)
+    return _open(directory, splits.train) if _is_complete(directory) else None
+
+
+def _open(directory: Path, train: list[TextPair]) -> Prepared:
     manifest = json.loads((directory / _MANIFEST).read_text(encoding="utf-8"))
     return Prepared(
         directory=directory,
-        fingerprint=name,
+        fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
         shares=[
             Share(pairs, text.weight)
-            for pairs, text in zip(
-                manifest["counts"]["kept_of_each_text"], splits.train, strict=True
-            )
+            for pairs, text in zip(manifest["counts"]["kept_of_each_text"], train, strict=True)
         ],
         counts=manifest["counts"],
     )
+
+
+def read_counts(folder: Path) -> dict[str, Any]:
+    """What `Prepared.counts` says of a folder of prepared data, without its text being at hand.
+
+    Raises:
+        DataError: there is none, or it is damaged.
+    """
+    if not _is_complete(folder):
+        raise DataError(f"{folder}: no prepared data here; `nmt prepare` makes them")
+    counts: dict[str, Any] = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))["counts"]
+    return counts
 
 
 def _require_files(text: TextPair) -> None:

@@ -57,6 +57,10 @@ class Side:
         """The ids of one sentence, the last one EOS."""
         return self._ids[self._offsets[index] : self._offsets[index + 1]]
 
+    def largest_id(self) -> int:
+        """Of all its tokens."""
+        return int(self._ids.max(initial=0))
+
     def gather(self, indices: Indices) -> Sentences:
         """The sentences of those numbers, in that order."""
         lengths = self.lengths[indices]

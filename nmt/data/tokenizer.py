@@ -98,6 +98,21 @@ class Tokenizer:
         """The spelling of each target-side id."""
         return _pieces(self._target)
 
+    def target_bytes(self) -> list[bytes]:
+        """What each target-side id adds to a text, in UTF-8; PAD, BOS and EOS nothing.
+
+        A piece that begins a word begins with its space, also where the text begins.
+        """
+        model = self._target
+        spelled = [piece.replace("▁", " ").encode("utf-8") for piece in _pieces(model)]
+        for i, piece in enumerate(self.target_vocabulary):
+            if model.is_control(i):
+                spelled[i] = b""
+            elif model.is_byte(i):
+                spelled[i] = bytes([int(piece[3:-1], 16)])
+        spelled[UNK] = str(model.decode([UNK])).encode("utf-8")
+        return spelled
+
     def encode_source(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """The ids of each text, the last one EOS; on all cores unless `threads` says how many."""
         return _encode(self._source, texts, threads)

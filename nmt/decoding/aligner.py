@@ -1,10 +1,4 @@
-"""Alignments and token scores of translations: what a decoder layer looked at for each token.
-
-Attention is a by-product of translating and no trained aligner. Garg et al., 2019 (Jointly Learning
-to Align and Translate with Transformer Models) find the mean of the heads of the penultimate layer
-most accurate. At the step that predicts a token, that is: Chen et al., 2020, look one step later,
-where the token is the decoder's input, but which layer then serves, if any, varies with the model.
-"""
+"""Alignments and token scores of translations: what a decoder layer looked at for each token."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,14 +11,15 @@ from torch import Tensor
 from nmt.data.batch import Batch, collate
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS
-from nmt.decoding.ensemble import log_mean_probability, members
+from nmt.decoding.ensemble import log_mean_probability
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.scoring import target_log_probabilities
+from nmt.decoding.source_attention import forced_attention, most_attended
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator, print_warning
 from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment, align_words
 from nmt.device import autocast
-from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 
 # attention grows with the square of the length: longer sentences than this count for more tokens
@@ -45,30 +40,15 @@ class Attended:
 def attend(model: Transformer, batch: Batch) -> Attended:
     """Feed the targets to a model in eval mode, in one pass, and see where it looks.
 
-    The heads of a layer are averaged, and so are the models of an ensemble. The end of the source
-    is no place.
+    The heads of a layer are averaged, and so are the models of an ensemble.
     """
-    logits, weights = [], []
-    for member in members(model):
-        nothing: deque[Tensor] = deque(maxlen=0)
-        record = AttentionRecord(encoder=nothing, decoder=nothing)
-        logits.append(member(batch.source, batch.target_input, attention=record))
-        weights.append(alignment_layer(record.cross).float().mean(1))  # (B, T, S)
+    logits, weights = forced_attention(model, batch)
     joint = log_mean_probability(logits) if len(logits) > 1 else logits[0]
-    places = (batch.source != model.padding) & (batch.source != EOS)  # (B, S)
-    mean = torch.stack(weights).mean(0)[:, :-1]  # (B, T - 1, S)
+    mean = weights[:, :-1]  # (B, T - 1, S)
     return Attended(
         target_log_probabilities(joint, batch.target_output, model.padding),
-        mean.masked_fill(~places[:, None], -1.0).argmax(2),
+        most_attended(mean, batch.source, model.padding),
     )
-
-
-def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
-    """The last but one: each (B, H, T, S); never the first where there are others.
-
-    The first layer has not yet seen any of the source, and looks less at what it is about to write.
-    """
-    return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
 
 
 class AligningTranslator:
@@ -86,7 +66,8 @@ class AligningTranslator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        first_number: int = 1,
+        numbers: Iterable[int] | None = None,
+        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`, each translation with its alignment."""
         read: deque[str] = deque()
@@ -97,7 +78,7 @@ class AligningTranslator:
                 yield text
 
         found = self.chooser.alternatives(
-            noted(), n_best, window_lines, warn, progress, first_number
+            noted(), n_best, window_lines, warn, progress, numbers, own
         )
         lines = ((read.popleft(), translations) for translations in found)
         for window in windows(lines, window_lines, lambda line: len(line[0])):
@@ -155,7 +136,6 @@ class AligningTranslator:
         tokens = translation.tokens
         read = tokenizer.source_spellings(text)[: len(source) - 1]
         words = align_words(read, tokenizer.target_spellings(tokens), attended)
-        limit = len(source) + self.translator.settings.max_length_offset
-        predicted = [*tokens, EOS] if len(tokens) < limit else list(tokens)
+        predicted = list(tokens) if translation.is_cut else [*tokens, EOS]
         pieces = tuple(tokenizer.target_pieces(predicted))
         return Alignment(words, pieces, tuple(scores[: len(pieces)]))

@@ -15,6 +15,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.largest import largest
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
@@ -67,20 +68,17 @@ def beam_search(
     search = _Search.begin(max_lengths, n_best, bos, eos)
     found: dict[int, list[Hypothesis]] = {}
     while len(search.sentences):
-        logits = model.decode(search.latest.view(-1, 1), cache)[:, 0].float()  # (R, V)
-        log_normaliser = logits.logsumexp(1, keepdim=True)  # (R, 1)
-        forbid(logits, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
-        best = _best_continuations(logits, log_normaliser, search.scores, settings.beam_size)
+        log_p = model.decode(search.latest, cache).log_softmax(2).flatten(0, 1)  # (N * k, V)
+        forbid(log_p, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
+        best = _best_continuations(log_p, search.scores, settings.beam_size)
         search.extend(best, eos, settings)
+        cache.continue_hypotheses(best.parents)
         done = search.done(settings)
         if done.any():
             found |= search.results(done, eos)
             remaining = (~done).nonzero()[:, 0]
             search = search.keep(remaining)
             cache.keep_sentences(remaining)
-            cache.reorder(best.rows[remaining].flatten())
-        elif settings.beam_size > 1:
-            cache.reorder(best.rows.flatten())
     return [found[i] for i in range(len(source))]
 
 
@@ -90,29 +88,20 @@ class _Continuations:
 
     scores: Tensor
     """log P of the continued hypothesis"""
-    rows: Tensor
-    """which row of the decoder was continued"""
+    parents: Tensor
+    """which hypothesis of the sentence was continued"""
     tokens: Tensor
     """by which token"""
 
 
-def _best_continuations(
-    logits: Tensor, log_normaliser: Tensor, scores: Tensor, beam_size: int
-) -> _Continuations:
-    """Choose among logits (N * k', V) of hypotheses with log P `scores` (N, k').
-
-    The softmax is never written out: its normaliser shifts all tokens of a row alike, so each
-    row's best tokens are those of its logits, and only they need a log probability.
-    `log_normaliser` (N * k', 1) is that of all tokens, the impossible ones included.
-    """
-    row_best, row_tokens = logits.topk(min(beam_size, logits.shape[1]))  # (R, k)
-    totals = scores.view(-1, 1) + row_best - log_normaliser
-    totals = totals.view(len(scores), -1)  # (N, k' * k)
+def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Continuations:
+    """Choose among the next tokens' log P (N * k', V) of hypotheses with log P `scores` (N, k')."""
+    row_best, row_tokens = largest(log_p, min(beam_size, log_p.shape[1]))  # (N * k', k)
+    totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * k)
     best, position = totals.topk(min(beam_size, totals.shape[1]))  # (N, k)
-    first_row = torch.arange(len(scores), device=scores.device)[:, None] * scores.shape[1]
     return _Continuations(
         scores=best,
-        rows=first_row + position // row_tokens.shape[1],
+        parents=position // row_tokens.shape[1],
         tokens=row_tokens.view(len(scores), -1).gather(1, position),
     )
 
@@ -157,7 +146,8 @@ class _Search:
     def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> None:
         """Make the continuations the live hypotheses, and set those aside that end."""
         length = self.tokens.shape[2] + 1
-        history = self.tokens.flatten(0, 1)[best.rows]  # (N, k, T)
+        parents = best.parents[:, :, None].expand(-1, -1, length - 1)
+        history = self.tokens.gather(1, parents)  # (N, k, T)
         self.tokens = torch.cat((history, best.tokens[:, :, None]), dim=2)
         self.latest = best.tokens
         ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]

@@ -11,26 +11,26 @@ IMPOSSIBLE = float("-inf")
 
 
 def forbid(
-    logits: Tensor, history: Tensor, settings: DecodingConfig, never: Sequence[int], eos: int
+    log_p: Tensor, history: Tensor, settings: DecodingConfig, never: Sequence[int], eos: int
 ) -> None:
-    """Make impossible, in place, what may not follow: logits (R, V), tokens so far (R, T).
+    """Make impossible, in place, what may not follow: log P (R, V), tokens so far (R, T).
 
     Nothing may be one of the tokens `never`; EOS may not come before `settings.min_length` tokens;
     no sequence of `settings.no_repeat_ngram` tokens may come twice. Where nothing else is left, EOS
     may come all the same.
     """
-    logits[:, list(never)] = IMPOSSIBLE
+    log_p[:, list(never)] = IMPOSSIBLE
     length, size = history.shape[1], settings.no_repeat_ngram
     if not size and length >= settings.min_length:
         return
-    eos_logit = logits[:, eos].clone()
+    eos_log_p = log_p[:, eos].clone()
     if size:
         rows, tokens = _repetitions(history, size)
-        logits[rows, tokens] = IMPOSSIBLE
+        log_p[rows, tokens] = IMPOSSIBLE
     if length < settings.min_length:
-        logits[:, eos] = IMPOSSIBLE
-    stuck = logits.amax(1) == IMPOSSIBLE
-    logits[:, eos] = torch.where(stuck, eos_logit, logits[:, eos])
+        log_p[:, eos] = IMPOSSIBLE
+    stuck = log_p.amax(1) == IMPOSSIBLE
+    log_p[:, eos] = torch.where(stuck, eos_log_p, log_p[:, eos])
 
 
 def _repetitions(history: Tensor, size: int) -> tuple[Tensor, Tensor]:

@@ -4,11 +4,12 @@ A model learns from sentences, and a whole paragraph is longer than what it has 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count, islice, repeat
 from typing import Protocol
 
 from nmt.data.sentences import split_sentences
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, print_warning
 from nmt.decoding.windows import WINDOW_LINES, windows
 from nmt.errors import ConfigError
@@ -38,7 +39,8 @@ class LineTranslator(Protocol):
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        first_number: int = 1,
+        numbers: Iterable[int] | None = None,
+        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`."""
 
@@ -68,12 +70,16 @@ class DocumentTranslator:
         window_lines: int = WINDOW_PARAGRAPHS,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        first_number: int = 1,
+        numbers: Iterable[int] | None = None,
+        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """Translate each text, in order, into one line; its score is the sum of its sentences'.
 
+        What is asked of a line holds for each sentence; the terms that it must have whatever the
+        source, and its beginning, for the first one.
+
         A sentence over `MAX_SOURCE_TOKENS` is divided, at a semicolon or colon, else at a comma,
-        else at a space, and `warn` told the number of its line, the first being `first_number`.
+        else at a space, and `warn` told the number of its line, of `numbers` or counted from 1.
 
         Raises:
             ConfigError: `n_best` is not 1.
@@ -83,23 +89,34 @@ class DocumentTranslator:
                 "--document puts each line together from the best translation of each sentence, "
                 "so a line has no --n-best; leave one of them out"
             )
+        numbers = iter(count(1) if numbers is None else numbers)
+        own = iter(repeat(None) if own is None else own)
         for window in windows(texts, window_lines, len):
-            groups = self._sentences(window, first_number, warn)
+            lines = list(islice(numbers, len(window)))
+            asked = list(islice(own, len(window)))
+            groups = self._sentences(window, lines, warn)
             sentences = [sentence for group in groups for sentence in group]
             found = self.translator.alternatives(
-                sentences, 1, warn=warn, first_number=first_number * SENTENCES
+                sentences,
+                1,
+                warn=warn,
+                numbers=[
+                    line * SENTENCES + place
+                    for line, group in zip(lines, groups, strict=True)
+                    for place in range(len(group))
+                ],
+                own=_of_sentences(groups, asked),
             )
             for group in groups:
                 yield [join([best for best, *_ in islice(found, len(group))])]
             progress(len(window))
-            first_number += len(window)
 
     def _sentences(
-        self, texts: list[str], first_number: int, warn: Callable[[str], None]
+        self, texts: list[str], numbers: Sequence[int], warn: Callable[[str], None]
     ) -> list[list[str]]:
         """The sentences of each text, none of them too long for the model."""
         groups = []
-        for number, text in enumerate(texts, start=first_number):
+        for number, text in zip(numbers, texts, strict=True):
             group = []
             sentences = split_sentences(text, self.run.config.data.source_language)
             for sentence, length in zip(sentences, self._lengths(sentences), strict=True):
@@ -126,6 +143,17 @@ class DocumentTranslator:
             for part, length in zip(parts, lengths, strict=True)
             for piece in self._pieces(part, length)
         ]
+
+
+def _of_sentences(
+    groups: list[list[str]], asked: list[Terminology | None]
+) -> list[Terminology | None]:
+    """What is asked of each sentence, by what is asked of each line."""
+    return [
+        own.without_beginning() if own and place else own
+        for group, own in zip(groups, asked, strict=True)
+        for place in range(len(group))
+    ]
 
 
 def halves(text: str) -> list[str]:

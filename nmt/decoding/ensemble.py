@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, load_run
@@ -34,13 +35,13 @@ class EnsembleCache:
         """Target positions decoded so far."""
         return self.caches[0].length
 
-    def reorder(self, rows: Tensor) -> None:
-        """Let hypothesis i continue what hypothesis rows[i] was: rows (R,) ids of current rows."""
+    def continue_hypotheses(self, parents: Tensor) -> None:
+        """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
         for cache in self.caches:
-            cache.reorder(rows)
+            cache.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences' encoder side: sentences (N,) ids of those to keep."""
+        """Drop the finished sentences: (N',) ids of those to keep."""
         for cache in self.caches:
             cache.keep_sentences(sentences)
 
@@ -70,10 +71,15 @@ class Ensemble(nn.Module):
         models = members(self)
         return EnsembleCache([m.start(x, source) for m, x in zip(models, memory, strict=True)])
 
-    def decode(self, target: Tensor, cache: EnsembleCache) -> Tensor:
-        """The latest token of R hypotheses (R, 1) -> log-probabilities of the next (R, 1, V)."""
+    def decode(
+        self, target: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
+    ) -> Tensor:
+        """The latest token of k hypotheses a sentence (N, k) -> log-probabilities (N, k, V).
+
+        `attention` collects that of all models, layer by layer, one model after the other.
+        """
         steps = zip(members(self), cache.caches, strict=True)
-        return log_mean_probability([model.decode(target, own) for model, own in steps])
+        return log_mean_probability([model.decode(target, own, attention) for model, own in steps])
 
 
 def members(model: nn.Module) -> list[Transformer]:

@@ -13,9 +13,9 @@ from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
 
-def most_probable(logits: Tensor, sentences: Tensor) -> Tensor:
-    """Logits (N, V) -> (N,)."""
-    return logits.argmax(1)
+def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
+    """log P of the next token (N, V) -> the best token (N,)."""
+    return log_p.argmax(1)
 
 
 @torch.inference_mode()
@@ -30,7 +30,7 @@ def greedy_search(
 ) -> list[Hypothesis]:
     """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
 
-    `choose` picks a token for each row of logits (N, V), whose sentences (N,) it is told; `score`
+    `choose` picks a token for each row of log P (N, V), whose sentences (N,) it is told; `score`
     is the model's own log P over the length penalty, however the tokens were chosen. `max_lengths`
     (B,) are limits other than those of `settings`, EOS included.
 
@@ -46,11 +46,10 @@ def greedy_search(
     scores = torch.zeros(len(source), device=source.device)
     found: dict[int, Hypothesis] = {}
     while len(sentences):
-        logits = model.decode(latest[:, None], cache)[:, 0].float()  # (N, V)
-        log_normaliser = logits.logsumexp(1)
-        forbid(logits, tokens, settings, (model.padding, bos), eos)
-        latest = choose(logits, sentences)
-        scores = scores + logits.gather(1, latest[:, None])[:, 0] - log_normaliser
+        log_p = model.decode(latest[:, None], cache)[:, 0].log_softmax(1)  # (N, V)
+        forbid(log_p, tokens, settings, (model.padding, bos), eos)
+        latest = choose(log_p, sentences)
+        scores = scores + log_p.gather(1, latest[:, None])[:, 0]
         tokens = torch.cat((tokens, latest[:, None]), dim=1)
         ended = (latest == eos) | (tokens.shape[1] >= max_lengths)
         if not ended.any():
@@ -66,5 +65,4 @@ def greedy_search(
         sentences, latest, tokens = sentences[live], latest[live], tokens[live]
         scores, max_lengths = scores[live], max_lengths[live]
         cache.keep_sentences(live)
-        cache.reorder(live)
     return [found[i] for i in range(len(source))]

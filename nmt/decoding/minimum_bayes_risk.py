@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translation, Translator, print_warning
 from nmt.decoding.windows import WINDOW_LINES
 from nmt.errors import ConfigError
@@ -72,7 +73,8 @@ class BayesRiskTranslator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        first_number: int = 1,
+        numbers: Iterable[int] | None = None,
+        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`: up to `n_best` distinct texts, the most useful first.
 
@@ -85,7 +87,7 @@ class BayesRiskTranslator:
                 "candidates; raise --candidates, or lower --n-best"
             )
         found = self.translator.alternatives(
-            texts, self.candidates, window_lines, warn, progress, first_number
+            texts, self.candidates, window_lines, warn, progress, numbers, own
         )
         for candidates in found:
             yield most_useful(candidates, self.utilities)[:n_best]

@@ -7,7 +7,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.config import DecodingConfig
+from nmt.decoding.beam_search import NOT_NUMBERS
 from nmt.decoding.constraints import IMPOSSIBLE
+from nmt.decoding.greedy import greedy_search
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.errors import CheckpointError
+from nmt.model.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -48,9 +54,33 @@ class Draws:
         self._random = [np.random.default_rng([sampling.seed, *number]) for number in numbers]
 
     def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
-        """One token for each row: logits (N, V) of sentences (N,) of the batch -> (N,)."""
+        """One token for each row: logits (N, V) of sentences (N,) of the batch -> (N,).
+
+        Raises:
+            CheckpointError: the logits are not numbers.
+        """
         cumulative = self._sampling.probabilities(logits).cumsum(1)
+        if cumulative[:, -1].isnan().any():
+            raise CheckpointError(NOT_NUMBERS)
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=torch.float64, device=logits.device)[:, None]
         # the first token at which the sum exceeds the level; never one that adds nothing to it
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
+
+
+def draw(
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    bos: int,
+    eos: int,
+    sampling: Sampling,
+    numbers: Sequence[int],
+    count: int,
+) -> list[list[Hypothesis]]:
+    """`count` translations of each of the source ids (B, S), whose lines have these numbers."""
+    samples = []
+    for sample in range(count):
+        choose = Draws(sampling, [(number, sample) for number in numbers])
+        samples.append(greedy_search(model, source, settings, bos, eos, choose))
+    return [list(drawn) for drawn in zip(*samples, strict=True)]

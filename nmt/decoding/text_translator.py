@@ -1,6 +1,7 @@
 """What `nmt.load` returns: strings in, strings out, for a Python program."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import overload
 
@@ -10,14 +11,15 @@ from nmt.decoding.document import DocumentTranslator
 from nmt.decoding.ensemble import load_ensemble
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translator
 from nmt.decoding.windows import WINDOW_LINES
-from nmt.device import pick_device
+from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
 from nmt.run_directory import Run
 
 DEVICES = ("auto", "cpu", "cuda")
-PRECISIONS = ("fp32", "bf16")
+PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
 
 class TextTranslator:
@@ -34,14 +36,37 @@ class TextTranslator:
         self.scorer = Scorer(run, settings.batch_tokens, precision)
 
     @overload
-    def translate(self, texts: str, *, document: bool = False) -> str: ...  # type: ignore[overload-overlap]
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        *,
+        document: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        forbidden: Sequence[str] = (),
+        target_prefix: str = "",
+    ) -> str: ...
 
     @overload
-    def translate(self, texts: list[str], *, document: bool = False) -> list[str]: ...  # type: ignore[overload-overlap]
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: list[str],
+        *,
+        document: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        forbidden: Sequence[str] = (),
+        target_prefix: str = "",
+    ) -> list[str]: ...
 
     @overload
     def translate(
-        self, texts: Iterable[str], window_lines: int = WINDOW_LINES, *, document: bool = False
+        self,
+        texts: Iterable[str],
+        window_lines: int = WINDOW_LINES,
+        *,
+        document: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        forbidden: Sequence[str] = (),
+        target_prefix: str = "",
     ) -> Iterator[str]: ...
 
     def translate(
@@ -50,6 +75,9 @@ class TextTranslator:
         window_lines: int = WINDOW_LINES,
         *,
         document: bool = False,
+        glossary: Mapping[str, str] | None = None,
+        forbidden: Sequence[str] = (),
+        target_prefix: str = "",
     ) -> str | list[str] | Iterator[str]:
         """Translate one sentence (a string), a list of them, or a stream (any other iterable).
 
@@ -58,16 +86,24 @@ class TextTranslator:
         a text is dropped: an open file is a stream of texts. With `document` each text may hold
         several sentences, which are translated one by one and joined again.
 
+        Where a source term of `glossary` occurs as whole words, the translation has what it
+        becomes; no translation has a `forbidden` word; each begins with `target_prefix`, whose last
+        word may go on unless a space follows it. A term or a word in small letters stands for
+        every casing.
+
         Raises:
             DataError: `texts` is none of these; for a stream, a text that is no string is found
-                when its turn comes.
+                when its turn comes. Or a term that is blank, or that is forbidden, too.
         """
+        if isinstance(forbidden, str):
+            raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
+        asked = Terminology.of(glossary, (), forbidden, target_prefix)
         if isinstance(texts, str):
-            return next(self._stream([texts], document=document))
+            return next(self._stream([texts], asked, document=document))
         _refuse_what_holds_no_texts(texts, "texts")
         if isinstance(texts, list):
-            return list(self._stream(list(_checked(texts, "texts")), document=document))
-        return self._stream(texts, window_lines, document)
+            return list(self._stream(list(_checked(texts, "texts")), asked, document=document))
+        return self._stream(texts, asked, window_lines, document)
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
@@ -96,13 +132,23 @@ class TextTranslator:
         return [score.penalised(settings) for score in scores]
 
     def _stream(
-        self, texts: Iterable[str], window_lines: int = WINDOW_LINES, document: bool = False
+        self,
+        texts: Iterable[str],
+        asked: Terminology,
+        window_lines: int = WINDOW_LINES,
+        document: bool = False,
     ) -> Iterator[str]:
-        translator: Translator | DocumentTranslator = self.translator
-        if document:
-            translator = DocumentTranslator(self.translator.run, self.translator)
-        for translation in translator.translate(_checked(texts, "texts"), window_lines):
-            yield translation.text
+        lines = _checked(texts, "texts")
+        if not document:
+            translator = self.translator.asking(asked)
+            yield from (found.text for found in translator.translate(lines, window_lines))
+            return
+        # a text begins once, however many sentences it has
+        translator = self.translator.asking(asked.without_beginning())
+        paragraphs = DocumentTranslator(translator.run, translator)
+        beginning = repeat(Terminology.of(prefix=asked.prefix))
+        for best, *_ in paragraphs.alternatives(lines, 1, window_lines, own=beginning):
+            yield best.text
 
 
 def load_text_translator(
@@ -124,7 +170,10 @@ def load_text_translator(
     """
     _refuse_unknown("device", device, DEVICES)
     _refuse_unknown("precision", precision, PRECISIONS)
-    run = load_ensemble(models, pick_device(device), checkpoint)
+    place = pick_device(device)
+    if precision != "int8":
+        precision = pick_precision(precision, place)
+    run = load_ensemble(models, place, checkpoint)
     given = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, given, "load")
     return TextTranslator(run, settings, precision, sampling)

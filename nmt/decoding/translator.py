@@ -5,20 +5,29 @@ little is computed on padding; the translations come back in the order of the li
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import count, islice, repeat
 
 from nmt.config import DecodingConfig
 from nmt.data.batch import collate_source
 from nmt.data.tokenizer import BOS, EOS
+from nmt.decoding.beam_allocation import batches_by_beam
 from nmt.decoding.beam_search import beam_search
+from nmt.decoding.constrained_search import constrained_search
+from nmt.decoding.coverage import by_coverage
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.sampling import Draws, Sampling
-from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows, worded
+from nmt.decoding.lexical_constraints import ConstrainedSentence
+from nmt.decoding.sampling import Sampling, draw
+from nmt.decoding.terminology import Terminology, in_ids
+from nmt.decoding.unknown_words import with_copies
+from nmt.decoding.windows import WINDOW_LINES, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment
-from nmt.device import autocast
 from nmt.errors import ConfigError
+from nmt.model.packed import packed
+from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 
 MAX_SOURCE_TOKENS = 1024
@@ -34,6 +43,8 @@ class Translation:
     """log P in nats over the length penalty; 0 for a blank line"""
     tokens: tuple[int, ...] = ()
     """the target ids that spell it, without BOS and EOS"""
+    is_cut: bool = False
+    """whether the limit of the length ended it, and no EOS"""
     utility: float | None = None
     """how well it agrees with other candidates, where they were compared"""
     alignment: Alignment | None = None
@@ -48,8 +59,8 @@ def print_warning(message: str) -> None:
 class Translator:
     """A model, its tokenizer and the settings of the search.
 
-    `settings` None takes the run's own; `precision` bf16 computes matrix products in bfloat16;
-    with `sampling`, translations are drawn instead of searched for.
+    `settings` None takes the run's own; `precision` is fp32, bf16 or int8; with `sampling`,
+    translations are drawn instead of searched for; `terminology` holds for all texts.
     """
 
     def __init__(
@@ -58,12 +69,25 @@ class Translator:
         settings: DecodingConfig | None = None,
         precision: str = "fp32",
         sampling: Sampling | None = None,
+        terminology: Terminology | None = None,
     ) -> None:
         self.run = run
         self.settings = settings or run.config.decoding
         self.precision = precision
         self.sampling = sampling
+        self.terminology = terminology or Terminology()
         self.device = next(run.model.parameters()).device
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The run's model as it translates fastest in this precision; made when first used."""
+        return packed(self.run.model, self.precision)
+
+    def asking(self, terminology: Terminology) -> "Translator":
+        """The same translator, model and all, with other demands on the words."""
+        other = Translator(self.run, self.settings, self.precision, self.sampling, terminology)
+        other.model = self.model
+        return other
 
     def translate(
         self,
@@ -88,77 +112,129 @@ class Translator:
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        first_number: int = 1,
+        numbers: Iterable[int] | None = None,
+        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `translate`, with up to `n_best` translations of each text, best first.
 
         A blank text has one. Samples are independent of each other, in the order of their draw.
-        The texts are numbered from `first_number`.
+        `numbers` are those of the texts, 1, 2, … by default; `own` is what is asked of each alone.
 
         Raises:
-            ConfigError: the beam is smaller than `n_best`.
+            ConfigError: the beam is smaller than `n_best`, or terms are asked for in samples.
+            DataError: naming the line: terms and forbidden words that exclude each other.
         """
         if n_best > self.settings.beam_size and not self.sampling:
             raise ConfigError(
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{self.settings.beam_size}; raise --beam-size, or use --sample"
             )
+        numbers = iter(count(1) if numbers is None else numbers)
+        own = iter(repeat(None) if own is None else own)
         for window in windows(texts, window_lines, len):
-            yield from self._translate_window(window, first_number, n_best, warn, progress)
-            first_number += len(window)
+            theirs = list(islice(numbers, len(window)))
+            constraints = self.constraints(window, islice(own, len(window)))
+            yield from self._translate_window(window, theirs, constraints, n_best, warn, progress)
+
+    def constraints(
+        self, texts: Sequence[str], own: Iterable[Terminology | None]
+    ) -> list[ConstrainedSentence | None]:
+        """What is asked of each text, by itself or with all others; None where nothing is.
+
+        Raises:
+            ConfigError: of a sample, and not of a search.
+            DataError: naming the line: what excludes each other.
+        """
+        every = self.terminology
+        found = [
+            in_ids(every | asked if asked else every, text, self.run)
+            for text, asked in zip(texts, own, strict=True)
+        ]
+        if self.sampling and any(found):
+            raise ConfigError(
+                "terms, forbidden words and beginnings need a search, and samples are drawn; "
+                "leave out --sample, or do without them"
+            )
+        return found
 
     def _translate_window(
         self,
         texts: list[str],
-        first_number: int,
+        numbers: Sequence[int],
+        constraints: Sequence[ConstrainedSentence | None],
         n_best: int,
         warn: Callable[[str], None],
         progress: Callable[[int], object],
     ) -> list[list[Translation]]:
         def tell(place: int, length: int) -> None:
             warn(
-                f"line {first_number + place} has {length} tokens; only the first "
+                f"line {numbers[place]} has {length} tokens; only the first "
                 f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
             )
 
         ids = cut(self.run.tokenizer.encode_source(texts), MAX_SOURCE_TOKENS, tell)
         translations = [[Translation("", 0.0)] for _ in texts]
+        lengths = [len(row) for row in ids]
         to_translate = worded(texts, ids)
         progress(len(texts) - len(to_translate))
-        for batch in batches(to_translate, [len(row) for row in ids], self.settings.batch_tokens):
-            found = self._search([ids[i] for i in batch], [first_number + i for i in batch], n_best)
+        for batch in batches_by_beam(to_translate, lengths, constraints, self.settings):
+            bound = [own for i in batch if (own := constraints[i])]
+            found = self._search(
+                [ids[i] for i in batch], [numbers[i] for i in batch], n_best, bound
+            )
             for i, hypotheses in zip(batch, found, strict=True):
-                decoded = self.run.tokenizer.decode([h.tokens for h in hypotheses])
-                translations[i] = [
-                    Translation(_one_line(text), hypothesis.score, hypothesis.tokens)
-                    for text, hypothesis in zip(decoded, hypotheses, strict=True)
-                ]
+                translations[i] = self._written(hypotheses, texts[i], ids[i], constraints[i])
             progress(len(batch))
         return translations
 
+    def _written(
+        self,
+        hypotheses: Sequence[Hypothesis],
+        text: str,
+        ids: list[int],
+        constraints: ConstrainedSentence | None,
+    ) -> list[Translation]:
+        """The hypotheses for a source text, as text, with the constraints in it to the letter."""
+        written = self.run.tokenizer.decode([h.tokens for h in hypotheses])
+        if constraints:
+            pairs = zip(written, hypotheses, strict=True)
+            written = [constraints.restore(_one_line(one), h.tokens) for one, h in pairs]
+        elif self.settings.copy_unknown:
+            run = self.run
+            written = with_copies(run.model, run.tokenizer, text, ids, hypotheses, written)
+        room = constraints.room if constraints else 0
+        limit = len(ids) + self.settings.max_length_offset + room
+        return [
+            Translation(_one_line(one), h.score, h.tokens, len(h.tokens) >= limit)
+            for one, h in zip(written, hypotheses, strict=True)
+        ]
+
     def _search(
-        self, ids: list[list[int]], numbers: list[int], n_best: int
+        self,
+        ids: list[list[int]],
+        numbers: list[int],
+        n_best: int,
+        constraints: Sequence[ConstrainedSentence],
     ) -> list[list[Hypothesis]]:
-        """The hypotheses for each sentence of a batch, whose lines have these numbers."""
-        model, settings = self.run.model, self.settings
+        """The hypotheses for each sentence of a batch, whose lines have these numbers.
+
+        `constraints` are those of each, or empty.
+        """
+        model, settings = self.model, self.settings
         source = collate_source(ids).to(self.device)
-        with autocast(self.device, self.precision):
-            if self.sampling:
-                samples = [
-                    greedy_search(
-                        model,
-                        source,
-                        settings,
-                        BOS,
-                        EOS,
-                        Draws(self.sampling, [(number, sample) for number in numbers]),
-                    )
-                    for sample in range(n_best)
-                ]
-                return [list(drawn) for drawn in zip(*samples, strict=True)]
-            if settings.beam_size == 1:
-                return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
-            return beam_search(model, source, settings, BOS, EOS, n_best)
+        if self.sampling:
+            return draw(model, source, settings, BOS, EOS, self.sampling, numbers, n_best)
+        if settings.beam_size == 1 and not constraints:
+            return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
+        kept = settings.beam_size if settings.coverage_penalty else n_best
+        if constraints:
+            found = constrained_search(model, source, settings, constraints, BOS, EOS, kept)
+        else:
+            found = beam_search(model, source, settings, BOS, EOS, kept)
+        if not settings.coverage_penalty:
+            return found
+        ranked = by_coverage(self.run.model, ids, found, settings.coverage_penalty)
+        return [hypotheses[:n_best] for hypotheses in ranked]
 
 
 def _one_line(text: str) -> str:

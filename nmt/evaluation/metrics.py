@@ -1,25 +1,25 @@
-"""How good translations are: sacreBLEU's BLEU and chrF, with signature and confidence interval.
+"""How good translations are: sacreBLEU's BLEU, chrF and TER, with signature and interval.
 
-The only file that knows sacreBLEU (Post, 2018: A Call for Clarity in Reporting BLEU Scores).
+sacreBLEU is Post, 2018: A Call for Clarity in Reporting BLEU Scores.
 """
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.chrf import CHRF, CHRFScore
+from sacrebleu.metrics.ter import TER, TERScore
 
-from nmt.data.parallel_text import SentencePair, read_lines
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import DataError
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 """by the names that recipes and records use"""
 
+TOKENIZED = "tokenised "
+"""what the names of scores of tokenised text begin with"""
 RESAMPLES = 1000
-# sacreBLEU holds all resamples in memory at once; so many draws take about a gigabyte
-MAX_DRAWS = 20_000_000
+# sacreBLEU holds the statistics of all resamples in memory at once; so many take 0.8 gigabytes
+MAX_DRAWN_NUMBERS = 200_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +47,10 @@ class Score:
 
     name: str
     value: float
-    """0 to 100"""
+    """0 to 100; TER also beyond"""
     signature: str
     """the settings that produced it"""
-    confidence: Interval | None
+    confidence: Interval | None = None
 
     def __str__(self) -> str:
         line = f"{self.name} = {self.value:.2f}"
@@ -88,9 +88,24 @@ def bleu(
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
-    # `force` silences sacreBLEU's remarks on tokenised text, which come without a file name
-    metric = BLEU(tokenize="none" if tokenized else "13a", force=True)
-    name = "tokenised BLEU" if tokenized else METRIC_NAMES["bleu"]
+    name = TOKENIZED * tokenized + METRIC_NAMES["bleu"]
+    return _score(bleu_metric(tokenized), name, hypotheses, references, confidence)
+
+
+def bleu_metric(tokenized: bool = False, sentence: bool = False) -> BLEU:
+    """sacreBLEU's BLEU; for a `sentence` without the orders of n-grams that it is too short for."""
+    # `force` silences its remarks on tokenised text, which come without a file name
+    return BLEU(tokenize="none" if tokenized else "13a", force=True, effective_order=sentence)
+
+
+def multi_bleu(
+    hypotheses: Sequence[str], references: Sequence[str], name: str, confidence: bool = True
+) -> Score:
+    """BLEU as multi-bleu.perl of Moses has it: cased, of the tokens as they are, not smoothed.
+
+    The same errors as `bleu`.
+    """
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
     return _score(metric, name, hypotheses, references, confidence)
 
 
@@ -100,24 +115,57 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str], confidence: bool 
     Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation. The same errors as
     `bleu`.
     """
-    return _score(CHRF(), METRIC_NAMES["chrf"], hypotheses, references, confidence)
+    return _score(_Chrf(), METRIC_NAMES["chrf"], hypotheses, references, confidence)
+
+
+def chrf_plus_plus(
+    hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True
+) -> Score:
+    """Corpus chrF++: chrF with words and pairs of words among the n-grams.
+
+    Popović, 2017: chrF++: words helping character n-grams. The same errors as `bleu`.
+    """
+    return _score(_Chrf(word_order=2), "chrF++", hypotheses, references, confidence)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
+    """Corpus TER: edits and shifts of blocks over the words of the reference; lower is better.
+
+    Snover et al., 2006: A Study of Translation Edit Rate. The same errors as `bleu`.
+    """
+    return _score(_Ter(), "TER", hypotheses, references, confidence)
+
+
+class _Chrf(CHRF):
+    """sacreBLEU 2.6 cannot take the mean of resamples of which some, but not all, score nothing."""
+
+    def _compute_score_from_stats(self, stats: list[int]) -> CHRFScore:
+        found = super()._compute_score_from_stats(stats)
+        found.score = float(found.score)
+        return found
+
+
+class _Ter(TER):
+    """The same."""
+
+    def _compute_score_from_stats(self, stats: list[float]) -> TERScore:
+        found = super()._compute_score_from_stats(stats)
+        found.score = float(found.score)
+        return found
 
 
 def _score(
-    metric: BLEU | CHRF,
+    metric: BLEU | CHRF | TER,
     name: str,
     hypotheses: Sequence[str],
     references: Sequence[str],
     confidence: bool,
 ) -> Score:
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"{len(hypotheses)} translations but {len(references)} references; "
-            f"{name} needs one reference for each"
-        )
-    if not hypotheses:
-        raise DataError("no translations to score; expected at least one sentence")
-    resamples = max(1, min(RESAMPLES, MAX_DRAWS // len(hypotheses))) if confidence else 1
+    refuse_unequal(hypotheses, references, name)
+    numbers = 10 if isinstance(metric, BLEU) else 3 * getattr(metric, "order", 1)
+    resamples = 1
+    if confidence:
+        resamples = max(1, min(RESAMPLES, MAX_DRAWN_NUMBERS // (numbers * len(hypotheses))))
     result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
     interval = Interval(float(result._mean), float(result._ci)) if resamples > 1 else None
     return Score(
@@ -126,6 +174,45 @@ def _score(
         signature=metric.get_signature().format(),
         confidence=interval,
     )
+
+
+def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
+    """Raise a DataError where there is nothing to score, or not one reference for each."""
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses)} translations but {len(references)} references; "
+            f"{name} needs one reference for each"
+        )
+    if not hypotheses:
+        raise DataError("no translations to score; expected at least one sentence")
+
+
+def sentence_scores(
+    name: str, hypotheses: Sequence[str], references: Sequence[str], tokenized: bool = False
+) -> list[float]:
+    """The score of each sentence by itself; `name`: BLEU, chrF++ or TER.
+
+    BLEU of a sentence leaves out the orders of n-grams that it is too short for.
+
+    Raises:
+        DataError: no sentences, or not as many hypotheses as references.
+    """
+    refuse_unequal(hypotheses, references, name)
+    metric: BLEU | CHRF | TER
+    if name == "BLEU":
+        metric = bleu_metric(tokenized, sentence=True)
+    else:
+        metric = TER() if name == "TER" else CHRF(word_order=2)
+    pairs = zip(hypotheses, references, strict=True)
+    return [float(metric.sentence_score(text, [reference]).score) for text, reference in pairs]
+
+
+def words_of(line: str, tokenized: bool = False) -> list[str]:
+    """The words that BLEU counts: those of the 13a tokenizer, or what spaces separate."""
+    return (line if tokenized else str(_PLAIN.tokenizer(line))).split()
+
+
+_PLAIN = bleu_metric()
 
 
 def sentence_utilities(
@@ -148,54 +235,3 @@ def _sentence_metric(name: str, reference: str, tokenized: bool) -> BLEU | CHRF:
         return CHRF(references=[[reference]])
     tokenize = "none" if tokenized else "13a"
     return BLEU(tokenize=tokenize, force=True, effective_order=True, references=[[reference]])
-
-
-def looks_tokenized(lines: Sequence[str]) -> str | None:
-    """What betrays that text was not turned back into plain text, if anything does."""
-    for mark in ("@@ ", "▁"):
-        if sum(mark in line for line in lines) * 20 > len(lines):
-            return f"subword marks '{mark}'"
-    if sum(line.endswith((" .", " ?", " !")) for line in lines) * 2 > len(lines):
-        return "a space before most final full stops"
-    return None
-
-
-def official_test_set(name: str, languages: tuple[str, str]) -> list[SentencePair]:
-    """A test set as sacreBLEU knows it (wmt13, wmt14/full, …), downloaded by it where need be.
-
-    It keeps test sets in the folder that the environment variable SACREBLEU names, or else in
-    ~/.sacrebleu. Where a set has several references, they are those of the first.
-
-    Raises:
-        ConfigError: sacreBLEU has no set of that name, or not in these languages.
-        DataError: it cannot be downloaded, or is damaged.
-    """
-    from sacrebleu.dataset import DATASETS
-    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
-
-    if name not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
-        raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
-    pair, pairs = "-".join(languages), DATASETS[name].langpairs
-    if pair not in pairs:
-        known = ", ".join(sorted(pairs))
-        raise ConfigError(f"test set '{name}' has no {pair}; it has {known}")
-    folder = Path(SACREBLEU_DIR, name)
-    try:
-        files = get_source_file(name, pair), get_reference_files(name, pair)[0]
-        source, target = (list(read_lines(Path(file))) for file in files)
-    except NmtError:
-        raise
-    except (Exception, SystemExit) as error:  # it ends the program itself where a hash is wrong
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(
-            f"test set '{name}' cannot be had from sacreBLEU: {reason}; check the network, delete "
-            f"{folder} and try again, or give the files with --source and --reference"
-        ) from error
-    if len(source) != len(target) or not source:
-        raise DataError(
-            f"{folder}: {len(source)} sentences and {len(target)} references of {pair}, expected "
-            "as many and at least one; it was downloaded in part: delete it and try again"
-        )
-    return [SentencePair(*texts) for texts in zip(source, target, strict=True)]

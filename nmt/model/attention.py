@@ -44,9 +44,9 @@ def fused_attention(
 ) -> Tensor:
     """Eq. 1 by PyTorch's fused kernel, which never stores the weights -> (B, H, T, K).
 
-    On a CPU always in float32, in which the kernel is fastest.
+    Under autocast on a CPU in float32, in which the kernel trains fastest.
     """
-    if query.device.type == "cpu":
+    if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             query, key, value = query.float(), key.float(), value.float()
             return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
@@ -118,4 +118,4 @@ class MultiHeadAttention(nn.Module):
         return self._split_heads(self.value(memory))
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

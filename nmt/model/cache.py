@@ -1,49 +1,108 @@
-"""What the decoder remembers between steps: keys and values, so that nothing is computed twice."""
+"""What the decoder remembers between steps: keys and values, so that nothing is computed twice.
+
+The hypotheses of a sentence share most of their past. Each step therefore stores the new positions
+of all of them side by side, where they stay, and a mask tells from which positions a hypothesis
+descends. To continue other hypotheses is to take other rows of that mask: no key and no value is
+copied. Now and then the positions from which nobody descends any more are left out.
+"""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+
+# Steps between two clearings: longer, and attention reads more positions that nobody descends from.
+STEPS_OF_ROOM = 4
 
 
 class LayerCache:
     """One decoder layer's keys and values.
 
-    Self-attention: (R, H, T, K), one entry a hypothesis and target position, growing by steps.
-    Cross-attention: (B, H, S, K), one entry a sentence, shared by all hypotheses of the sentence.
+    Self-attention: (N, room, H, K), of which the first `stored` positions are taken.
+    Cross-attention: (N, H, S, K), one entry a sentence, shared by all its hypotheses.
     """
 
     def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
         self.cross_key = cross_key
         self.cross_value = cross_value
-        self.key: Tensor | None = None
-        self.value: Tensor | None = None
+        sentences, heads, _, width = cross_key.shape
+        self.key = cross_key.new_empty(sentences, 1, heads, width)
+        self.value = cross_value.new_empty(sentences, 1, heads, width)
+        self.stored = 0
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Remember the keys and values (R, H, 1, K) of a new position; return all so far."""
-        if self.key is not None and self.value is not None:
-            key = torch.cat((self.key, key), dim=2)
-            value = torch.cat((self.value, value), dim=2)
-        self.key, self.value = key, value
-        return key, value
+        """Store keys and values (N, H, k, K) of new positions; return all (N, H, stored, K)."""
+        start, self.stored = self.stored, self.stored + key.shape[2]
+        self.key[:, start : self.stored] = key.transpose(1, 2)
+        self.value[:, start : self.stored] = value.transpose(1, 2)
+        stored = self.key[:, : self.stored], self.value[:, : self.stored]
+        return stored[0].transpose(1, 2), stored[1].transpose(1, 2)
+
+    def keep_positions(self, positions: Tensor, room: int) -> None:
+        """Keep of each sentence the positions (N, stored'), and make room for `room` more."""
+        sentences, size, *shape = self.key.shape
+        self.stored = positions.shape[1]
+        # sentence n begins at row n * size once all stand below each other
+        first = torch.arange(sentences, device=positions.device)[:, None] * size
+        rows = F.pad(first + positions, (0, room)).flatten()  # what stands in the room is not read
+        self.key, self.value = (
+            stored.flatten(0, 1).index_select(0, rows).view(sentences, -1, *shape)
+            for stored in (self.key, self.value)
+        )
+
+    def keep_sentences(self, sentences: Tensor) -> None:
+        """Keep the sentences (N',) alone."""
+        self.cross_key = self.cross_key.index_select(0, sentences)
+        self.cross_value = self.cross_value.index_select(0, sentences)
+        self.key = self.key.index_select(0, sentences)
+        self.value = self.value.index_select(0, sentences)
 
 
 class DecoderCache:
-    """The state of incremental decoding, passed explicitly from step to step."""
+    """The state of incremental decoding of N sentences, passed explicitly from step to step."""
 
     def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
         self.layers = layers
-        self.source_mask = source_mask  # (B, 1, 1, S)
+        self.source_mask = source_mask
+        """(N, 1, 1, S)"""
         self.length = 0
+        """target positions decoded so far"""
+        self.descent = source_mask.new_zeros(len(source_mask), 1, 0)
+        """(N, k, stored): True = hypothesis k descends from the position, or is at it"""
 
-    def reorder(self, rows: Tensor) -> None:
-        """Let hypothesis i continue what hypothesis rows[i] was: rows (R,) ids of current rows."""
-        for layer in self.layers:
-            if layer.key is not None and layer.value is not None:
-                layer.key = layer.key.index_select(0, rows)
-                layer.value = layer.value.index_select(0, rows)
+    def advance(self, hypotheses: int) -> Tensor | None:
+        """Begin a step of `hypotheses` a sentence; where each may attend to: (N, 1, k, stored).
+
+        None: everywhere, because no sentence ever had more than one hypothesis.
+        """
+        stored = self.descent.shape[2]
+        if stored + hypotheses > self.layers[0].key.shape[1]:
+            self._make_room(STEPS_OF_ROOM * hypotheses)
+        own = torch.eye(hypotheses, dtype=torch.bool, device=self.descent.device)
+        own = own.expand(len(self.descent), -1, -1)
+        self.descent = torch.cat((self.descent, own), dim=2)
+        self.length += 1
+        # one position a step: else several hypotheses would each have stored its own
+        only_one = self.descent.shape[2] == self.length
+        return None if only_one else self.descent[:, None]
+
+    def continue_hypotheses(self, parents: Tensor) -> None:
+        """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
+        index = parents[:, :, None].expand(-1, -1, self.descent.shape[2])
+        self.descent = self.descent.gather(1, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences' encoder side: sentences (N,) ids of those to keep."""
+        """Drop the finished sentences: (N',) ids of those to keep."""
         self.source_mask = self.source_mask.index_select(0, sentences)
+        self.descent = self.descent.index_select(0, sentences)
         for layer in self.layers:
-            layer.cross_key = layer.cross_key.index_select(0, sentences)
-            layer.cross_value = layer.cross_value.index_select(0, sentences)
+            layer.keep_sentences(sentences)
+
+    def _make_room(self, room: int) -> None:
+        """Leave out the positions from which nobody descends; then there is room for `room`."""
+        living = self.descent.any(1)  # (N, stored)
+        count = int(living.sum(1).max())
+        # the living first, in their order; sentences with fewer keep others that stay masked
+        kept = (~living).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
+        self.descent = self.descent.gather(2, kept[:, None].expand(-1, self.descent.shape[1], -1))
+        for layer in self.layers:
+            layer.keep_positions(kept, room)

@@ -48,21 +48,30 @@ class DecoderLayer(nn.Module):
         attention = self.cross_attention
         return LayerCache(attention.project_key(memory), attention.project_value(memory))
 
-    def step(self, x: Tensor, source_mask: Tensor, cache: LayerCache) -> Tensor:
-        """One new position a hypothesis: (R, 1, D) -> (R, 1, D); R is a multiple of B."""
+    def step(
+        self,
+        x: Tensor,
+        past_mask: Tensor | None,
+        source_mask: Tensor,
+        cache: LayerCache,
+        record: AttentionRecord | None = None,
+    ) -> Tensor:
+        """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
+
+        `past_mask` (N, 1, k, stored) says which stored positions each descends from. The memory
+        of a sentence is there once, and its hypotheses are so many queries.
+        """
 
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             key, value = cache.append(attention.project_key(x), attention.project_value(x))
-            return attention.attend(x, key, value, None)
+            return attention.attend(x, key, value, past_mask)
 
         def attend_to_memory(x: Tensor) -> Tensor:
-            # The hypotheses of a sentence become query positions over the one copy of its memory.
-            by_sentence = x.view(source_mask.shape[0], -1, x.shape[2])  # (B, R / B, D)
-            attended = self.cross_attention.attend(
-                by_sentence, cache.cross_key, cache.cross_value, source_mask
+            to_memory = record.cross if record else None
+            return self.cross_attention.attend(
+                x, cache.cross_key, cache.cross_value, source_mask, to_memory
             )
-            return attended.reshape(x.shape)
 
         x = self.self_attention_sublayer(x, attend_to_past)
         x = self.cross_attention_sublayer(x, attend_to_memory)
@@ -98,9 +107,9 @@ class Decoder(nn.Module):
         """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
-    def step(self, x: Tensor, cache: DecoderCache) -> Tensor:
-        """Decode the next position of R hypotheses: (R, 1, D) -> (R, 1, D); the cache grows."""
+    def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
+        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        past_mask = cache.advance(x.shape[1])
         for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            x = layer.step(x, cache.source_mask, layer_cache)
-        cache.length += 1
+            x = layer.step(x, past_mask, cache.source_mask, layer_cache, record)
         return self.norm(x)

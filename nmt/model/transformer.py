@@ -67,13 +67,17 @@ class Transformer(nn.Module):
         """Begin to decode from the memory (B, S, D) of the source ids (B, S)."""
         return self.decoder.start(memory, padding_mask(source, self.padding))
 
-    def decode(self, target: Tensor, cache: DecoderCache) -> Tensor:
-        """The latest token of R hypotheses (R, 1) -> logits of the next (R, 1, V).
+    def decode(
+        self, target: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None
+    ) -> Tensor:
+        """The latest token of k hypotheses a sentence (N, k) -> logits of the next (N, k, V).
 
-        R is a multiple of the B sentences of the cache; hypotheses of one sentence are adjacent.
+        `attention` collects what they attend to in the source, (N, H, k, S) a layer.
         """
-        x = self._embed(self.target_embedding, target, start=cache.length)
-        return self.output_embedding.logits(self.decoder.step(x, cache))
+        latest = target.reshape(-1, 1)  # all stand at the same position of their sentence
+        x = self._embed(self.target_embedding, latest, start=cache.length)  # (N * k, 1, D)
+        x = self.decoder.step(x.view(*target.shape, -1), cache, attention)
+        return self.output_embedding.logits(x)
 
     def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
         return self.dropout(self.positions(embedding(ids), start))  # (B, T) -> (B, T, D)

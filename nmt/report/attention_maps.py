@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 from nmt.errors import DataError
 from nmt.report.figure import drawing, font_families, save_figure
+from nmt.report.pieces import Pieces, readable, whole_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 Kind = Literal["cross", "encoder", "decoder"]
 """the three uses of attention (section 3.2.3)"""
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 KIND_TITLES = {
     "cross": "encoder-decoder attention, decoder",
@@ -30,16 +32,24 @@ MAX_PIECES = 80
 """with more pieces on a side a figure can no longer be read"""
 CELL = 0.125
 """inches: a row or column of a map, high enough for a label"""
-START, END = "<s>", "</s>"
+LETTER = 0.065
+"""inches: the width of a letter of a label, on average"""
 
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """A sentence and its translation as readable pieces, and how the model read and wrote them."""
+    """A sentence and its translation in readable pieces, and how the model read and wrote them."""
 
-    source: list[str]
-    target: list[str]
+    text: str
+    source: Pieces
+    target: Pieces
     record: "AttentionRecord"
+
+    def layers(self, kind: Kind) -> int:
+        """How many layers have this use of attention."""
+        record = self.record
+        of = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}
+        return len(of[kind])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +59,43 @@ class AttentionMap:
     title: str
     row_title: str
     column_title: str
-    rows: list[str]
-    columns: list[str]
+    row_pieces: Pieces
+    column_pieces: Pieces
     weights: "npt.NDArray[np.float32]"
 
+    @property
+    def rows(self) -> list[str]:
+        """Their labels."""
+        return self.row_pieces.labels
 
-def readable(piece: str) -> str:
-    """A subword piece as a label: word boundaries become spaces; one alone is shown as such."""
-    return piece.replace("▁", " ").strip() or "␣"
+    @property
+    def columns(self) -> list[str]:
+        """Their labels."""
+        return self.column_pieces.labels
+
+
+def by_words(attention: AttentionMap) -> AttentionMap:
+    """The same layer from word to word, words being what spaces separate.
+
+    What a word is attended to is the sum over its pieces, and what it attends to their mean (Clark
+    et al., 2019: What Does BERT Look At?), so that each row is a distribution again.
+    """
+    import numpy as np
+
+    rows, columns = attention.row_pieces, attention.column_pieces
+    row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))
+    column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
+    weights = np.add.reduceat(attention.weights, column_starts, axis=2)
+    weights = np.add.reduceat(weights, row_starts, axis=1)
+    weights /= np.bincount(rows.words)[:, None]
+    return replace(
+        attention,
+        row_title=attention.row_title.replace("piece", "word"),
+        column_title=attention.column_title.replace("piece", "word"),
+        row_pieces=whole_words(rows),
+        column_pieces=whole_words(columns),
+        weights=weights,
+    )
 
 
 def attend(run: "Run", sentence: str) -> Attended:
@@ -71,10 +110,10 @@ def attend(run: "Run", sentence: str) -> Attended:
     from nmt.decoding.beam_search import beam_search
     from nmt.model.attention import AttentionRecord
 
-    read = [readable(piece) for piece in run.tokenizer.source_pieces(sentence)[:-1]]
-    if not read:
+    read = readable(run.tokenizer.source_pieces(sentence)[:-1])
+    if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")
-    _refuse_long(read, "sentence")
+    _refuse_long(read.labels, "sentence")
     device = next(run.model.parameters()).device
     source = torch.tensor(run.tokenizer.encode_source([sentence]), device=device)  # (1, S)
     record = AttentionRecord()
@@ -82,9 +121,9 @@ def attend(run: "Run", sentence: str) -> Attended:
         best = beam_search(run.model, source, run.config.decoding, BOS, EOS)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
-    written = [readable(piece) for piece in run.tokenizer.target_pieces(best.tokens)]
-    _refuse_long(written, "translation")
-    return Attended(read, written, record)
+    written = readable(run.tokenizer.target_pieces(best.tokens))
+    _refuse_long(written.labels, "translation")
+    return Attended(sentence, read, written, record)
 
 
 def _refuse_long(pieces: Sequence[str], what: str) -> None:
@@ -110,32 +149,52 @@ def attention_map(attended: Attended, kind: Kind, layer: int | None = None) -> A
     if not 1 <= number <= len(layers):
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
-    source, written = [*attended.source, END], [*attended.target, END]
+    source, written = attended.source.ended(), attended.target.ended()
     row_title, column_title, rows, columns = {
         "cross": ("piece written", "source piece", written, source),
         "encoder": ("source piece", "attends to", source, source),
-        "decoder": ("piece written", "earlier piece", written, [START, *attended.target]),
+        "decoder": ("piece written", "earlier piece", written, attended.target.started()),
     }[kind]
     weights = layers[number - 1][0].float().cpu().numpy()  # (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"
     return AttentionMap(title, row_title, column_title, rows, columns, weights)
 
 
+def one_head(attention: AttentionMap, head: int) -> AttentionMap:
+    """The map of a single head, counted from 1.
+
+    Raises:
+        DataError: the layer has no such head.
+    """
+    heads = len(attention.weights)
+    if not 1 <= head <= heads:
+        raise DataError(f"head {head}: the layers of this model have heads 1 to {heads}")
+    title = f"{attention.title},\nhead {head} of {heads}"
+    return replace(attention, title=title, weights=attention.weights[head - 1 : head])
+
+
 def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
-    """Draw the mean over the heads, then each head; write `output`.png and `output`.svg.
+    """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
     heads, height, width = attention.weights.shape
-    across = math.ceil(math.sqrt(heads + 1))
-    down = math.ceil((heads + 1) / across)
-    size = (across * max(1.0, width * CELL) + 2.0, down * (max(1.0, height * CELL) + 0.3) + 1.2)
-    with drawing(*size) as figure:
+    names, maps = [""], [*attention.weights]
+    if heads > 1:
+        names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
+        maps.insert(0, attention.weights.mean(axis=0))
+    across = math.ceil(math.sqrt(len(maps)))
+    down = math.ceil(len(maps) / across)
+    alone = len(maps) == 1  # it is to fit into a column, with the scale below it
+    margins = (0.6 if alone else 1.3, 1.3 if alone else 0.8)
+    labels = [LETTER * max(map(len, side)) for side in (attention.rows, attention.columns)]
+    with drawing(
+        across * max(1.0, width * CELL) + margins[0] + labels[0],
+        down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
+    ) as figure:
         families = font_families("".join(attention.rows + attention.columns))
         panels = figure.subplots(down, across, squeeze=False)
-        names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
-        maps = [attention.weights.mean(axis=0), *attention.weights]
         for panel in panels.flat[len(maps) :]:
             panel.set_axis_off()
         for panel, name, weights in zip(panels.flat, names, maps, strict=False):
@@ -147,8 +206,10 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
         for panel in panels[:, 0]:
             panel.set_yticks(range(height), attention.rows, family=families)
             panel.set_ylabel(attention.row_title)
-        figure.suptitle(attention.title, fontsize=9.0)
-        figure.colorbar(image, ax=panels, label="attention weight", shrink=0.6, aspect=25)
+        figure.suptitle(attention.title, fontsize=8.0 if alone else 9.0)
+        place = "bottom" if alone else "right"
+        scale = figure.colorbar(image, ax=panels, location=place, shrink=0.6, aspect=25)
+        scale.set_label("attention weight")
         return save_figure(figure, output, dots_per_inch=200)
 
 
@@ -163,15 +224,3 @@ def _draw_map(panel: "Axes", weights: "npt.NDArray[np.float32]") -> "AxesImage":
     panel.spines[:].set_visible(True)
     panel.spines[:].set_color("0.7")
     return image
-
-
-def plot_attention(
-    run: "Run", sentence: str, output: Path, kind: Kind = "cross", layer: int | None = None
-) -> list[Path]:
-    """Translate `sentence` and draw one layer's attention; write `output`.png and `output`.svg.
-
-    Raises:
-        DataError: an empty or too long sentence, or a layer that the model does not have.
-        MissingExtraError: matplotlib is not installed.
-    """
-    return draw_attention(attention_map(attend(run, sentence), kind, layer), output)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,13 +76,17 @@ def curve(records: Iterable[dict[str, Any]], event: str, key: str) -> Curve:
     """
     points: dict[int, float] = {}
     for record in records:
-        step, value = record.get("step"), record.get(key)
-        if record.get("event") != event or not isinstance(step, int):
-            continue
-        if isinstance(value, int | float) and math.isfinite(value):
-            points[step] = float(value)
+        step, value = record.get("step"), number(record, key)
+        if record.get("event") == event and isinstance(step, int) and value is not None:
+            points[step] = value
     steps = sorted(points)
     return Curve(tuple(steps), tuple(points[step] for step in steps))
+
+
+def number(record: Mapping[str, Any], key: str) -> float | None:
+    """The finite number under `key`, if there is one."""
+    value = record.get(key)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def read_curves(metrics: Path) -> Curves:

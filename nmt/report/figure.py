@@ -37,7 +37,7 @@ STYLE: Any = {
 # Okabe and Ito's palette: told apart by every kind of colour vision, and in grey
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 
-COLUMN_WIDTH = 3.5
+COLUMN_WIDTH = 3.3
 """inches: one column of a two-column page"""
 LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
 

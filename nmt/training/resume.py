@@ -10,6 +10,7 @@ from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.errors import ConfigError, DivergedError
 from nmt.run_directory import RunDirectory
+from nmt.training.examples import forget_examples_after
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
@@ -29,6 +30,7 @@ HARMLESS = {
     "training.largest_spike",
     "training.on_divergence",
     "training.early_stopping",
+    "training.score_test_set",
     "training.device",
     "training.threads",
     "data.test",
@@ -117,6 +119,8 @@ def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]
     path = _restore(trainer, log)
     if path is None:
         trainer.monitor.forget_records_after(0)
+        if trainer.workers.leading:
+            forget_examples_after(directory.translations, 0)
     else:
         log(f"resuming after step {trainer.step:,} from {path}")
 

@@ -1,4 +1,4 @@
-"""A whole training run: prepare, build or resume, train, average, choose the best weights."""
+"""A whole training run: prepare, build or resume, train, average, choose the best, score it."""
 
 import json
 import sys
@@ -25,6 +25,7 @@ from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
 from nmt.training.gradients import compute_activations_again
 from nmt.training.initialization import begin_from, weights_to_begin_with
+from nmt.training.ledger import enter, is_entered, pairs_to_score
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.tensorboard import summary_writer
@@ -70,22 +71,32 @@ def _train(
 def _go_on(
     trainer: Trainer, directory: RunDirectory, fingerprint: str, log: Callable[[str], None]
 ) -> None:
-    """From the last checkpoint to the choice of the best weights."""
+    """From the last checkpoint to the choice of the best weights and what they score."""
     group = trainer.workers
     resume(trainer, directory, log)
     done = trainer.finished() and _best_is_chosen(directory, trainer.step)
-    if group.from_leader(lambda: done):
-        log(f"{directory.path}: already trained to step {trainer.step:,}; nothing to do")
-        return
-    if group.leading:
+    trained = group.from_leader(lambda: done)
+    if group.leading and not trained:
         _keep_recipe(trainer, directory, fingerprint)
     while not trainer.finished():
         try:
             trainer.train()
         except DivergedError as error:
             roll_back(trainer, error, log)
-    if group.leading:
+    if not group.leading:
+        return
+    if not trained:
         _choose_best_weights(trainer, directory, log)
+    pairs = pairs_to_score(trainer.config)
+    scored = not pairs or is_entered(directory, pairs)
+    if trained:
+        rest = "nothing to do" if scored else "its test set is not scored yet"
+        log(f"{directory.path}: already trained to step {trainer.step:,}; {rest}")
+    if not scored:
+        directory.write_config(trainer.config)  # which may name another test set than before
+        enter(directory, trainer.device, pairs, group.size, log)
+    if not (trained and scored):
+        log(f"translate with: nmt translate --model {directory.path}")
 
 
 def _begin(
@@ -105,6 +116,7 @@ def _begin(
         beginning = weights_to_begin_with(origin)
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
+    pairs_to_score(config)
     prepared = prepare(config, log)
     refuse_changed_data(directory, prepared.fingerprint)
     torch.manual_seed(config.seed)
@@ -184,4 +196,3 @@ def _choose_best_weights(
         f"trained {trainer.step:,} steps on {trainer.monitor.total_tokens:,} target tokens "
         f"in {trainer.monitor.seconds / 60:.1f} min; best weights: {directory.path / best}"
     )
-    log(f"translate with: nmt translate --model {directory.path}")

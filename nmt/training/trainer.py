@@ -12,6 +12,7 @@ from nmt.data.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.distributed import Workers
+from nmt.training.examples import forget_examples_after, keep_examples
 from nmt.training.gradients import Gradients
 from nmt.training.monitor import Monitor
 from nmt.training.moving_average import MovingAverage
@@ -106,6 +107,9 @@ class Trainer:
         self.ranking.load_state(state["ranking"])
         self._validation_due = state["validation_due"]
         self.monitor.load_state(state["monitor"], self.step, validated=not self._validation_due)
+        if self.workers.leading:
+            last_validated = self.step - self._validation_due
+            forget_examples_after(self.directory.translations, last_validated)
         if self.moving_average:
             self.moving_average.load(state["moving_average"])
         self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
@@ -230,11 +234,11 @@ class Trainer:
             return None
         if math.isfinite(result.loss):
             self.monitor.record_validation(self.step, result.figures(), str(result))
-            path = self.directory.translations / f"step-{self.step:08d}.txt"
+            folder = self.directory.translations
             try:
-                self.validator.keep_examples(result, path)
+                keep_examples(folder, self.step, self.validator.examples(result))
             except OSError as error:
-                self.monitor.say(f"{path}: not written: {error.strerror}")
+                self.monitor.say(f"{folder}: not written: {error.strerror}")
         return result.score, result.figures()
 
     def save(self, *, anew: bool = False, wait: bool = False) -> None:

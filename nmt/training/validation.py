@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from nmt.decoding.translator import Translator
 from nmt.device import autocast
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, chrf
 from nmt.run_directory import Run
+from nmt.training.examples import EXAMPLES, Example
 from nmt.training.loss import label_smoothed_cross_entropy
 
 BATCH_TOKENS = 4096
@@ -82,16 +82,10 @@ class Validator:
         model.train()
         return Validation(loss, quality, translations)
 
-    def keep_examples(self, result: Validation, path: Path, count: int = 8) -> None:
-        """Leave the first translations beside the metrics, to be read over time."""
-        examples = zip(self.pairs[:count], result.translations[:count], strict=False)
-        text = "\n".join(
-            f"source     {pair.source}\nreference  {pair.target}\nmodel      {translation}\n"
-            for pair, translation in examples
-        )
-        if text:
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text, "utf-8")
+    def examples(self, result: Validation) -> list[Example]:
+        """The first sentences as they were translated, to be kept beside the metrics."""
+        found = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
+        return [Example(pair.source, pair.target, translation) for pair, translation in found]
 
     @torch.inference_mode()
     def _loss(self) -> float:

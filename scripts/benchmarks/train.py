@@ -32,7 +32,7 @@ from nmt.data.batches import BatchPlan
 from nmt.data.prepared import prepare
 from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
-from nmt.model.transformer import Transformer
+from nmt.planning.arithmetic import training_operations
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -75,23 +75,6 @@ def figures(losses: list[float], tokens: list[int], ends: list[float]) -> dict[s
     }
 
 
-def step_flops(model: Transformer, source_tokens: float, target_tokens: float) -> float:
-    """Operations of all matrix products with weights, forward and backward; padding left out."""
-    matrices = {
-        name: module.weight.numel()
-        for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Linear)
-    }
-    over_memory = ("cross_attention.key", "cross_attention.value")
-    of_source = sum(
-        size
-        for name, size in matrices.items()
-        if name.startswith("encoder.") or name.endswith(over_memory)
-    )
-    of_target = sum(matrices.values()) - of_source + model.output_embedding.weight.numel()
-    return 6.0 * (of_source * source_tokens + of_target * target_tokens)
-
-
 def matrix_rate(device: torch.device, precision: str) -> float:
     """Operations a second of a large square matrix product: what the machine can do at best."""
     size = 8192 if device.type == "cuda" else 2048
@@ -128,11 +111,12 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     ratio = float(lengths[0].mean() / lengths[1].mean())
     speed = measured["tokens_per_second"]
     rate = matrix_rate(device, precision)
+    operations = training_operations(model, config.model, ratio * speed, speed)
     return {
         **measured,
         "precision": precision,
         "matrix_teraflops": rate / 1e12,
-        "share_of_matrix_rate": step_flops(model, ratio * speed, speed) / rate,
+        "share_of_matrix_rate": operations / rate,
     }
 
 

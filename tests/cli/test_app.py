@@ -10,8 +10,27 @@ import pytest
 
 import nmt
 
-COMMANDS = ("data", "prepare", "train", "translate", "eval-bleu", "score", "average", "plot")
-HEAVY = ("torch", "numpy", "sentencepiece", "sacrebleu", "datasets", "matplotlib", "safetensors")
+COMMANDS = (
+    "data",
+    "prepare",
+    "train",
+    "translate",
+    "eval-bleu",
+    "score",
+    "compare",
+    "average",
+    "plot",
+)
+HEAVY = (
+    "torch",
+    "numpy",
+    "sentencepiece",
+    "sacrebleu",
+    "sacremoses",
+    "datasets",
+    "matplotlib",
+    "safetensors",
+)
 
 
 @pytest.fixture

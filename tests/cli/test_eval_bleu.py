@@ -1,4 +1,6 @@
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,10 +8,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nmt.cli.eval_bleu import eval_bleu
-from nmt.data.parallel_text import SentencePair
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
-from nmt.evaluation import metrics
+from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
+from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.test_sets import EvaluationSet
 
 HYPOTHESES = ["the cat sat on the mat.", "", "a dog \u2028 barks at the big tree."]
 REFERENCES = ["the cat sat on a mat.", "no", "a dog \u2028 barks at the big tree."]
@@ -48,47 +51,119 @@ def reference(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_scored_without_a_model(hypothesis: Path, reference: Path) -> None:
-    score = bleu(HYPOTHESES, REFERENCES)
-    printed = succeed("--hypothesis", hypothesis, "--reference", reference)
-    assert printed == f"{score}\n3 sentences\n"
-    printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
-    assert printed == f"{bleu(HYPOTHESES, REFERENCES, confidence=False)}\n3 sentences\n"
+    files = ("--hypothesis", hypothesis, "--reference", reference)
+    against = EvaluationSet(str(reference), REFERENCES)
+    for options, confidence in (((), True), (("--no-confidence",), False)):
+        sheet = score_sheet(HYPOTHESES, against, confidence=confidence)
+        assert succeed(*files, *options) == f"{sheet}\n\n3 sentences of {reference}\n"
+    printed = succeed(*files, "--ter", "--languages", "en-de", "--no-confidence")
+    sheet = score_sheet(
+        HYPOTHESES, replace(against, languages=("en", "de")), with_ter=True, confidence=False
+    )
+    assert [score.name for score in sheet.scores] == ["BLEU", "chrF++", "TER", "paper BLEU"]
+    assert printed == f"{sheet}\n\n3 sentences of {reference}\n"
 
 
 def test_json_is_one_object(hypothesis: Path, reference: Path) -> None:
     printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--json")
-    expected = {**bleu(HYPOTHESES, REFERENCES).as_json(), "sentences": 3}
-    assert json.loads(printed) == expected
+    sheet = score_sheet(HYPOTHESES, EvaluationSet("", REFERENCES))
+    found = json.loads(printed)
+    assert found == {**sheet.as_json(), "test_set": str(reference), "sentences": 3}
+    assert found["score"] == round(bleu(HYPOTHESES, REFERENCES).value, 2)
+    assert [score["name"] for score in found["scores"]] == ["BLEU", "chrF++"]
+
+
+def test_each_sentence_has_a_line_and_the_table_makes_way(
+    hypothesis: Path, reference: Path
+) -> None:
+    files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
+    result = invoke(*files, "--per-sentence", "--ter")
+    rows = [line.split("\t") for line in result.stdout.rstrip("\n").split("\n")]
+    assert rows[0] == ["line", "BLEU", "chrF++", "TER"]
+    assert [row[0] for row in rows[1:]] == ["1", "2", "3"]
+    assert rows[2][1:] == ["0.00", "0.00", "100.00"]
+    assert rows[3][1:] == ["100.00", "100.00", "0.00"]
+    assert "3 sentences of" in result.stderr
+    found = json.loads(succeed(*files, "--per-sentence", "--json"))
+    assert found["per_sentence"][2] == {"BLEU": 100.0, "chrF++": 100.0}
 
 
 def test_tokens_are_scored_as_they_are_when_asked(hypothesis: Path, reference: Path) -> None:
     printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--tokenized")
-    assert printed.startswith("tokenised BLEU = ")
+    assert "\ntokenised BLEU" in printed
+    assert "\ntokenised chrF++" in printed
     assert "|tok:none|" in printed
 
 
-def test_a_hypothesis_that_is_not_plain_text_is_warned_about(
+def test_what_cannot_be_scored_is_refused_unless_one_insists(
     tmp_path: Path, reference: Path
 ) -> None:
-    marked = write(tmp_path / "bpe.txt", ["the c@@ at", "a d@@ og", "b"])
-    result = invoke("--hypothesis", marked, "--reference", reference)
-    assert f"warning: {marked} looks tokenised (subword marks '@@ ')" in result.stderr
-    result = invoke("--hypothesis", marked, "--reference", reference, "--tokenized")
-    assert result.stderr == ""
+    pieces = write(tmp_path / "bpe.txt", ["the c@@ at", "a d@@ og", "b"])
+    tokens = write(tmp_path / "tok.txt", ["the cat sat on the mat .", "no", "a dog ."])
+    for hypothesis, reason in (
+        (pieces, f"{pieces} is still in pieces of words (marked '@@')"),
+        (tokens, f"{tokens} is tokenised (2 of 2 full stops and commas stand apart)"),
+    ):
+        files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
+        error = invoke(*files).exception
+        assert isinstance(error, DataError)
+        assert reason in str(error)
+        assert "--no-text-checks" in str(error)
+        assert "BLEU" in succeed(*files, "--no-text-checks")
+
+
+def test_a_named_test_set_needs_no_reference(
+    hypothesis: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    official = EvaluationSet("newstest2014", REFERENCES, REFERENCES, ("en", "de"), "wmt14/full")
+    monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
+    named = ("--test-set", "newstest2014", "--languages", "en-de", "--no-confidence")
+    printed = succeed("--hypothesis", hypothesis, *named)
+    assert "paper BLEU compares with the paper's 27.3 (base) and 28.4 (big)" in printed
+    assert "3 sentences of newstest2014 (wmt14/full)" in printed
+    short = write(tmp_path / "short.txt", HYPOTHESES[:2])
+    error = invoke("--hypothesis", short, *named).exception
+    assert isinstance(error, DataError)
+    assert f"{short} has 2 lines, newstest2014 (wmt14/full) has 3 lines" in str(error)
+
+
+def test_comet_is_asked_where_it_is_installed(
+    hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(tmp_path / "source.txt", ["one", "two", "three"])
+    files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    error = invoke(*files, "--source", source, "--comet").exception
+    assert isinstance(error, NmtError)
+    assert "pipx install unbabel-comet" in str(error)
+    program = tmp_path / "comet-score"
+    program.write_text(f"#!{sys.executable}\nprint('translations\\tscore: 0.8125')\n", "utf-8")
+    program.chmod(0o755)
+    printed = succeed(*files, "--source", source, "--comet", "--comet-model", "small")
+    assert "\nCOMET × 100   81.25" in printed
+    assert "comet-score|model:small" in printed
+
+
+def test_text_that_a_run_has_not_learnt_from_is_doubted(tiny_run: Path, tmp_path: Path) -> None:
+    source = write(tmp_path / "in.txt", ["a dog", "small"])
+    reference = write(tmp_path / "ref.txt", ["ein Hund .", "klein ."])
+    files = ("-m", tiny_run, "--source", source, "--reference", reference, "--no-confidence")
+    assert "warning: the references look tokenised (2 of 2" in invoke(*files).stderr
+    assert "warning" not in invoke(*files, "--no-text-checks").stderr
 
 
 def test_unequal_files_are_refused_with_both_counts(tmp_path: Path, reference: Path) -> None:
     short = write(tmp_path / "short.txt", HYPOTHESES[:2])
     error = invoke("--hypothesis", short, "--reference", reference).exception
     assert isinstance(error, DataError)
-    assert f"{short} has 2 lines, {reference} has 3 lines" in str(error)
+    assert f"{short} has 2 lines, {reference} has 3 lines; expected as many" in str(error)
 
 
 def test_empty_files_are_refused(tmp_path: Path) -> None:
     empty = write(tmp_path / "empty.txt", [])
     error = invoke("--hypothesis", empty, "--reference", empty).exception
     assert isinstance(error, DataError)
-    assert "are empty" in str(error)
+    assert f"{empty} is empty; expected one translation per line" in str(error)
 
 
 def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
@@ -103,8 +178,15 @@ def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
         ("", "give either --model"),
         ("--model m --hypothesis h", "give either --model"),
         ("--hypothesis h", "--hypothesis needs --reference"),
-        ("--hypothesis h --reference r --source s", "leave out --source"),
-        ("--hypothesis h --reference r --output o", "leave out --source and --output"),
+        ("--hypothesis h --reference r --source s", "only --comet looks at --source"),
+        ("--hypothesis h --reference r --comet", "add --source FILE"),
+        ("--hypothesis h --reference r --comet-model c", "--comet-model c goes with --comet"),
+        ("--hypothesis h --reference r --output o", "leave out --output"),
+        ("--hypothesis h --test-set test", "is a run's own and there is no --model"),
+        ("--hypothesis h --test-set wmt14", "add --languages, such as en-de"),
+        ("--hypothesis h --reference r --languages de", "expected source and target, such as"),
+        ("--hypothesis h --reference r --languages de-de", "expected source and target, such as"),
+        ("--model m --languages en-de", "--languages goes with --hypothesis"),
         ("--model m --source s", "--source and --reference go together"),
         ("--model m --reference r", "--source and --reference go together"),
         ("--model m --tokenized", "--tokenized goes with --hypothesis"),
@@ -128,12 +210,14 @@ def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
 ) -> None:
     asked = []
 
-    def found(name: str, languages: tuple[str, str]) -> list[SentencePair]:
+    def found(name: str, languages: tuple[str, str]) -> EvaluationSet:
         asked.append((name, languages))
-        return [SentencePair("a dog", "ein Hund"), SentencePair("a cat", "eine Katze")]
+        references = ["ein Hund", "eine Katze"]
+        return EvaluationSet(name, references, ["a dog", "a cat"], languages, name)
 
-    monkeypatch.setattr(metrics, "official_test_set", found)
+    monkeypatch.setattr(test_sets, "official_set", found)
     printed = succeed("--model", tiny_run, "--test-set", "wmt14/full", "--no-confidence")
+    assert "compares with the paper's 27.3" in printed
     assert asked == [("wmt14/full", ("en", "de"))]
     assert "2 sentences" in printed
 
@@ -142,7 +226,7 @@ def test_two_texts_at_once_are_refused(tiny_run: Path) -> None:
     text = str(tiny_run / "config.yaml")
     for arguments, other in (
         (("--model", tiny_run, "--source", text, "--reference", text), "--source"),
-        (("--hypothesis", text, "--reference", text), "--hypothesis"),
+        (("--hypothesis", text, "--reference", text), "--reference"),
     ):
         result = invoke(*arguments, "--test-set", "test")
         assert f"--test-set test and {other} name two texts" in str(result.exception)
@@ -155,10 +239,12 @@ def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) ->
     assert len(translations) == 4
     assert translations[1] == translations[3] == ""
     references = (tiny_run.parent / "test.de").read_bytes().decode().split("\n")
-    score = bleu(translations[:3], references[:3], confidence=False)
-    assert printed == f"{score}\n3 sentences, beam size 2, length penalty 0.6\n"
+    against = EvaluationSet("test", references[:3], None, ("en", "de"))
+    sheet = score_sheet(translations[:3], against, confidence=False)
+    details = "3 sentences of the run's {} set, beam size 2, length penalty 0.6\n"
+    assert printed == f"{sheet}\n\n{details.format('test')}"
     again = succeed("--model", tiny_run, "--test-set", "validation", "--no-confidence")
-    assert again == printed
+    assert again == f"{sheet}\n\n{details.format('validation')}"
 
 
 def test_a_model_is_scored_on_files_that_are_given(tiny_run: Path, tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import typer
 from typer.testing import CliRunner
 
 import nmt
 from nmt.cli.translate import translate
+from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError
 
 LINES = ["a small dog", "", "😀 b", "the cat ."]
@@ -40,7 +42,7 @@ def test_it_gives_the_text_of_the_command(tiny_run: Path, beam_size: int) -> Non
 def test_settings_left_out_are_the_runs_own(tiny_run: Path) -> None:
     translator = nmt.load(str(tiny_run), device="cpu")
     assert translator.translator.settings == translator.translator.run.config.decoding
-    assert translator.translator.precision == translator.scorer.precision == "fp32"
+    assert translator.translator.precision == pick_precision("auto", torch.device("cpu"))
     assert translator.translator.run.path.name == "step-00000001"
 
 
@@ -60,7 +62,10 @@ def test_settings_given_replace_the_runs_own(tiny_run: Path) -> None:
         ({"length_penalty": float("nan")}, "load: 'length_penalty'"),
         ({"batch_tokens": "x"}, "load: 'batch_tokens': .* got 'x'"),
         ({"device": "tpu"}, "load: 'device': expected one of auto, cpu, cuda, got 'tpu'"),
-        ({"precision": "fp8"}, "load: 'precision': expected one of fp32, bf16, got 'fp8'"),
+        (
+            {"precision": "fp8"},
+            "load: 'precision': expected one of auto, .*int8, got 'fp8'",
+        ),
     ],
 )
 def test_impossible_settings_are_refused(

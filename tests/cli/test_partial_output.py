@@ -8,7 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from typer.testing import CliRunner, Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.cli.translate import translate
-from nmt.decoding import document, windows
-from nmt.decoding.translator import Translator
+from nmt.decoding import document, text_translator, windows
+from nmt.decoding.parallel import ParallelTranslator, TranslatedUnit, Unit
 from nmt.errors import ConfigError, DataError, NmtError, StoppedBySignal
 from nmt.run_directory import load_run
 
@@ -31,6 +31,7 @@ SHAPES = {
     "json": ["--json", "--n-best", "2"],
     "samples": ["--sample", "--n-best", "3", "--seed", "5"],
     "document": ["--document", "--mbr", "bleu"],
+    "forbidden words": ["--document", "--forbid", "a", "--forbid", "e"],
     "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
     "sampled document": ["--document", "--sample", "--json"],
 }
@@ -81,17 +82,17 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[s
 
     def interrupted(command: Command, whole: int, options: list[str]) -> Result:
         calls = 0
-        search = Translator.alternatives
+        translate_unit = ParallelTranslator._translate
 
-        def alternatives(self: Translator, *given: Any, **named: Any) -> Iterator[Any]:
+        def translated(self: ParallelTranslator, unit: Unit) -> TranslatedUnit:
             nonlocal calls
             calls += 1
             if calls > whole:
                 raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return search(self, *given, **named)
+            return translate_unit(self, unit)
 
         with monkeypatch.context() as patched:
-            patched.setattr(Translator, "alternatives", alternatives)
+            patched.setattr(ParallelTranslator, "_translate", translated)
             result = command(*options)
         assert isinstance(result.exception, StoppedBySignal)
         assert not command.output.exists()
@@ -217,13 +218,14 @@ def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
         (["--json"], "begun with as_json False, and now it is True"),
         (["--document"], "begun with document False, and now it is True"),
         (["--sample"], "begun with sample False, and now it is True"),
-        (["--precision", "bf16"], "begun with precision fp32, and now it is bf16"),
+        (["--forbid", "a"], "begun with terminology "),
+        (["--precision", "int8"], "begun with precision fp32, and now it is int8"),
     ],
 )
 def test_other_settings_are_refused(
     command: Command, interrupt: Any, options: list[str], message: str
 ) -> None:
-    interrupt(command, 1, [])
+    interrupt(command, 1, [] if "--precision" not in options else ["--precision", "fp32"])
     refusal = command.refused(*options, "--resume")
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
@@ -234,6 +236,20 @@ def test_a_setting_that_says_what_holds_anyway_is_accepted(
     interrupt(command, 1, [])
     options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
     assert command(*options, "--resume").exit_code == 0
+
+
+def test_auto_is_recorded_as_the_precision_that_it_was(
+    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pick(precision: str) -> None:
+        monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
+
+    pick("bf16")
+    interrupt(command, 1, ["--precision", "auto"])
+    pick("fp32")  # as a machine without bf16 would
+    assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
+    pick("bf16")
+    assert command("--precision", "bf16", "--resume").exit_code == 0
 
 
 def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: Path) -> None:

@@ -2,14 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from nmt.cli.plot import app
 from nmt.errors import CheckpointError, DataError
-from nmt.report import attention_maps
 
 METRICS = [
     {"event": "train", "step": 10, "loss": 5.0},
@@ -79,30 +77,30 @@ def test_attention_needs_a_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "layer"),
+    ("options", "name", "title"),
     [
-        ([], "cross", None),
-        (["--kind", "encoder", "--layer", "2"], "encoder", 2),
-        (["--kind", "decoder"], "decoder", None),
+        ([], "attention-cross", "decoder layer 1 of 1"),
+        (
+            ["--kind", "encoder", "--layer", "1"],
+            "attention-encoder",
+            "self-attention, layer 1 of 1",
+        ),
+        (["--kind", "decoder", "--head", "2"], "attention-decoder", "head 2 of 2"),
+        (["--words"], "attention-cross", "source word"),
     ],
 )
 def test_attention_draws_the_sentence_in_the_run(
-    run_directory: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    options: list[str],
-    kind: str,
-    layer: int | None,
+    tiny_run: Path, options: list[str], name: str, title: str
 ) -> None:
-    calls: list[Any] = []
+    paths = invoke("attention", "a small dog", "--model", tiny_run, *options)
+    assert paths == [tiny_run / "plots" / f"{name}{suffix}" for suffix in (".png", ".svg")]
+    assert title in " ".join(paths[1].read_text("utf-8").split())
 
-    def record(run: Any, *arguments: Any) -> list[Path]:
-        calls.append(arguments)
-        return [Path("drawn.png")]
 
-    monkeypatch.setattr("nmt.run_directory.load_run", lambda *_: None)
-    monkeypatch.setattr(attention_maps, "plot_attention", record)
-    assert invoke("attention", "a man", "--model", run_directory, *options) == [Path("drawn.png")]
-    assert calls == [("a man", run_directory / "plots" / f"attention-{kind}", kind, layer)]
+def test_positions_are_drawn_without_a_run(tmp_path: Path) -> None:
+    paths = invoke("positions", "--length", "20", "--d-model", "8", "-o", tmp_path / "waves")
+    assert paths == [tmp_path / "waves.png", tmp_path / "waves.svg"]
+    assert all(path.is_file() for path in paths)
 
 
 def test_an_unknown_kind_is_wrong_usage(run_directory: Path) -> None:

@@ -185,6 +185,12 @@ def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPat
     assert seen == {"batch_tokens": 99, "precision": "bf16"}
 
 
+def test_8_bits_are_refused_since_scores_are_not_computed_in_them(tiny_run: Path) -> None:
+    error = invoke("-m", tiny_run, "--precision", "int8", text=TABS).exception
+    assert isinstance(error, ConfigError)
+    assert "--precision int8 is for translating; score in fp32 or bf16" in str(error)
+
+
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
     error = invoke("--model", tmp_path, text=TABS).exception
     assert isinstance(error, CheckpointError)

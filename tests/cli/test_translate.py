@@ -235,10 +235,11 @@ def test_json_lines_hold_source_and_translations(tiny_run: Path, expected: bytes
 
 def test_samples_differ_by_seed_alone(tiny_run: Path) -> None:
     def sampled(*arguments: str) -> bytes:
-        return succeed("-m", tiny_run, "--sample", *arguments, text=INPUT)
+        return succeed("-m", tiny_run, *exact, "--sample", *arguments, text=INPUT)
 
+    exact = ("--precision", "fp32")  # in bf16 two tokens may be the most probable one
     assert sampled() == sampled("--batch-tokens", "1") != sampled("--seed", "2")
-    greedy = succeed("-m", tiny_run, "--beam-size", "1", text=INPUT)
+    greedy = succeed("-m", tiny_run, *exact, "--beam-size", "1", text=INPUT)
     assert sampled("--top-k", "1") == greedy == sampled("--temperature", "0.001")
 
 

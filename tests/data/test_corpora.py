@@ -9,7 +9,7 @@ import pytest
 
 from nmt.config import DataConfig, TextPair
 from nmt.data import corpora, demo_corpus
-from nmt.data.corpora import find_corpus, known_corpora, obtain_corpus, resolve
+from nmt.data.corpora import find_corpus, is_at_hand, known_corpora, obtain_corpus, resolve
 from nmt.data.download import Origin
 from nmt.data.hub import HubData
 from nmt.data.parallel_text import read_pairs
@@ -254,3 +254,11 @@ def test_tatoeba_is_split_alike_everywhere(
     assert sorted(path.suffix for path in (tmp_path / "tatoeba_en_fr" / "en-fr").iterdir()) == (
         [".en"] * 3 + [".fr"] * 3
     )
+
+
+def test_a_corpus_is_at_hand_once_it_is_there(tmp_path: Path) -> None:
+    config = DataConfig(corpus="demo", directory=str(tmp_path))
+    assert not is_at_hand(config)
+    resolve(config)
+    assert is_at_hand(config)
+    assert is_at_hand(DataConfig())

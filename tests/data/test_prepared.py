@@ -18,7 +18,7 @@ from nmt.config_file import dump_config
 from nmt.data import parallel_text, prepared
 from nmt.data.folders import locked
 from nmt.data.parallel_text import SentencePair
-from nmt.data.prepared import Prepared, describe_dropped, prepare
+from nmt.data.prepared import Prepared, describe_dropped, prepare, read_counts
 from nmt.data.token_store import _ArrayWriter
 from nmt.data.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
@@ -60,6 +60,16 @@ def test_store_holds_the_text_in_order(tmp_path: Path) -> None:
     assert all(row[-1] == EOS for row in (*rows, *targets))
     assert data.counts["source_tokens"] == data.train.source.lengths.sum()
     assert data.counts["target_tokens"] == data.train.target.lengths.sum()
+
+
+def test_counts_are_read_without_the_text(tmp_path: Path) -> None:
+    data = prepared_quietly(configured(tmp_path))
+    (tmp_path / "text.en").unlink()
+    assert read_counts(data.directory) == data.counts
+    (data.directory / "source.ids.npy").write_bytes(b"")
+    for folder in (data.directory, tmp_path / "nowhere"):
+        with pytest.raises(DataError, match=f"{folder}: no prepared data here; `nmt prepare`"):
+            read_counts(folder)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 60])

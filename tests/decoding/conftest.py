@@ -17,25 +17,22 @@ STATES = 9973
 
 
 class PrefixCache:
-    """All tokens so far of each row, and each sentence's source ids."""
+    """All tokens so far of each sentence's hypotheses (N, k, T), and its source ids (N, S)."""
 
     def __init__(self, source: Tensor) -> None:
         self.source = source
-        self.prefix = source.new_empty((len(source), 0))
+        self.prefix = source.new_empty((len(source), 1, 0))
 
-    def reorder(self, rows: Tensor) -> None:
-        self.prefix = self.prefix[rows]
+    def continue_hypotheses(self, parents: Tensor) -> None:
+        self.prefix = self.prefix.gather(
+            1, parents[:, :, None].expand(-1, -1, self.prefix.shape[2])
+        )
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        self.source = self.source[sentences]
+        self.source, self.prefix = self.source[sentences], self.prefix[sentences]
 
-    def append(self, tokens: Tensor) -> Tensor:
-        """Returns which sentence each row belongs to."""
-        per_sentence = len(tokens) // len(self.source)
-        if self.prefix.shape[1] == 0:
-            self.prefix = self.prefix.new_empty((len(tokens), 0))
-        self.prefix = torch.cat((self.prefix, tokens), dim=1)
-        return torch.arange(len(self.source)).repeat_interleave(per_sentence)
+    def append(self, tokens: Tensor) -> None:
+        self.prefix = torch.cat((self.prefix, tokens[:, :, None]), dim=2)
 
 
 class TableModel:
@@ -55,11 +52,11 @@ class TableModel:
         return PrefixCache(source)
 
     def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
-        sentence = cache.append(tokens)
-        state = cache.source[sentence, 0] * 7919
-        for column in cache.prefix.T:
-            state = (state * 31 + column + 1) % STATES
-        return self.table[state][:, None]
+        cache.append(tokens)
+        state = (cache.source[:, :1] * 7919).expand_as(tokens)
+        for position in range(cache.prefix.shape[2]):
+            state = (state * 31 + cache.prefix[:, :, position] + 1) % STATES
+        return self.table[state]
 
 
 class Copier(nn.Module):
@@ -80,14 +77,22 @@ class Copier(nn.Module):
         return PrefixCache(source)
 
     def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
-        sentence = cache.append(tokens)
-        position = min(cache.prefix.shape[1], cache.source.shape[1]) - 1
-        return self.certainty[cache.source[sentence, position]][:, None]
+        cache.append(tokens)
+        position = min(cache.prefix.shape[2], cache.source.shape[1]) - 1
+        return self.certainty[cache.source[:, position, None].expand_as(tokens)]
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Copier":
+        return self  # whoever translates with a copy is seen as well
 
 
 @pytest.fixture
 def table_model() -> Callable[..., TableModel]:
     return TableModel
+
+
+@pytest.fixture
+def prefix_cache() -> Callable[[Tensor], PrefixCache]:
+    return PrefixCache
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,13 @@ from nmt.data.parallel_text import SentencePair
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS, UNKNOWN
 from nmt.data.vocabulary import learn_vocabulary
-from nmt.decoding.aligner import AligningTranslator, alignment_layer, attend
+from nmt.decoding.aligner import AligningTranslator, attend
 from nmt.decoding.beam_search import length_penalty
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.scoring import token_log_probabilities
+from nmt.decoding.source_attention import alignment_layer
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translation, Translator
 from nmt.model.attention import AttentionRecord
 from nmt.run_directory import Run, build_model
@@ -100,6 +102,27 @@ def test_token_scores_add_up_to_the_score_of_the_search(random_run: Run, alpha: 
             translation.score, abs=1e-4
         )
         assert len(pieces) == len(translation.alignment.log_probabilities)
+    assert ended == {True, False}
+
+
+def test_a_long_beginning_leaves_the_end_its_score(random_run: Run) -> None:
+    """The limit of the length grows with what is asked for, and so does where a text was cut."""
+    model = copy.deepcopy(random_run.model)
+    with torch.no_grad():
+        model.output_embedding.weight[EOS] *= 3
+    settings = random_run.config.decoding
+    asked = Terminology.of(prefix="ein kleiner Hund " * 8)
+    ended = set()
+    for run in (random_run, replace(random_run, model=model)):
+        for translation in aligned(Translator(run, settings, terminology=asked), ["x", "a dog"], 3):
+            assert translation.alignment is not None
+            pieces = translation.alignment.pieces
+            assert len(translation.tokens) > len("a dog </s>") + settings.max_length_offset
+            ended.add(pieces[-1] == "</s>")
+            log_p = math.fsum(translation.alignment.log_probabilities)
+            assert log_p / length_penalty(float(len(pieces)), settings) == pytest.approx(
+                translation.score, abs=1e-4
+            )
     assert ended == {True, False}
 
 

@@ -210,6 +210,12 @@ def test_a_beam_wider_than_the_vocabulary_is_allowed(table_model: Callable[..., 
     assert len(found) == 1 + 2 + 4
 
 
+def test_no_sentences_give_no_translations(transformer: Transformer, source: Tensor) -> None:
+    nothing, settings = source[:0], DecodingConfig()
+    assert beam_search(transformer, nothing, settings, BOS, EOS) == []
+    assert greedy_search(transformer, nothing, settings, BOS, EOS) == []
+
+
 def test_scores_that_are_not_numbers_are_refused(
     table_model: Callable[..., Any], source: Tensor
 ) -> None:

@@ -12,6 +12,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.sampling import Draws, Sampling
+from nmt.errors import CheckpointError
 
 LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
 
@@ -83,3 +84,14 @@ def test_the_score_is_the_models_own(table_model: Callable[..., Any]) -> None:
         expected += logits.log_softmax(0)[token].item()
         latest = token
     assert found.score == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=3)])
+def test_scores_that_are_not_numbers_are_refused(
+    table_model: Callable[..., Any], sampling: Sampling
+) -> None:
+    model = table_model(12)
+    model.table[:] = math.nan
+    draws = Draws(sampling, [(0, 0)])
+    with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):
+        greedy_search(model, torch.tensor([[5, EOS]]), DecodingConfig(), BOS, EOS, draws)

@@ -1,11 +1,16 @@
+from itertools import count
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.decoding import translator as translator_module
 from nmt.decoding import windows as windows_module
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator
+from nmt.model.encoder import Encoder
 from nmt.run_directory import Run
 
 LINES = [
@@ -82,7 +87,7 @@ def test_a_stream_can_be_gone_on_with_at_any_line(
     translator = Translator(random_run, sampling=Sampling(seed=3))
     whole = list(translator.alternatives(LINES, 2, warn=lambda warning: None))
     warnings: list[str] = []
-    rest = translator.alternatives(LINES[2:], 2, warn=warnings.append, first_number=3)
+    rest = translator.alternatives(LINES[2:], 2, warn=warnings.append, numbers=count(3))
     assert list(rest) == whole[2:]
     assert warnings[0].startswith("line 3 has") and "line 11 has" in warnings[-1]
 
@@ -152,17 +157,19 @@ def test_translations_do_not_depend_on_the_batch(random_run: Run) -> None:
         assert a.score == pytest.approx(b.score, abs=1e-4)
 
 
-def test_bfloat16_is_used_only_when_asked_for(random_run: Run) -> None:
+@pytest.mark.parametrize("precision, kind", [("fp32", torch.float32), ("bf16", torch.bfloat16)])
+def test_bfloat16_is_used_only_when_asked_for(
+    random_run: Run, precision: str, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kinds = set()
-    hook = random_run.model.encoder.register_forward_hook(
-        lambda module, inputs, output: kinds.add(output.dtype)
-    )
-    list(Translator(random_run).translate(["a small dog"]))
-    assert kinds == {torch.float32}
-    linear = random_run.model.decoder.layers[0].feed_forward.inner
-    products = set()
-    inner = linear.register_forward_hook(lambda module, inputs, output: products.add(output.dtype))
-    list(Translator(random_run, precision="bf16").translate(["a small dog"]))
-    assert products == {torch.bfloat16}
-    hook.remove()
-    inner.remove()
+    forward = Encoder.forward
+
+    def noted(*arguments: Any) -> Tensor:
+        memory = forward(*arguments)
+        kinds.add(memory.dtype)
+        return memory
+
+    monkeypatch.setattr(Encoder, "forward", noted)
+    list(Translator(random_run, precision=precision).translate(["a small dog"]))
+    assert kinds == {kind}
+    assert {p.dtype for p in random_run.model.parameters()} == {torch.float32}

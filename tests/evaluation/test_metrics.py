@@ -1,11 +1,27 @@
+import math
 import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import sacrebleu
 
+from nmt.data.parallel_text import read_lines
 from nmt.errors import DataError
 from nmt.evaluation import metrics
-from nmt.evaluation.metrics import Interval, Score, bleu, looks_tokenized, sentence_utilities
+from nmt.evaluation.metrics import (
+    Interval,
+    Score,
+    bleu,
+    chrf,
+    chrf_plus_plus,
+    multi_bleu,
+    sentence_scores,
+    sentence_utilities,
+    ter,
+    words_of,
+)
 
 WORDS = ["the", "cat", "dog", "sat", "on", "a", "mat", ",", "it's", "3.5", "o'clock", "(now)", "."]
 
@@ -67,7 +83,7 @@ def test_the_interval_is_the_same_every_time(hypotheses: list[str], references: 
 def test_very_many_sentences_take_fewer_resamples_and_say_so(
     hypotheses: list[str], references: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(metrics, "MAX_DRAWS", 150 * 40)
+    monkeypatch.setattr(metrics, "MAX_DRAWN_NUMBERS", 10 * 150 * 40)
     assert "|bs:40|" in bleu(hypotheses, references).signature
 
 
@@ -111,12 +127,80 @@ def test_sacrebleu_says_nothing_about_tokenised_text(
     assert not caplog.records
 
 
-def test_text_that_is_not_plain_is_recognised() -> None:
-    assert looks_tokenized(["the c@@ at sat .", "a dog"]) == "subword marks '@@ '"
-    assert looks_tokenized(["▁the ▁c at ▁sat"]) == "subword marks '▁'"
-    assert looks_tokenized(["the cat sat ."]) == "a space before most final full stops"
-    assert looks_tokenized(["The cat sat.", "Mail me@home. Ok?", "", "etc ."]) is None
-    assert looks_tokenized(["plain"] * 100 + ["one ▁ in a hundred"]) is None
+@pytest.mark.parametrize("confidence", [False, True])
+def test_chrf_and_ter_are_sacrebleus(
+    hypotheses: list[str], references: list[str], confidence: bool
+) -> None:
+    for metric, expected in (
+        (chrf, sacrebleu.CHRF()),
+        (chrf_plus_plus, sacrebleu.CHRF(word_order=2)),
+        (ter, sacrebleu.TER()),
+    ):
+        score = metric(hypotheses, references, confidence)
+        assert score.value == pytest.approx(expected.corpus_score(hypotheses, [references]).score)
+        assert (score.confidence is not None) is confidence
+
+
+@pytest.mark.parametrize("metric", [bleu, chrf, chrf_plus_plus, ter])
+def test_resamples_may_score_nothing(metric: Callable[..., Score]) -> None:
+    score = metric(["a dog barks now", "", "b"], ["a dog barks now", "", "x"])
+    assert score.confidence is not None
+    assert score.confidence.half_width > 0
+
+
+def multi_bleu_by_hand(hypotheses: list[str], references: list[str]) -> float:
+    """The definition: geometric mean of clipped n-gram precisions times the brevity penalty."""
+    counts = {n: [0, 0] for n in (1, 2, 3, 4)}
+    for n, (matched_and_all) in counts.items():
+        for pair in zip(hypotheses, references, strict=True):
+            ngrams = [
+                Counter(tuple(line.split()[i : i + n]) for i in range(len(line.split()) - n + 1))
+                for line in pair
+            ]
+            matched_and_all[0] += (ngrams[0] & ngrams[1]).total()
+            matched_and_all[1] += ngrams[0].total()
+    if not all(matched for matched, _ in counts.values()):
+        return 0.0
+    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
+    brevity = min(1.0, math.exp(1 - lengths[1] / lengths[0]))
+    return 100 * brevity * math.prod(m / total for m, total in counts.values()) ** 0.25
+
+
+def test_multi_bleu_is_its_definition(hypotheses: list[str], references: list[str]) -> None:
+    assert multi_bleu(hypotheses, references, "x").value == pytest.approx(
+        multi_bleu_by_hand(hypotheses, references)
+    )
+    assert multi_bleu(["a b c"], ["a b c"], "x", confidence=False).value == 0  # no smoothing
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_multi_bleu_is_sacrebleus_without_tokenizer_on_real_text(
+    test_data: Path, language: str
+) -> None:
+    name = f"test_2016_flickr.lc.norm.tok.{language}.xz"
+    references = list(read_lines(test_data / "multi30k_tok" / name))
+    hypotheses = [" ".join(line.split()[1:]) for line in references]
+    score = multi_bleu(hypotheses, references, "x", confidence=False).value
+    assert score == pytest.approx(multi_bleu_by_hand(hypotheses, references))
+    assert score == pytest.approx(bleu(hypotheses, references, True, False).value, abs=0.01)
+
+
+def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[str]) -> None:
+    for name, expected in (
+        ("BLEU", lambda h, r: sacrebleu.sentence_bleu(h, [r]).score),
+        ("chrF++", lambda h, r: sacrebleu.sentence_chrf(h, [r], word_order=2).score),
+        ("TER", lambda h, r: sacrebleu.sentence_ter(h, [r]).score),
+    ):
+        found = sentence_scores(name, hypotheses[:20], references[:20])
+        pairs = zip(hypotheses[:20], references[:20], strict=True)
+        assert found == pytest.approx([expected(*pair) for pair in pairs])
+    with pytest.raises(DataError, match="2 translations but 1 references; TER needs"):
+        sentence_scores("TER", ["a", "b"], ["a"])
+
+
+def test_words_are_those_that_bleu_counts() -> None:
+    assert words_of("It's 3.5, no?") == ["It's", "3.5", ",", "no", "?"]
+    assert words_of("It's 3.5, no?", tokenized=True) == ["It's", "3.5,", "no?"]
 
 
 @pytest.mark.parametrize("tokenized", [False, True])

@@ -1,48 +1,70 @@
 """What the cache remembers, and for whom."""
 
 import torch
+from torch import Tensor
 
-from nmt.model.cache import DecoderCache, LayerCache
+from nmt.model.cache import STEPS_OF_ROOM, DecoderCache, LayerCache
 
 
-def cache_of(rows: int, sentences: int) -> DecoderCache:
-    """One layer, one head, width one: every key says whose it is."""
+def cache_of(sentences: int) -> DecoderCache:
+    """One layer, one head, width one: every cross key says whose it is."""
     cross = torch.arange(sentences).float().view(-1, 1, 1, 1)
-    layer = LayerCache(cross, -cross)
-    key = torch.arange(rows).float().view(-1, 1, 1, 1)
-    layer.append(key, -key)
-    return DecoderCache([layer], torch.ones(sentences, 1, 1, 1, dtype=torch.bool))
+    mask = torch.ones(sentences, 1, 1, 1, dtype=torch.bool)
+    return DecoderCache([LayerCache(cross, -cross)], mask)
 
 
-def test_append_returns_all_positions_so_far() -> None:
-    layer = cache_of(rows=2, sentences=2).layers[0]
-    new = torch.tensor([7.0, 8.0]).view(2, 1, 1, 1)
-    key, value = layer.append(new, -new)
-    assert key.flatten(1).tolist() == [[0, 7], [1, 8]]
+def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor | None]:
+    """One step of every sentence with these keys of its hypotheses: all keys, and who sees them."""
+    mask = cache.advance(len(keys))
+    new = torch.tensor(keys).expand(len(cache.source_mask), -1)[:, None, :, None]
+    key, value = cache.layers[0].append(new, -new)
     assert torch.equal(value, -key)
+    return key[:, 0, :, 0], mask
 
 
-def test_reorder_moves_hypotheses_and_leaves_sentences() -> None:
-    cache = cache_of(rows=4, sentences=2)
-    cache.reorder(torch.tensor([3, 3, 0]))
-    layer = cache.layers[0]
-    assert layer.key is not None and layer.value is not None
-    assert layer.key.flatten().tolist() == [3, 3, 0]
-    assert torch.equal(layer.value, -layer.key)
-    assert layer.cross_key.flatten().tolist() == [0, 1]
+def seen(cache: DecoderCache, *keys: float) -> list[list[float]]:
+    """What each hypothesis of the first sentence attends to in this step."""
+    stored, mask = step(cache, *keys)
+    assert mask is not None
+    return [stored[0][row].tolist() for row in mask[0, 0]]
 
 
-def test_keep_sentences_drops_the_encoder_side_of_the_others() -> None:
-    cache = cache_of(rows=3, sentences=3)
+def test_one_hypothesis_attends_to_all_that_is_stored_without_a_mask() -> None:
+    cache = cache_of(sentences=2)
+    for t in range(2 * STEPS_OF_ROOM + 1):
+        keys, mask = step(cache, float(t))
+        assert mask is None
+        assert keys.tolist() == [list(map(float, range(t + 1)))] * 2
+    assert cache.length == 2 * STEPS_OF_ROOM + 1
+
+
+def test_hypotheses_attend_to_their_ancestors_and_to_themselves() -> None:
+    cache = cache_of(sentences=1)
+    step(cache, 1.0)
+    cache.continue_hypotheses(torch.tensor([[0, 0]]))
+    assert seen(cache, 2.0, 3.0) == [[1, 2], [1, 3]]
+    cache.continue_hypotheses(torch.tensor([[1, 1]]))
+    assert seen(cache, 4.0, 5.0) == [[1, 3, 4], [1, 3, 5]]
+    cache.continue_hypotheses(torch.tensor([[1, 0]]))
+    assert seen(cache, 6.0, 7.0) == [[1, 3, 5, 6], [1, 3, 4, 7]]
+
+
+def test_positions_without_descendants_are_cleared_away() -> None:
+    cache = cache_of(sentences=2)
+    cache.continue_hypotheses(torch.tensor([[0, 0], [0, 0]]))
+    for t in range(10 * STEPS_OF_ROOM):
+        step(cache, float(t), t + 0.5)
+        cache.continue_hypotheses(torch.tensor([[0, 0], [1, 1]]))
+    living, room = 10 * STEPS_OF_ROOM, 2 * STEPS_OF_ROOM
+    assert cache.layers[0].stored <= living + room
+    assert cache.layers[0].key.shape[1] <= living + room
+
+
+def test_keep_sentences_drops_everything_of_the_others() -> None:
+    cache = cache_of(sentences=3)
+    step(cache, 1.0)
     cache.keep_sentences(torch.tensor([0, 2]))
     layer = cache.layers[0]
-    assert len(cache.source_mask) == 2
+    assert len(cache.source_mask) == len(cache.descent) == len(layer.key) == 2
     assert layer.cross_key.flatten().tolist() == [0, 2]
     assert torch.equal(layer.cross_value, -layer.cross_key)
-    assert layer.key is not None and len(layer.key) == 3
-
-
-def test_reorder_before_the_first_step_is_harmless() -> None:
-    cache = DecoderCache([LayerCache(torch.ones(1), torch.ones(1))], torch.ones(1))
-    cache.reorder(torch.tensor([0, 0]))
-    assert cache.layers[0].key is None

@@ -1,9 +1,6 @@
-"""An independent oracle: Hugging Face's MarianMTModel with our weights is the same function.
+"""An independent oracle: Hugging Face's MarianMTModel with our weights is the same function."""
 
-Marian is the post-norm Transformer with one embedding matrix. Its position table keeps all sines
-before all cosines where ours interleaves them as the paper does, so the width D is permuted once:
-whatever reads or writes the residual stream is permuted with it.
-"""
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,6 +11,7 @@ from nmt.config import DecodingConfig, ModelConfig
 from nmt.decoding.greedy import greedy_search
 from nmt.model.transformer import Transformer
 
+AsMarian = Callable[[Transformer, int], torch.nn.Module]
 PAD, BOS, EOS = 0, 2, 3
 VOCABULARY, WIDTH, LENGTH = 19, 24, 20
 CONFIG = ModelConfig(
@@ -26,55 +24,6 @@ CONFIG = ModelConfig(
     # Marian's layer norm has this epsilon and no setting for it
     layer_norm_epsilon=1e-5,
 )
-PERMUTATION = torch.cat((torch.arange(0, WIDTH, 2), torch.arange(1, WIDTH, 2)))
-
-
-def linear(ours: torch.nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, Tensor]:
-    """One linear map for Marian; `reads` and `writes` say which side is the residual stream."""
-    weight, bias = ours.weight.data, ours.bias.data
-    weight = weight[:, PERMUTATION] if reads else weight
-    weight, bias = (weight[PERMUTATION], bias[PERMUTATION]) if writes else (weight, bias)
-    return {f"{name}.weight": weight, f"{name}.bias": bias}
-
-
-def attention(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
-    return {
-        **linear(ours.query, f"{name}.q_proj", reads=True, writes=False),
-        **linear(ours.key, f"{name}.k_proj", reads=True, writes=False),
-        **linear(ours.value, f"{name}.v_proj", reads=True, writes=False),
-        **linear(ours.output, f"{name}.out_proj", reads=False, writes=True),
-    }
-
-
-def norm(ours: torch.nn.LayerNorm, name: str) -> dict[str, Tensor]:
-    return {
-        f"{name}.weight": ours.weight.data[PERMUTATION],
-        f"{name}.bias": ours.bias.data[PERMUTATION],
-    }
-
-
-def layer(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
-    """An encoder or decoder layer in Marian's names."""
-    state = {
-        **attention(ours.self_attention, f"{name}.self_attn"),
-        **norm(ours.self_attention_sublayer.norm, f"{name}.self_attn_layer_norm"),
-        **linear(ours.feed_forward.inner, f"{name}.fc1", reads=True, writes=False),
-        **linear(ours.feed_forward.outer, f"{name}.fc2", reads=False, writes=True),
-        **norm(ours.feed_forward_sublayer.norm, f"{name}.final_layer_norm"),
-    }
-    if hasattr(ours, "cross_attention"):
-        state |= attention(ours.cross_attention, f"{name}.encoder_attn")
-        state |= norm(ours.cross_attention_sublayer.norm, f"{name}.encoder_attn_layer_norm")
-    return state
-
-
-def marian_state(model: Transformer) -> dict[str, Tensor]:
-    """All of our weights in Marian's names and order of the width."""
-    state = {"model.shared.weight": model.target_embedding.weight.data[:, PERMUTATION]}
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for number, ours in enumerate(stack.layers):
-            state |= layer(ours, f"model.{name}.layers.{number}")
-    return state
 
 
 @pytest.fixture(scope="module")
@@ -105,37 +54,8 @@ def random_source(rows: int) -> Tensor:
 
 
 @pytest.fixture(scope="module")
-def marian(ours: Transformer) -> torch.nn.Module:
-    from transformers import MarianConfig, MarianMTModel
-
-    config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=WIDTH,
-        encoder_layers=CONFIG.encoder_layers,
-        decoder_layers=CONFIG.decoder_layers,
-        encoder_attention_heads=CONFIG.heads,
-        decoder_attention_heads=CONFIG.heads,
-        encoder_ffn_dim=CONFIG.d_ff,
-        decoder_ffn_dim=CONFIG.d_ff,
-        activation_function="relu",
-        scale_embedding=True,
-        share_encoder_decoder_embeddings=True,
-        tie_word_embeddings=True,
-        max_position_embeddings=64,
-        dropout=0.0,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
-    model = MarianMTModel(config).eval()
-    missing, unexpected = model.load_state_dict(marian_state(ours), strict=False)
-    assert not unexpected
-    tied_or_computed = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")
-    assert all(name.endswith((*tied_or_computed, "final_logits_bias")) for name in missing)
-    model.tie_weights()
-    return model
+def marian(ours: Transformer, as_marian: AsMarian) -> torch.nn.Module:
+    return as_marian(ours, CONFIG.heads)
 
 
 @pytest.fixture(scope="module")

@@ -89,30 +89,45 @@ def test_cached_decoding_equals_one_full_pass(model: Transformer) -> None:
     torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target), rtol=0, atol=1e-5)
 
 
-def test_beams_are_adjacent_rows_over_one_copy_of_their_sentence(model: Transformer) -> None:
+def test_hypotheses_share_one_copy_of_their_sentence(model: Transformer) -> None:
     beam = 4
-    source, target = random_ids(B, S), random_ids(B * beam, T)
+    source, target = random_ids(B, S), random_ids(B * beam, T).view(B, beam, T)
     source[1, 3:] = PAD
     cache = model.start(model.encode(source), source)
-    steps = [model.decode(target[:, t : t + 1], cache) for t in range(T)]
-    expected = model(source.repeat_interleave(beam, dim=0), target)
-    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+    cache.continue_hypotheses(torch.zeros(B, beam, dtype=torch.long))
+    steps = [model.decode(target[:, :, t], cache) for t in range(T)]
+    expected = model(source.repeat_interleave(beam, dim=0), target.flatten(0, 1))
+    found = torch.stack(steps, dim=2).flatten(0, 1)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert len(cache.source_mask) == B
     assert all(layer.cross_key.shape[0] == B for layer in cache.layers)
 
 
-def test_reordered_hypotheses_continue_what_they_were(model: Transformer) -> None:
-    source = random_ids(2, S)
-    prefix, rest = random_ids(2, 3), random_ids(4, 2, seed=5)
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass(
+    model: Transformer, seed: int
+) -> None:
+    """Parents are drawn at random; positions are cleared away several times on the way."""
+    random, beam, length = torch.Generator().manual_seed(seed), 3, 20
+    source = random_ids(4, S, seed=seed)
+    source[2, 3:] = PAD
     cache = model.start(model.encode(source), source)
-    for t in range(3):
-        model.decode(prefix[:, t : t + 1], cache)
-    rows = torch.tensor([0, 0, 1, 1])  # each sentence branches into two hypotheses
-    cache.reorder(rows)
-    steps = [model.decode(rest[:, t : t + 1], cache) for t in range(2)]
-    whole = torch.cat((prefix[rows], rest), dim=1)
-    expected = model(source[rows], whole)[:, 3:]
-    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+    history = torch.full((4, 1, 0), PAD)
+    for step in range(length):
+        latest = torch.randint(1, V, history.shape[:2], generator=random)
+        history = torch.cat((history, latest[:, :, None]), dim=2)
+        logits = model.decode(latest, cache)
+        beams = history.shape[1]
+        expected = model(source.repeat_interleave(beams, dim=0), history.flatten(0, 1))[:, -1]
+        torch.testing.assert_close(logits.flatten(0, 1), expected, rtol=0, atol=1e-5)
+        parents = torch.randint(0, beams, (len(source), beam), generator=random)
+        history = history.gather(1, parents[:, :, None].expand(-1, -1, step + 1))
+        cache.continue_hypotheses(parents)
+        if step in (6, 13):
+            kept = torch.tensor([0, 2, 3])[: len(source) - 1]
+            source, history = source[kept], history[kept]
+            cache.keep_sentences(kept)
+    assert cache.layers[0].stored < 0.6 * length * beam
 
 
 def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transformer) -> None:
@@ -123,7 +138,6 @@ def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transfo
         model.decode(target[:, t : t + 1], cache)
     kept = torch.tensor([0, 2])
     cache.keep_sentences(kept)
-    cache.reorder(kept)
     assert len(cache.source_mask) == 2
     steps = [model.decode(target[kept, t : t + 1], cache) for t in range(3, T)]
     expected = model(source[kept], target[kept])[:, 3:]

@@ -13,16 +13,17 @@ from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.report.attention_maps import (
+    KINDS,
     MAX_PIECES,
     Attended,
     attend,
     attention_map,
+    by_words,
     draw_attention,
-    plot_attention,
-    readable,
+    one_head,
 )
+from nmt.report.pieces import Pieces, readable
 
-KINDS = ("cross", "encoder", "decoder")
 LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
 
 
@@ -65,16 +66,6 @@ def attended(run: Any) -> Attended:
     return attend(run, "a cat")
 
 
-def test_subword_pieces_become_readable_labels() -> None:
-    assert [readable(p) for p in ("▁The", "ing", "▁", "▁New▁York", "$")] == [
-        "The",
-        "ing",
-        "␣",
-        "New York",
-        "$",
-    ]
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_of_every_head_is_a_distribution_with_a_label(
     attended: Attended, kind: Any
@@ -86,11 +77,11 @@ def test_every_row_of_every_head_is_a_distribution_with_a_label(
 
 def test_labels_name_what_is_read_and_what_is_written(attended: Attended) -> None:
     source = ["a", "␣", "c", "a", "t", "</s>"]
-    assert attended.target
+    assert attended.target.labels
     assert attention_map(attended, "encoder").rows == source
     assert attention_map(attended, "cross").columns == source
-    assert attention_map(attended, "cross").rows == [*attended.target, "</s>"]
-    assert attention_map(attended, "decoder").columns == ["<s>", *attended.target]
+    assert attention_map(attended, "cross").rows == [*attended.target.labels, "</s>"]
+    assert attention_map(attended, "decoder").columns == ["<s>", *attended.target.labels]
 
 
 def test_decoder_attention_never_looks_at_what_is_not_yet_written(attended: Attended) -> None:
@@ -135,13 +126,47 @@ def test_a_translation_too_long_to_read_is_refused(run: Any) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_maps_are_drawn_for_each_use_of_attention(tmp_path: Path, run: Any, kind: Any) -> None:
-    paths = plot_attention(run, "a cat", tmp_path / kind, kind, layer=1)
+    drawn = attention_map(attend(run, "a cat"), kind, layer=1)
+    paths = draw_attention(drawn, tmp_path / kind)
     assert [path.name for path in paths] == [f"{kind}.png", f"{kind}.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
 def test_dollar_signs_are_text_and_not_formulas(tmp_path: Path) -> None:
     weights = torch.full((1, 1, 3, 3), 1 / 3)
-    attended = Attended(["$", "x_2 $"], ["$\\", "$"], AttentionRecord(cross=[weights]))
+    pieces = Pieces(["$", "x_2 $"], [0, 1]), Pieces(["$\\", "$"], [0, 1])
+    attended = Attended("$ x_2 $", *pieces, AttentionRecord(cross=[weights]))
     _, svg = draw_attention(attention_map(attended, "cross"), tmp_path / "dollar")
     assert "x_2 $" in svg.read_text("utf-8")
+
+
+def test_a_single_head_is_drawn_alone(attended: Attended, tmp_path: Path) -> None:
+    attention = attention_map(attended, "cross")
+    second = one_head(attention, 2)
+    assert np.array_equal(second.weights, attention.weights[1:])
+    assert second.title.endswith("head 2 of 2")
+    _, svg = draw_attention(second, tmp_path / "one")
+    assert "mean of the heads" not in svg.read_text("utf-8")
+
+
+@pytest.mark.parametrize("head", [0, 3])
+def test_a_head_that_does_not_exist_is_refused(attended: Attended, head: int) -> None:
+    with pytest.raises(DataError, match=f"head {head}: the layers of this model have heads 1 to 2"):
+        one_head(attention_map(attended, "cross"), head)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_from_word_to_word_rows_are_distributions_again(attended: Attended, kind: Any) -> None:
+    attention = by_words(attention_map(attended, kind))
+    assert attention.weights.shape == (2, len(attention.rows), len(attention.columns))
+    assert np.allclose(attention.weights.sum(-1), 1, atol=1e-5)
+
+
+def test_a_word_is_attended_to_with_the_sum_and_attends_with_the_mean_of_its_pieces() -> None:
+    weights = torch.tensor([[[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.0, 0.0, 1.0]]]])
+    source, target = readable(["▁ca", "ts"]), readable(["▁Kat", "zen"])
+    attended = Attended("cats", source, target, AttentionRecord(cross=[weights]))
+    attention = by_words(attention_map(attended, "cross"))
+    assert (attention.rows, attention.columns) == (["Katzen", "</s>"], ["cats", "</s>"])
+    assert (attention.row_title, attention.column_title) == ("word written", "source word")
+    assert np.allclose(attention.weights, [[[0.525, 0.475], [0.0, 1.0]]])

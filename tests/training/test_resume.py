@@ -92,6 +92,10 @@ def assert_same_run(path: Path, whole: RunDirectory) -> None:
     best, expected_best = (json.loads(r.best.read_text()) for r in (run, whole))
     best.pop("training_seconds"), expected_best.pop("training_seconds")
     assert best == expected_best
+    files, expected_files = (sorted(r.translations.iterdir()) for r in (run, whole))
+    assert [path.name for path in files] == [path.name for path in expected_files]
+    for path, expected in zip(files, expected_files, strict=True):
+        assert path.read_bytes() == expected.read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +148,16 @@ def test_a_stopped_run_goes_on_bit_for_bit(
     assert error.exit_code == 128 + signal.SIGTERM
     train(recipe(), tmp_path / "run", log.append)
     assert any(line.startswith(f"resuming after step {step} from ") for line in log)
+    assert_same_run(tmp_path / "run", whole)
+
+
+def test_translations_of_steps_that_are_taken_again_are_forgotten(
+    recipe: Recipe, whole: RunDirectory, tmp_path: Path
+) -> None:
+    interrupted(recipe(), tmp_path / "run", 8, fail)
+    later = RunDirectory(tmp_path / "run").translations / "step-00000007.txt"
+    later.write_text("source     a\nreference  b\nmodel      c\n", "utf-8")
+    train(recipe(), tmp_path / "run", quiet)
     assert_same_run(tmp_path / "run", whole)
 
 

@@ -1,0 +1,29 @@
+"""`nmt plan`: what a recipe will take, before it is begun."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from nmt.cli.recipe_options import ConfigOption, SettingsOption
+from nmt.config_file import load_config
+
+
+def plan(
+    config: ConfigOption,
+    settings: SettingsOption = None,
+    measure: Annotated[
+        bool, typer.Option("--probe/--no-probe", help="Take some steps to measure the time.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what a recipe will take: weights, memory, arithmetic, time and disk.
+
+    Fetches and prepares nothing. The probe takes steps of the real model for about half a minute.
+    """
+    recipe = load_config(config, settings or [])
+    from nmt.planning.description import describe
+    from nmt.planning.plan import make_plan
+
+    made = make_plan(recipe, measure)
+    typer.echo(json.dumps(made.as_json()) if as_json else describe(made))

@@ -1,0 +1,50 @@
+"""The coverage penalty: translations that leave out a part of the source count for less.
+
+Wu et al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) /
+lp(Y) + cp(X; Y), where cp = beta * sum over source positions i of log(min(sum over target positions
+j of p_ij, 1)) and p_ij is the attention that target position j pays to source position i.
+
+It chooses among the translations that beam search has ended; it does not steer the search.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from nmt.data.tokenizer import EOS, PAD
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.source_attention import forced_attention, paired
+from nmt.model.transformer import Transformer
+
+UNSEEN = 1e-6
+"""the least attention a position counts with: the logarithm of none at all has no bound"""
+
+
+def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """Eq. 15 without beta: attention (B, T, S), ids (B, S) and (B, T) -> (B,), at most 0.
+
+    The end of the source is no position that wants translating.
+    """
+    written = (target != PAD)[:, :, None]
+    seen = (weights * written).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
+    wanted = (source != PAD) & (source != EOS)
+    return (seen.log() * wanted).sum(1)
+
+
+def by_coverage(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    found: Sequence[Sequence[Hypothesis]],
+    beta: float,
+) -> list[list[Hypothesis]]:
+    """The hypotheses for each source, the best first; their scores are those of Eq. 14."""
+    rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
+    batch = paired([sources[i] for i, _ in rows], [h.tokens for _, h in rows])
+    batch = batch.to(next(model.parameters()).device)
+    _, weights = forced_attention(model, batch)
+    values = coverage(weights, batch.source, batch.target_output).tolist()
+    ranked: list[list[Hypothesis]] = [[] for _ in sources]
+    for (i, hypothesis), value in zip(rows, values, strict=True):
+        ranked[i].append(replace(hypothesis, score=hypothesis.score + beta * value))
+    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in ranked]

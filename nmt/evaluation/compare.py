@@ -1,0 +1,178 @@
+"""Several systems on one test set: scores, whether they differ by chance, and where they differ."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from string import ascii_uppercase
+
+from nmt.errors import ConfigError
+from nmt.evaluation.breakdown import (
+    Row,
+    bleu_by_length,
+    bleu_by_rarity,
+    count_words,
+    word_f1_by_rarity,
+)
+from nmt.evaluation.metrics import TOKENIZED, Score, bleu, chrf_plus_plus, sentence_scores
+from nmt.evaluation.significance import Difference, differences
+from nmt.evaluation.test_sets import EvaluationSet
+
+
+@dataclass(frozen=True)
+class System:
+    """Translations of the whole set, and what they score."""
+
+    label: str
+    """a letter"""
+    name: str
+    """where they come from"""
+    translations: list[str]
+    scores: tuple[Score, Score]
+    """BLEU and chrF++"""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A sentence on which the systems differ."""
+
+    line: int
+    """counted from 1"""
+    source: str | None
+    reference: str
+    translations: dict[str, str]
+    """by the systems' labels"""
+    scores: dict[str, float]
+    """chrF++ of the sentence"""
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """A table of scores by groups of sentences or words."""
+
+    title: str
+    grouped_by: str
+    counted: str
+    """what the groups hold: sentences or words"""
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All that is known of the systems on the set."""
+
+    systems: list[System]
+    against: EvaluationSet
+    differences: list[Difference]
+    breakdowns: list[Breakdown]
+    examples: dict[str, list[Example]]
+    """by label: sentences on which this system stands out from the others most"""
+
+    def as_json(self) -> dict[str, object]:
+        """Plain values."""
+        return {
+            "test_set": self.against.name,
+            "sentences": len(self.against.references),
+            "systems": [
+                {
+                    "label": system.label,
+                    "name": system.name,
+                    "scores": [score.as_json() for score in system.scores],
+                }
+                for system in self.systems
+            ],
+            "differences": [difference.as_json() for difference in self.differences],
+            "breakdowns": [asdict(breakdown) for breakdown in self.breakdowns],
+            "examples": {
+                label: [asdict(example) for example in examples]
+                for label, examples in self.examples.items()
+            },
+        }
+
+
+def compare(
+    translations: Sequence[tuple[str, list[str]]],
+    against: EvaluationSet,
+    tokenized: bool = False,
+    frequencies: Mapping[str, int] | None = None,
+    examples: int = 3,
+) -> Comparison:
+    """Compare `translations`, each with the name of where it comes from.
+
+    `frequencies`: how often words occur in the training text; None takes the references instead.
+
+    Raises:
+        ConfigError: fewer than two systems, or more than there are letters.
+        DataError: not as many translations as references.
+    """
+    if not 2 <= len(translations) <= len(ascii_uppercase):
+        raise ConfigError(
+            f"{len(translations)} to compare, expected 2 to {len(ascii_uppercase)}: run "
+            "directories, checkpoints or files of translations"
+        )
+    references = against.references
+    systems = [
+        System(label, name, lines, _scores(lines, references, tokenized))
+        for label, (name, lines) in zip(ascii_uppercase, translations, strict=False)
+    ]
+    by_label = {system.label: system.translations for system in systems}
+    return Comparison(
+        systems,
+        against,
+        differences(by_label, references, tokenized),
+        _breakdowns(by_label, references, tokenized, frequencies),
+        _examples(by_label, against, tokenized, examples),
+    )
+
+
+def _scores(lines: list[str], references: list[str], tokenized: bool) -> tuple[Score, Score]:
+    scores = bleu(lines, references, tokenized), chrf_plus_plus(lines, references)
+    return (scores[0], replace(scores[1], name=TOKENIZED + scores[1].name)) if tokenized else scores
+
+
+def _breakdowns(
+    systems: Mapping[str, list[str]],
+    references: list[str],
+    tokenized: bool,
+    frequencies: Mapping[str, int] | None,
+) -> list[Breakdown]:
+    where = "the training text"
+    if frequencies is None:
+        where, frequencies = "the references", count_words(references, tokenized)
+    by_length = bleu_by_length(systems, references, tokenized)
+    by_rarity = bleu_by_rarity(systems, references, frequencies, tokenized)
+    words = word_f1_by_rarity(systems, references, frequencies, tokenized)
+    rarest = f"BLEU by how often the rarest word of the reference occurs in {where}"
+    found = f"F-score of words by how often they occur in {where}"
+    return [
+        Breakdown("BLEU by the length of the reference", "words", "sentences", by_length),
+        Breakdown(rarest, "times", "sentences", by_rarity),
+        Breakdown(found, "times", "words", words),
+    ]
+
+
+def _examples(
+    systems: Mapping[str, list[str]], against: EvaluationSet, tokenized: bool, count: int
+) -> dict[str, list[Example]]:
+    """For each system the sentences where its score is furthest above the mean of the others'."""
+    scores = {
+        label: sentence_scores("chrF++", lines, against.references, tokenized)
+        for label, lines in systems.items()
+    }
+    found: dict[str, list[Example]] = {}
+    for label in systems:
+        others = [scores[other] for other in systems if other != label]
+        leads = [
+            own - sum(rest) / len(rest) for own, *rest in zip(scores[label], *others, strict=True)
+        ]
+        best = sorted(range(len(leads)), key=lambda i: -leads[i])[:count]
+        found[label] = [
+            Example(
+                i + 1,
+                against.sources[i] if against.sources else None,
+                against.references[i],
+                {other: lines[i] for other, lines in systems.items()},
+                {other: round(values[i], 1) for other, values in scores.items()},
+            )
+            for i in best
+            if leads[i] > 0
+        ]
+    return found

@@ -1,0 +1,142 @@
+"""A model made ready to translate: weights in the precision and the layout that is fastest to read.
+
+Training keeps its matrices as they are written down. A processor multiplies by them faster in
+blocks that fit its registers, and to bring a matrix into blocks costs about as much as to multiply
+a small batch by it. A translator does it once.
+"""
+
+import copy
+import functools
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import ConfigError
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.transformer import Transformer
+
+
+class PackedLinear(nn.Module):
+    """x W^T + b with W in blocks (oneDNN's): for CPUs, and not to be trained."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
+        self.bias = None if bias is None else bias.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., F)."""
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x, self.weight, self.bias, "none", [], ""
+        )
+        return product
+
+
+class Int8Linear(nn.Module):
+    """x W^T + b in products of 8-bit integers, for CPUs.
+
+    Each row of W has a scale of its own, and x has one that is found anew for each batch: what a
+    sentence becomes may depend on those beside it.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = _quantized(weight, bias)
+        self.seven_bits = eight_bits_overflow()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., F)."""
+        product: Tensor = torch.ops.quantized.linear_dynamic(x, self.weight, self.seven_bits)
+        return product
+
+
+def _quantized(weight: Tensor, bias: Tensor | None) -> object:
+    """W in 8-bit integers and oneDNN's blocks, and the bias beside it."""
+    torch.backends.quantized.engine = "onednn"
+    weight = weight.detach()
+    scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
+    zeros = torch.zeros(len(weight), dtype=torch.long)
+    with warnings.catch_warnings():
+        # PyTorch means to move these tensors elsewhere; `can_pack` notices when it has
+        warnings.simplefilter("ignore", UserWarning)
+        quantized = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+    return torch.ops.quantized.linear_prepack(quantized, bias)
+
+
+@functools.cache
+def eight_bits_overflow() -> bool:
+    """Whether sums of two products are cut off at 16 bits, as on processors without VNNI.
+
+    Then x may have 7 bits only. It is tried out with the largest integers there are.
+    """
+    ones = torch.ones(16, 16)
+    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, _quantized(ones, None), False)
+    return bool((sums - 16).abs().amax() > 1)
+
+
+class PackedProjection(nn.Module):
+    """An embedding matrix as the pre-softmax transformation alone."""
+
+    def __init__(self, embedding: TokenEmbedding, kind: "PackedKind") -> None:
+        super().__init__()
+        self.projection = kind(embedding.weight, None)
+
+    def logits(self, x: Tensor) -> Tensor:
+        """x E^T: (N, k, D) -> (N, k, V)."""
+        product: Tensor = self.projection(x)
+        return product
+
+
+PackedKind = type[PackedLinear] | type[Int8Linear]
+
+
+def packed(model: Transformer, precision: str) -> Transformer:
+    """A copy of a Transformer, or of an ensemble, for translating; the model stays as it is.
+
+    `precision` bf16 computes everything in bf16, where training keeps weights and sums in float32.
+    int8 is for the products of activations and weights; all else is then float32.
+
+    Raises:
+        ConfigError: int8 elsewhere than on a CPU, or with a PyTorch that has it not.
+    """
+    ready = _copied(model, torch.bfloat16 if precision == "bf16" else torch.float32)
+    kind: PackedKind = Int8Linear if precision == "int8" else PackedLinear
+    weight = next(ready.parameters())
+    if weight.device.type == "cpu" and can_pack(kind, weight.dtype):
+        _pack(ready, kind)
+    elif kind is Int8Linear:
+        raise ConfigError(
+            f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
+            f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
+        )
+    return ready
+
+
+def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
+    """The model in this type: each weight is converted as it is copied, which saves memory."""
+    copies: dict[int, object] = {
+        id(weight): nn.Parameter(weight.detach().to(dtype, copy=True), requires_grad=False)
+        for weight in model.parameters()
+    }
+    return copy.deepcopy(model, copies).eval().to(dtype)
+
+
+def _pack(model: nn.Module, kind: PackedKind) -> None:
+    """Replace each matrix by a packed one, and so let it go before the next is packed."""
+    for module in model.modules():  # no list of them: it would hold all that are replaced
+        for name, child in module.named_children():
+            if isinstance(child, nn.Linear):
+                module.add_module(name, kind(child.weight, child.bias))
+        if isinstance(module, Transformer):
+            projection = PackedProjection(module.output_embedding, kind)
+            module.add_module("output_embedding", projection)
+
+
+def can_pack(kind: PackedKind, dtype: torch.dtype) -> bool:
+    """Whether this PyTorch has the operators, which it does not promise to keep."""
+    one = torch.ones(1, 1, dtype=dtype)
+    try:
+        return bool((kind(one, one[0])(one) - 2).abs().item() < 0.1)
+    except (AttributeError, RuntimeError):
+        return False

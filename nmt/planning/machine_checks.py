@@ -1,0 +1,217 @@
+"""What a machine has to offer: Python, libraries, device, precision, threads, memory, disk.
+
+Nothing here needs PyTorch to be there, let alone to work.
+"""
+
+import importlib
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.planning.check import Check, failure, gigabytes, ok, warning
+from nmt.processor import available_cores
+
+if TYPE_CHECKING:
+    import torch
+
+_PYTHON = (3, 11)
+_TORCH = (2, 10)
+_LIBRARIES = (
+    "numpy",
+    "sentencepiece",
+    "sacrebleu",
+    "safetensors",
+    "datasets",
+    "pyarrow",
+    "protobuf",
+    "regex",
+    "tqdm",
+)
+_EXTRAS = {
+    "plot": ("matplotlib", "`nmt plot` draws"),
+    "tensorboard": ("tensorboard", "training.tensorboard writes"),
+    "zstd": ("zstandard", ".zst files are read"),
+}
+_LITTLE_MEMORY, _LITTLE_DISK, _NO_DISK = 2e9, 2e9, 100e6
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
+    """Everything that does not depend on a recipe; `folders` are those to be written to."""
+    yield _python()
+    yield _torch()
+    yield _libraries()
+    yield from _device()
+    yield _threads()
+    yield _memory()
+    for folder in dict.fromkeys(map(_nearest, folders)):
+        yield _disk(folder)
+        yield _write_access(folder)
+    yield from map(_extra, _EXTRAS)
+
+
+def _python() -> Check:
+    if sys.version_info >= _PYTHON:
+        return ok("python", platform.python_version())
+    return failure("python", platform.python_version(), "install Python 3.11 or newer")
+
+
+def _torch() -> Check:
+    try:
+        torch = importlib.import_module("torch")
+    except (ImportError, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        return failure("torch", f"cannot be imported ({reason})", "pip install 'torch>=2.10'")
+    version = str(torch.__version__)
+    if tuple(int(part) for part in version.split(".")[:2]) < _TORCH:
+        return failure(
+            "torch", f"{version} loads checkpoints unsafely", "pip install 'torch>=2.10'"
+        )
+    return ok("torch", version)
+
+
+def _libraries() -> Check:
+    versions, missing = [], []
+    for name in _LIBRARIES:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        return failure(
+            "libraries", f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}"
+        )
+    return ok("libraries", ", ".join(versions))
+
+
+def _device() -> Iterator[Check]:
+    try:
+        import torch
+
+        from nmt.device import pick_device, pick_precision
+    except (ImportError, OSError):
+        return
+    device = pick_device("auto")
+    if device.type == "cuda":
+        memory = torch.cuda.get_device_properties(0).total_memory
+        several = f"{torch.cuda.device_count()} x " if torch.cuda.device_count() > 1 else ""
+        yield ok("device", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
+    elif shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists():
+        yield warning(
+            "device",
+            f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU",
+            "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu",
+        )
+    else:
+        yield ok("device", "cpu; no GPU is here")
+    if pick_precision("auto", device) == "bf16":
+        yield ok("precision", "bf16 in hardware")
+    else:
+        yield warning(
+            "precision",
+            "this processor multiplies no bf16, so training uses fp32",
+            "expect half the speed or less, or use a newer machine",
+        )
+
+
+def _threads() -> Check:
+    cores, quota = available_cores(), _quota()
+    found = f"{cores} core" + "s" * (cores > 1)
+    if quota is not None and quota < cores - 0.5:
+        return warning(
+            "threads",
+            f"{found}, of which this container may use {quota:.1f}",
+            f"set training.threads: {max(1, round(quota))}",
+        )
+    return ok("threads", found)
+
+
+def _quota() -> float | None:
+    """Processors that the control group of this process may use; None where it is not limited."""
+    try:
+        limit, period = (_CGROUP / "cpu.max").read_text("ascii").split()
+        return None if limit == "max" else int(limit) / int(period)
+    except (OSError, ValueError):
+        return None
+
+
+def _memory() -> Check:
+    available = available_memory()
+    if available is None:
+        return ok("memory", "not known on this system")
+    if available < _LITTLE_MEMORY:
+        return warning(
+            "memory", f"{gigabytes(available)} available", "end other programs, or train elsewhere"
+        )
+    return ok("memory", f"{gigabytes(available)} available")
+
+
+def available_memory() -> int | None:
+    """Bytes that may still be used, by the system and by the control group; None if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        found = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, ValueError, StopIteration):
+        return None
+    available = found * 1024
+    try:
+        most = int((_CGROUP / "memory.max").read_text("ascii"))
+        used = int((_CGROUP / "memory.current").read_text("ascii"))
+        return min(available, most - used)
+    except (OSError, ValueError):  # not limited, or not to be known
+        return available
+
+
+def free_memory(device: "torch.device") -> int | None:
+    """Bytes that may still be used on a device; None if unknown."""
+    if device.type != "cuda":
+        return available_memory()
+    import torch
+
+    return torch.cuda.mem_get_info(device)[0]
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one above it that exists."""
+    path = folder.absolute()
+    return next(candidate for candidate in (path, *path.parents) if candidate.is_dir())
+
+
+def free_space(folder: Path) -> int:
+    """Bytes left on the disk that a folder lies on, or would lie on."""
+    return shutil.disk_usage(_nearest(folder)).free
+
+
+def _disk(folder: Path) -> Check:
+    free = free_space(folder)
+    found = f"{gigabytes(free)} free in {folder}"
+    if free < _NO_DISK:
+        return failure("disk", found, "free some space, or choose other folders")
+    if free < _LITTLE_DISK:
+        return warning("disk", found, "free some space: `nmt plan` says how much a run takes")
+    return ok("disk", found)
+
+
+def _write_access(folder: Path) -> Check:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return ok("writing", f"{folder} can be written to")
+    except OSError as error:
+        return failure(
+            "writing",
+            f"{folder} cannot be written to: {error.strerror}",
+            "choose other folders with data.directory and --run-dir",
+        )
+
+
+def _extra(extra: str) -> Check:
+    module, purpose = _EXTRAS[extra]
+    if importlib.util.find_spec(module):
+        return ok("extra", f"{extra}: {purpose}")
+    return ok("extra", f"{extra} is not installed; with pip install 'nmt[{extra}]' {purpose}")

@@ -1,0 +1,180 @@
+"""Whether a recipe can be trained here: its text, its vocabulary, and what it takes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from nmt.config import Config, TextPair
+from nmt.data.corpora import Splits, find_corpus, find_splits
+from nmt.data.parallel_text import ParallelText
+from nmt.data.prepared import find_prepared
+from nmt.data.tokenizer import Tokenizer
+from nmt.data.vocabulary import adopt_vocabulary
+from nmt.device import pick_device
+from nmt.errors import DataError, NmtError
+from nmt.planning.check import Check, failure, gigabytes, ok, warning
+from nmt.planning.machine_checks import free_memory, free_space
+from nmt.planning.memory import KEPT_ON_CPU
+from nmt.planning.plan import Plan, make_plan
+from nmt.run_directory import find_run
+from nmt.training.tensorboard import summary_writer
+
+_TIGHT = 0.8
+"""share of the memory that is free, above which it may well not be enough"""
+
+
+def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
+    """Look at the text, the vocabulary and what training takes; `runs` is where runs are to lie.
+
+    Reads the text once, to its end.
+    """
+    settings = _settings(config)
+    yield settings
+    try:
+        splits = find_splits(config.data)
+    except NmtError as error:
+        yield failure("data", str(error), "see `nmt data list`")
+        return
+    texts = list(_texts(config, splits))
+    yield from texts
+    if any(check.status == "failure" for check in texts):
+        return
+    vocabulary = _vocabulary(config)
+    yield vocabulary
+    if "failure" not in (settings.status, vocabulary.status):
+        yield from _room(config, runs)
+
+
+def _settings(config: Config) -> Check:
+    """What can be told from the recipe and the machine alone."""
+    training = config.training
+    try:
+        pick_device(training.device)
+        if training.tensorboard:
+            summary_writer()
+        if training.initialize_from:
+            find_run(Path(training.initialize_from))
+    except NmtError as error:
+        return failure("recipe", str(error), "change the recipe or the machine")
+    if training.warmup_steps >= training.max_steps:
+        return warning(
+            "recipe",
+            f"warmup_steps ({training.warmup_steps:,}) are not fewer than max_steps "
+            f"({training.max_steps:,}), so the learning rate only rises",
+            "lower training.warmup_steps",
+        )
+    if training.checkpoint_every > training.max_steps:
+        return warning(
+            "recipe",
+            f"checkpoint_every ({training.checkpoint_every:,}) is more than max_steps "
+            f"({training.max_steps:,}), so that a crash loses everything",
+            "lower training.checkpoint_every",
+        )
+    return ok("recipe", f"{training.max_steps:,} steps of {training.batch_tokens:,} tokens")
+
+
+def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
+    """Each split, read to its end."""
+    if splits is None:
+        assert config.data.corpus is not None
+        corpus = find_corpus(config.data.corpus)
+        yield ok(
+            "data",
+            f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})",
+        )
+        return
+    for number, text in enumerate(splits.train):
+        yield _text(f"train{number + 1}" if number else "train", text, config)
+    yield _text("validation", splits.validation, config)
+    if splits.test is not None:
+        yield _text("test", splits.test, config)
+    else:
+        yield warning(
+            "test", "no test set, so the run ends without a score", "name one as data.test"
+        )
+
+
+def _text(name: str, text: TextPair, config: Config) -> Check:
+    """Line counts agree; the held-out sets are also read as UTF-8."""
+    try:
+        pairs = ParallelText(text, config.data.languages)
+        if name.startswith("train"):
+            count = sum(len(block) for block in pairs.blocks())
+        else:
+            count = sum(1 for _ in pairs)
+    except NmtError as error:
+        return failure(name, str(error), "correct the text, or the recipe's data section")
+    return ok(name, f"{count:,} pairs, aligned, in {' and '.join(text.paths)}")
+
+
+def _vocabulary(config: Config) -> Check:
+    """All ids of prepared data lie inside the vocabulary; a vocabulary to adopt can be read."""
+    try:
+        prepared = find_prepared(config)
+        if prepared is None:
+            return _vocabulary_to_come(config)
+        sizes = _sizes(prepared.tokenizer)
+        largest = prepared.train.source.largest_id(), prepared.train.target.largest_id()
+    except NmtError as error:
+        return failure("tokenizer", str(error), "prepare the data again with `nmt prepare`")
+    if any(found >= size for found, size in zip(largest, sizes, strict=True)):
+        return failure(
+            "tokenizer",
+            f"{prepared.directory} holds ids up to {max(largest):,}, outside of vocabularies of "
+            f"{sizes[0]:,} and {sizes[1]:,} entries",
+            f"delete {prepared.directory} and run `nmt prepare`",
+        )
+    return ok(
+        "tokenizer",
+        f"{sizes[1]:,} entries, ids up to {max(largest):,} of {len(prepared.train):,} pairs",
+    )
+
+
+def _vocabulary_to_come(config: Config) -> Check:
+    if config.tokenizer.models:
+        sizes = _sizes(adopt_vocabulary(config.tokenizer))
+        return ok("tokenizer", f"{sizes[1]:,} entries of {config.tokenizer.models[-1]}")
+    size = config.tokenizer.vocabulary_size
+    return ok("tokenizer", f"{size:,} {config.tokenizer.kind} entries, to be learnt")
+
+
+def _sizes(tokenizer: Tokenizer) -> tuple[int, int]:
+    return tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
+
+
+def _room(config: Config, runs: Path) -> Iterator[Check]:
+    """Whether memory and disk suffice, by what `nmt plan` estimates."""
+    try:
+        plan = make_plan(config, measure=False)
+    except DataError as error:
+        yield failure("fit", str(error), "prepare the data again with `nmt prepare`")
+        return
+    yield _memory_fit(plan)
+    needed, free = plan.disk.total, free_space(runs)
+    if needed > free:
+        yield failure(
+            "disk fit",
+            f"checkpoints take {gigabytes(needed)}, and {gigabytes(free)} are free in {runs}",
+            "free some space, choose another --run-dir, or lower training.average_checkpoints",
+        )
+    else:
+        yield ok("disk fit", f"checkpoints take {gigabytes(needed)} of {gigabytes(free)}")
+
+
+def _memory_fit(plan: Plan) -> Check:
+    needed = plan.memory.total
+    likely = needed + (KEPT_ON_CPU if plan.device == "cpu" else 0)
+    free = free_memory(torch.device(plan.device))
+    found = f"training takes {gigabytes(needed)}"
+    if likely > needed:
+        found += f", in the long run about {gigabytes(likely)}"
+    if free is None:
+        return ok("memory fit", found)
+    found += f" of {gigabytes(free)}"
+    remedy = "lower training.micro_batch_tokens, or set training.activation_checkpointing: true"
+    if needed > free:
+        return failure("memory fit", found, remedy)
+    return (
+        warning("memory fit", found, remedy) if likely > _TIGHT * free else ok("memory fit", found)
+    )

@@ -1,0 +1,91 @@
+"""The chapter on data: what was left out before training, and how long the sentences are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmt.config import Config
+from nmt.data.cleaning import RULES
+from nmt.data.prepared import read_counts
+from nmt.data.quality import BINS, PERCENTILES
+from nmt.data.token_store import Lengths, TokenStore
+from nmt.errors import DataError
+from nmt.report.page.charts import Bar, bar_chart
+from nmt.report.page.html import Html, element, folded, missing, section, table
+
+
+def data_section(config: Config, fingerprint: str | None) -> Html:
+    """From the prepared data that the run was trained on, where they are still there."""
+    title = "Training data"
+    if fingerprint is None:
+        return section(
+            "data", title, missing("environment.json does not say what the run was trained on.")
+        )
+    folder = Path(config.data.directory, "prepared", fingerprint)
+    try:
+        counts, store = read_counts(folder), TokenStore.open(folder)
+    except DataError:
+        words = f"The prepared data are not at {folder}; `nmt prepare` makes them again."
+        return section("data", title, missing(words))
+    sides = {
+        config.data.source_language: store.source.lengths - 1,  # without the end of the sentence
+        config.data.target_language: store.target.lengths - 1,
+    }
+    lengths = table(["sentence length in tokens", *sides], _lengths(list(sides.values())))
+    cleaned = element("div", table(["pairs", "count", "share"], _cleaning(counts)))
+    children = [element("div", cleaned, lengths, class_="charts"), *_examples(counts)]
+    histograms = (
+        bar_chart(f"Length of {language}", "sentences by tokens", _histogram(lengths))
+        for language, lengths in sides.items()
+    )
+    children.append(element("div", *histograms, class_="charts"))
+    return section("data", title, *children)
+
+
+def _cleaning(counts: dict[str, Any]) -> Iterator[list[str]]:
+    read = counts["read"]
+
+    def row(name: str, count: int) -> list[str]:
+        return [name, f"{count:,}", f"{count / max(read, 1):.2%}"]
+
+    yield row("read", read)
+    for rule, words in RULES.items():
+        if dropped := counts["dropped"].get(rule):
+            yield row(f"left out: {words}", dropped)
+    yield row("learnt from", counts["kept"])
+
+
+def _examples(counts: dict[str, Any]) -> Iterator[Html]:
+    """The first pairs that each rule left out."""
+    rows = [
+        [words, f"{Path(one['file']).name}:{one['line']}", one["source"], one["target"]]
+        for rule, words in RULES.items()
+        for one in counts["examples"].get(rule, [])
+    ]
+    if rows:
+        shortened = [[_shortened(cell) for cell in row] for row in rows]
+        head = ["why", "where", "source", "target"]
+        yield folded("Examples of what was left out", table(head, shortened, len(head)))
+
+
+def _shortened(text: str, width: int = 200) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def _lengths(sides: list[Lengths]) -> Iterator[list[str]]:
+    yield ["tokens in all", *(f"{int(side.sum()):,}" for side in sides)]
+    columns = [np.percentile(side, PERCENTILES, method="nearest") for side in sides]
+    for percent, *values in zip(PERCENTILES, *columns, strict=True):
+        name = {50: "median", 100: "longest"}.get(percent, f"{percent} % are no longer than")
+        yield [name, *(f"{int(value):,}" for value in values)]
+
+
+def _histogram(lengths: Lengths) -> Iterator[Bar]:
+    counts = np.histogram(lengths, [*BINS, np.inf])[0].tolist()
+    filled = [n for n, count in enumerate(counts) if count]
+    for n in range(filled[0], filled[-1] + 1) if filled else ():
+        low, high = BINS[n], BINS[n + 1] - 1 if n + 1 < len(BINS) else None
+        span = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
+        yield Bar(span, counts[n], f"{counts[n]:,}", f"{counts[n] / len(lengths):.1%}")

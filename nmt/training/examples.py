@@ -1,0 +1,75 @@
+"""What a run keeps to be read over time: at each validation how it translated the same sentences.
+
+One small text file a validation, `translations/step-00000250.txt`, replaced at once or not at all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.run_directory import replace_text
+
+EXAMPLES = 8
+"""sentences that are kept, the first ones of the validation set"""
+_LABELS = ("source     ", "reference  ", "model      ")
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A validation sentence as the model of one step translated it."""
+
+    source: str
+    reference: str
+    translation: str
+
+
+def keep_examples(folder: Path, step: int, examples: Sequence[Example]) -> None:
+    """Write the examples of the validation after `step`; nothing where there are none.
+
+    Raises:
+        OSError: the file cannot be written; the one before it is whole.
+    """
+    if not examples:
+        return
+    folder.mkdir(exist_ok=True)
+    blocks = (
+        "".join(f"{label}{text}\n" for label, text in zip(_LABELS, texts, strict=True))
+        for texts in ((e.source, e.reference, e.translation) for e in examples)
+    )
+    replace_text(_path(folder, step), "\n".join(blocks))
+
+
+def read_examples(folder: Path) -> dict[int, list[Example]]:
+    """The examples of every validation by step, in order; a file that is none is passed over."""
+    found = {}
+    for step, path in _files(folder):
+        try:
+            # not read_text, which would take a carriage return for a line end
+            lines = path.read_bytes().decode("utf-8").split("\n")
+        except (OSError, UnicodeDecodeError):
+            continue
+        blocks = [lines[i : i + 3] for i in range(0, len(lines) - 2, 4)]
+        if blocks and all(_is_example(block) for block in blocks):
+            width = len(_LABELS[0])
+            found[step] = [Example(*(line[width:] for line in block)) for block in blocks]
+    return found
+
+
+def forget_examples_after(folder: Path, step: int) -> None:
+    """Remove those of later steps, which a resumed run validates again."""
+    for later, path in _files(folder):
+        if later > step:
+            path.unlink(missing_ok=True)
+
+
+def _path(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:08d}.txt"
+
+
+def _files(folder: Path) -> list[tuple[int, Path]]:
+    numbers = ((path.stem.removeprefix("step-"), path) for path in folder.glob("step-*.txt"))
+    return sorted((int(number), path) for number, path in numbers if number.isdecimal())
+
+
+def _is_example(lines: Sequence[str]) -> bool:
+    return all(line.startswith(label) for line, label in zip(lines, _LABELS, strict=True))

@@ -1,0 +1,153 @@
+"""The row that a finished run leaves in the ledger of results: what it scores, and how that arose.
+
+The test set is translated once, by the weights that the validation set chose, as `nmt eval-bleu
+--model RUN` does it. The row is `result.json` in the run; `scripts/results` makes tables of rows.
+"""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.config import Config
+from nmt.config_file import dump_config
+from nmt.data.corpora import resolve
+from nmt.data.parallel_text import ParallelText, SentencePair
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError
+from nmt.evaluation.evaluate import evaluate
+from nmt.evaluation.metrics import chrf
+from nmt.run_directory import RunDirectory, load_run
+
+_PRECISION = "fp32"
+"""that of `nmt eval-bleu`, whatever the run was trained in"""
+_HARDWARE = ("system", "processor", "cores", "device", "precision")
+_VERSIONS = ("nmt", "git", "python", "libraries")
+_PLACES = ("--run-dir", "--set data.directory")
+"""options that say where files lie, and nothing of what is trained"""
+
+
+def pairs_to_score(config: Config) -> list[SentencePair]:
+    """The test set that a run is to be scored on at its end; empty where there is none.
+
+    Raises:
+        DataError: it cannot be read; says how to do without.
+    """
+    text = resolve(config.data).test if config.training.score_test_set else None
+    if text is None:
+        return []
+    try:
+        return list(ParallelText(text, config.data.languages))
+    except DataError as error:
+        raise DataError(
+            f"the test set, which is scored when training ends: {error} "
+            "(or leave it out: training.score_test_set: false)"
+        ) from error
+
+
+def is_entered(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
+    """Whether the row of the weights that the run has chosen, on this test set, is written."""
+    row, best = _read(directory.result), _read(directory.best)
+    known = row.get("test_set")
+    return (
+        isinstance(known, dict)
+        and known.get("sha256") == fingerprint_of(pairs)
+        and row.get("trained_steps") == best.get("trained_steps")
+    )
+
+
+def enter(
+    directory: RunDirectory,
+    device: torch.device,
+    pairs: Sequence[SentencePair],
+    processes: int,
+    log: Callable[[str], None],
+) -> None:
+    """Score the weights that the run has chosen and write its row, at once or not at all."""
+    run = load_run(directory.path, device)
+    settings = run.config.decoding
+    log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
+    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    found = evaluate(Translator(run, settings, _PRECISION), sources, references)
+    # sacreBLEU's resampling for chrF fails on resamples without a single matching character
+    scores = [found.score, chrf(found.translations, references, confidence=False)]
+    best = _read(directory.best)
+    environment = _read(directory.environment)
+    sessions = [environment, *environment.get("resumed", [])]
+    row = {
+        "scores": [score.as_json() for score in scores],
+        "test_set": _described(run.config, pairs),
+        "decoding": {**settings.model_dump(), "precision": _PRECISION},
+        "weights": best.get("weights"),
+        "validation": {name: best[name] for name in ("loss", "bleu", "chrf") if name in best},
+        **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
+        "command": portable_command(sessions[-1].get("command", [])),
+        "sessions": len(sessions),
+        "processes": processes,
+        "configuration": configuration_digest(run.config),
+        "data_fingerprint": sessions[-1].get("data_fingerprint"),
+        **{name: sessions[-1].get(name) for name in (*_VERSIONS, *_HARDWARE)},
+        "threads": torch.get_num_threads(),
+        "scored": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    directory.write_json(directory.result, row)
+    for score in scores:
+        log(f"test set: {score}")
+    log(f"written down in {directory.result}")
+
+
+def fingerprint_of(pairs: Sequence[SentencePair]) -> str:
+    """The sha256 of the text of a test set, whatever files it stands in."""
+    digest = hashlib.sha256()
+    for pair in pairs:
+        digest.update(f"{pair.source}\n{pair.target}\n".encode())
+    return digest.hexdigest()
+
+
+def configuration_digest(config: Config) -> str:
+    """The sha256 of all settings but the folder where data lie."""
+    data = config.data.model_copy(update={"directory": ""})
+    text = dump_config(config.model_copy(update={"data": data}))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def portable_command(argv: Sequence[str]) -> str:
+    """A command line as another machine may repeat it: without the places of files on this one."""
+    words = list(argv[1:])
+    joined: list[str] = []
+    while words:
+        word = words.pop(0)
+        option, separator, value = word.partition("=")
+        if option in ("--run-dir", "--set", "--config"):
+            value = value if separator else (words.pop(0) if words else "")
+            value = Path(value).name if option == "--config" else value
+            joined.append(f"{option} {shlex.quote(value)}")
+        else:
+            joined.append(shlex.quote(word))
+    return " ".join(["nmt", *(word for word in joined if not word.startswith(_PLACES))])
+
+
+def _described(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
+    """Which test set it is."""
+    own = config.data.test
+    files = [Path(path).name for path in own.paths] if own else []
+    return {
+        "name": " ".join(files) or f"{config.data.corpus} test",
+        "languages": "-".join(config.data.languages),
+        "sentences": len(pairs),
+        "sha256": fingerprint_of(pairs),
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A JSON object of the run, or nothing where it is missing or damaged."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

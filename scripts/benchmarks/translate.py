@@ -1,0 +1,277 @@
+"""How fast ids are translated, beside CTranslate2 and Hugging Face's `generate`.
+
+All engines take the same sentences, sorted by length, with the same weights, beam and penalty
+(log P over the length), and use all cores at their best setting: ours and CTranslate2 in one
+process or worker of one thread a core, of several batch sizes the fastest. With `--model` the
+weights are those of a run, the sentences real ones, and with `--reference` BLEU is given. Without
+it they are drawn at random, and every sentence has so many tokens that all engines write
+`--target-length`. Texts are cut into pieces before the clock starts. A row's `latency_ms` is the
+median of one sentence at a time.
+
+Each engine runs in a process of its own, in turn, `--rounds` times.
+"""
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from measuring import apart, report
+from train import SIZES
+
+from nmt.config import DecodingConfig
+from nmt.data.batch import collate_source
+from nmt.data.tokenizer import BOS, EOS, PAD
+from nmt.decoding.beam_search import beam_search
+from nmt.decoding.windows import batches
+from nmt.decoding.workers import Workers
+from nmt.device import tune_memory
+from nmt.evaluation.metrics import bleu
+from nmt.model.packed import packed
+from nmt.model.transformer import Transformer
+from nmt.processor import available_cores
+from nmt.run_directory import load_run
+
+Rows = list[list[int]]
+OURS = ("fp32", "bf16", "int8")
+BATCH_TOKENS = (1024, 2048, 4096)
+BATCH_SENTENCES = (32, 64)
+OFFSET = 4
+"""without a trained model: tokens that a translation has more than its source"""
+
+
+class Task:
+    """What all engines translate: the model, the sentences in ids, and how long they may become."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        torch.manual_seed(1)
+        self.beam = arguments.beam
+        self.limits: dict[str, int] = {}
+        if arguments.model:
+            run = load_run(arguments.model, torch.device("cpu"))
+            self.model, self.sizes = run.model, run.config.model
+            self.tokenizer = run.tokenizer
+            self.tokenized = run.config.data.tokenized
+            self.pieces = list(run.tokenizer.target_vocabulary)
+            lines = arguments.source.read_text("utf-8").split("\n")[: arguments.sentences]
+            self.rows: Rows = run.tokenizer.encode_source(lines)
+            return
+        self.sizes, self.tokenizer, self.tokenized = SIZES[arguments.size], None, False
+        words = arguments.vocabulary
+        self.pieces = [f"piece{i}" for i in range(words)]
+        self.model = Transformer(self.sizes, words, words, PAD).eval()
+        length = arguments.target_length - OFFSET
+        ids = torch.randint(10, words, (arguments.sentences, length))
+        ids[:, -1] = EOS
+        self.rows = ids.tolist()
+        self.limits = {"min_length": arguments.target_length, "max_length_offset": OFFSET}
+
+    def settings(self) -> DecodingConfig:
+        """Those that all engines understand alike."""
+        return DecodingConfig(beam_size=self.beam, length_normalization="average", **self.limits)
+
+
+def figures(
+    task: Task,
+    arguments: argparse.Namespace,
+    translate: Callable[[Rows, int], Rows],
+    batch_sizes: Sequence[int],
+    one: Callable[[Rows, int], Rows],
+) -> dict[str, Any]:
+    """Speed at the best of the batch sizes, latency, and BLEU where it can be told.
+
+    `translate` and `one` take rows and a batch size, and return rows in the same order without EOS.
+    """
+    best: dict[str, Any] = {"tokens_per_second": 0.0}
+    for size in batch_sizes:
+        start = time.perf_counter()
+        found = translate(task.rows, size)
+        seconds = time.perf_counter() - start
+        # EOS is written as well, but not where the limit cut a sentence off
+        tokens = sum(len(row) for row in found) + (0 if task.limits else len(found))
+        if tokens / seconds > best["tokens_per_second"]:
+            best = {"tokens_per_second": tokens / seconds, "batch": size, "tokens": tokens}
+    if task.tokenizer and arguments.reference:
+        references = arguments.reference.read_text("utf-8").split("\n")[: arguments.sentences]
+        score = bleu(task.tokenizer.decode(found), references, task.tokenized, confidence=False)
+        best["bleu"] = score.value
+    waits = []
+    for row in task.rows[: arguments.latency_sentences]:
+        start = time.perf_counter()
+        one([row], batch_sizes[0])
+        waits.append(time.perf_counter() - start)
+    if waits:
+        best["latency_ms"] = 1000 * statistics.median(waits)
+    return best
+
+
+def nmt(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
+    """This toolkit's own search, in a process a core."""
+    task = Task(arguments)
+    tune_memory()
+    torch.set_num_threads(1)
+    model, settings = packed(task.model, precision), task.settings()
+
+    def search(batch: Rows) -> Rows:
+        found = beam_search(model, collate_source(batch), settings, BOS, EOS)
+        return [list(hypotheses[0].tokens) for hypotheses in found]
+
+    def one(rows: Rows, _: int) -> Rows:
+        torch.set_num_threads(available_cores())
+        return search(rows)
+
+    search(task.rows[:2])
+    with Workers(search, available_cores()) as workers:
+        list(workers.map([task.rows[:2]] * 2 * available_cores()))
+
+        def translate(rows: Rows, batch_tokens: int) -> Rows:
+            parts = list(batches(range(len(rows)), [len(row) for row in rows], batch_tokens))
+            found = workers.map([[rows[i] for i in part] for part in parts])
+            return _in_order(parts, found, len(rows))
+
+        return figures(task, arguments, translate, BATCH_TOKENS, one)
+
+
+def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """CTranslate2 with the same weights, in as many workers of one thread as there are cores."""
+    from ctranslate2 import Translator
+    from ctranslate2_model import convert
+
+    task, cores = Task(arguments), available_cores()
+    settings = task.settings()
+    index = {piece: i for i, piece in enumerate(task.pieces)}
+    with tempfile.TemporaryDirectory() as folder:
+        convert(task.model, task.sizes, task.pieces, Path(folder) / "model", kind)
+        many, single = (
+            Translator(
+                f"{folder}/model",
+                compute_type=kind,
+                inter_threads=workers,
+                intra_threads=cores // workers,
+            )
+            for workers in (cores, 1)
+        )
+
+    def with_translator(translator: Any) -> Callable[[Rows, int], Rows]:
+        def translate(rows: Rows, batch: int) -> Rows:
+            longest = max(map(len, rows)) + settings.max_length_offset
+            found = translator.translate_batch(
+                [[task.pieces[i] for i in row] for row in rows],
+                beam_size=settings.beam_size,
+                length_penalty=1.0,
+                max_batch_size=batch,
+                min_decoding_length=settings.min_length,
+                max_decoding_length=longest,
+            )
+            return [[index[piece] for piece in result.hypotheses[0]] for result in found]
+
+        return translate
+
+    translate, one = with_translator(many), with_translator(single)
+    translate(task.rows[: 2 * cores], 2)
+    one(task.rows[:1], 1)
+    return figures(task, arguments, translate, BATCH_SENTENCES, one)
+
+
+def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
+    """`generate` of a MarianMTModel of the same size; its weights are its own, drawn at random."""
+    from transformers import MarianConfig, MarianMTModel
+
+    task, sizes = Task(arguments), Task(arguments).sizes
+    settings = task.settings()
+    torch.set_num_threads(available_cores())
+    config = MarianConfig(
+        vocab_size=len(task.pieces),
+        d_model=sizes.d_model,
+        encoder_layers=sizes.encoder_layers,
+        decoder_layers=sizes.decoder_layers,
+        encoder_attention_heads=sizes.heads,
+        decoder_attention_heads=sizes.heads,
+        encoder_ffn_dim=sizes.d_ff,
+        decoder_ffn_dim=sizes.d_ff,
+        activation_function="relu",
+        scale_embedding=True,
+        max_position_embeddings=512,
+        pad_token_id=PAD,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        decoder_start_token_id=BOS,
+        forced_eos_token_id=None,
+    )
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    model = MarianMTModel(config).eval().to(dtype)
+
+    def translate(rows: Rows, batch: int) -> Rows:
+        parts = list(batches(range(len(rows)), [1] * len(rows), 16 * batch))
+        found = []
+        for part in parts:
+            source = collate_source([rows[i] for i in part])
+            output = model.generate(
+                input_ids=source,
+                attention_mask=(source != PAD).long(),
+                num_beams=settings.beam_size,
+                length_penalty=1.0,
+                min_new_tokens=settings.min_length,
+                max_new_tokens=source.shape[1] + settings.max_length_offset,
+                do_sample=False,
+            )
+            found.append([[i for i in row[1:] if i not in (PAD, EOS)] for row in output.tolist()])
+        return _in_order(parts, found, len(rows))
+
+    translate(task.rows[:2], 2)
+    return figures(task, arguments, translate, BATCH_SENTENCES, translate)
+
+
+def _in_order(parts: Sequence[Sequence[int]], found: Any, count: int) -> Rows:
+    rows: Rows = [[] for _ in range(count)]
+    for part, batch in zip(parts, found, strict=True):
+        for i, row in zip(part, batch, strict=True):
+            rows[i] = row
+    return rows
+
+
+def main() -> None:
+    """Measure the engines in turn."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", help="run directory or checkpoint; without it random weights")
+    parser.add_argument("--source", type=Path, help="sentences for --model, one a line")
+    parser.add_argument("--reference", type=Path, help="their translations")
+    parser.add_argument("--size", choices=SIZES, default="base", help="without --model")
+    parser.add_argument("--vocabulary", type=int, default=32_000, help="without --model")
+    parser.add_argument("--target-length", type=int, default=28, help="without --model")
+    parser.add_argument("--sentences", type=int, default=256)
+    parser.add_argument("--latency-sentences", type=int, default=20)
+    parser.add_argument("--beam", type=int, default=4)
+    parser.add_argument("--precision", choices=OURS, nargs="+", default=list(OURS))
+    parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
+    parser.add_argument(
+        "--against", choices=["ctranslate2", "huggingface"], nargs="+", default=[], help="rivals"
+    )
+    arguments = parser.parse_args()
+    if arguments.model and not arguments.source:
+        parser.error("--model needs --source: the sentences to translate")
+    rivals: list[tuple[Callable[..., dict[str, Any]], str]] = []
+    if "ctranslate2" in arguments.against:
+        rivals += [(ctranslate2, "float32"), (ctranslate2, "int8")]
+    if "huggingface" in arguments.against:
+        if arguments.model:
+            parser.error("Hugging Face's generate is measured without --model")
+        rivals += [(huggingface, "fp32"), (huggingface, "bf16")]
+    engines = [(nmt, precision) for precision in arguments.precision] + rivals
+    what = arguments.model or arguments.size
+    for number in range(arguments.rounds):
+        for engine, kind in engines:
+            measured = apart(engine, arguments, kind)
+            report(
+                "translate", model=what, engine=engine.__name__, kind=kind, round=number, **measured
+            )
+
+
+if __name__ == "__main__":
+    main()

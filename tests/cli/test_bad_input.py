@@ -1,0 +1,269 @@
+"""Whatever the bytes, the pipes and the disk are like: a line for a line, or one sentence."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from nmt.cli.app import app
+from nmt.decoding import document, windows
+
+ODD = [
+    *(
+        "",
+        " ",
+        "\t",
+        "\u00a0",
+        "\u2028",
+        "\u2029",
+        "\u0085",
+        "\u3000",
+        "\v\f\x1c\x1d\x1e",
+        "\u200b",
+    ),
+    *("</s>", "<s> </s> <unk> <pad>", "<unk>", "▁", "▁a▁", "⁇", "<0x0A>", "<0x00>", "@@ @@"),
+    *("😀", "👩‍👩‍👧‍👦 🏳️‍🌈", "🇩🇪🇫🇷", "é", "ﷺ", "Ǆ", "\u200d", "\ufe0f", "\u0301\u0301\u0301"),
+    *("שלום עולם", "\u202eabc\u202c", "\u2066مرحبا\u2069", "\u200f"),
+    *(
+        "\x00",
+        "a\x00b",
+        "\x1b[31mred\x1b[0m",
+        "\x07\x08\x7f",
+        "\r",
+        "a\rb",
+        "\ufeff",
+        "\ufffe",
+        "\ufffd",
+    ),
+    *("a ||| b", "a\tb", '{"source": "x"}', "--help", "%s %d {}", "\\n", "a" * 300, "." * 60),
+    *("A dog. A cat!", "e.g. Mr. X.", "。！？", "x\u2028y\u0085z", "𝔘𝔫𝔦", "\U0010ffff", "\ue000"),
+]
+ODD_BYTES = [
+    *(b"\xff", b"\xc3", b"a\xc3\x28b", b"\xed\xa0\x80", b"\xed\xa0\xbd\xed\xb8\x80", b"\xc0\x80"),
+    *(b"\xf4\x90\x80\x80", b"\xfe\xff\x00a", b"\xef\xbb\xbf", b"\xe2\x80", b"\x80\x80\x80"),
+]
+LINE = st.one_of(
+    st.sampled_from([odd.encode() for odd in ODD] + ODD_BYTES),
+    st.lists(st.sampled_from([odd.encode() for odd in ODD] + ODD_BYTES), max_size=6).map(b" ".join),
+    st.text(max_size=30).map(lambda text: text.encode("utf-8", "surrogatepass")),
+    st.binary(max_size=30),
+).map(lambda line: line.replace(b"\n", b""))
+OPTIONS = st.sampled_from(
+    [
+        [],
+        ["--beam-size", "1"],
+        ["--workers", "1"],
+        ["--workers", "2", "--batch-tokens", "64"],
+        ["--sample", "--top-k", "5"],
+        ["--document"],
+        ["--document", "--workers", "2", "--batch-tokens", "64"],
+        ["--mbr", "bleu"],
+        ["--alignments"],
+        ["--precision", "bf16"],
+    ]
+)
+
+
+def read(data: bytes) -> tuple[list[str], int]:
+    """The lines that a translator is to see, and how many of them are no UTF-8."""
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if lines[-1] == b"" and (len(lines) > 1 or data.endswith(b"\n") or not data):
+        lines.pop()
+    lines = [line.removesuffix(b"\r") for line in lines]
+    texts = [line.decode("utf-8", "replace") for line in lines]
+    return texts, sum(text.encode() != line for text, line in zip(texts, lines, strict=True))
+
+
+@settings(
+    max_examples=200,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    lines=st.lists(LINE, max_size=12),
+    end=st.sampled_from([b"\n", b"\r\n"]),
+    ended=st.booleans(),
+    mark=st.booleans(),
+    options=OPTIONS,
+    from_file=st.booleans(),
+)
+def test_any_bytes_are_translated_line_for_line(
+    tiny_run: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    lines: list[bytes],
+    end: bytes,
+    ended: bool,
+    mark: bool,
+    options: list[str],
+    from_file: bool,
+) -> None:
+    monkeypatch.setattr(windows, "WINDOW_LINES", 5)
+    monkeypatch.setattr(document, "WINDOW_PARAGRAPHS", 5)
+    data = b"\xef\xbb\xbf" * mark + end.join(lines) + end * (ended and bool(lines))
+    texts, broken = read(data)
+    rows = translated(tiny_run, data, options, from_file, broken)
+    assert len(rows) == len(texts)
+    for text, row in zip(texts, rows, strict=True):
+        assert "\r" not in row
+        assert row.strip("\t") == "" or text.strip()
+    if "--alignments" in options:
+        return
+    records = list(map(json.loads, translated(tiny_run, data, [*options, "--json"], True, broken)))
+    assert [record["source"] for record in records] == texts
+    assert [record["translations"][0]["text"] for record in records] == rows
+
+
+def translated(
+    run: Path, data: bytes, options: list[str], from_file: bool, broken: int
+) -> list[str]:
+    """The lines that the command puts out, split on line feeds alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "in"
+        file.write_bytes(data)
+        arguments = ["translate", "-m", str(run), *options, *([str(file)] if from_file else [])]
+        result = CliRunner().invoke(app, arguments, None if from_file else data)
+    assert result.exit_code == 0 and not result.exception, (result.exception, result.stderr)
+    assert result.stderr.count("warning: ") == result.stderr.count("not valid UTF-8") == broken
+    *rows, rest = result.stdout_bytes.decode("utf-8").split("\n")
+    assert rest == ""
+    return rows
+
+
+class Nmt:
+    """The command as a process of its own, through a shell where there is something to redirect."""
+
+    def __init__(self, run: Path, folder: Path, project: Path) -> None:
+        self.command = f"{sys.executable} -m nmt translate -m {run}"
+        self.folder = folder
+        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
+
+    def __call__(
+        self,
+        rest: str,
+        text: bytes = b"",
+        limit: Callable[[], None] | None = None,
+        **environment: str,
+    ) -> subprocess.CompletedProcess[bytes]:
+        result = subprocess.run(
+            ["bash", "-c", rest.replace("NMT", self.command)],
+            input=text,
+            cwd=self.folder,
+            env=self.environment | environment,
+            capture_output=True,
+            preexec_fn=limit,
+            timeout=120,
+        )
+        assert b"Traceback" not in result.stderr, result.stderr.decode()
+        assert b"Exception ignored" not in result.stderr, result.stderr.decode()
+        return result
+
+
+@pytest.fixture
+def nmt(tiny_run: Path, tmp_path: Path, project: Path) -> Nmt:
+    (tmp_path / "in").write_bytes(b"a dog\n" * 3)
+    (tmp_path / "many").write_bytes(b"a dog\n" * 8_000)
+    return Nmt(tiny_run, tmp_path, project)
+
+
+@pytest.mark.parametrize(
+    ("rest", "code", "sentence"),
+    [
+        ("NMT <&-", 2, "nmt: stdin is closed; give a FILE or pipe text in"),
+        ("NMT 0>there", 1, "nmt: Bad file descriptor"),
+        ("NMT in > /dev/full", 1, "nmt: No space left on device"),
+        ("NMT in -o /dev/full", 1, "nmt: /dev/full: cannot be written: No space left on device"),
+        ("NMT in >&-", 2, "nmt: stdout is closed; give -o FILE"),
+        ("NMT nowhere", 1, "nmt: nowhere: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_one_sentence(
+    nmt: Nmt, rest: str, code: int, sentence: str
+) -> None:
+    result = nmt(rest)
+    assert (result.returncode, result.stdout) == (code, b""), result.stderr
+    assert result.stderr.decode().startswith(sentence)
+    assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["NMT in <&-", "NMT < in", "cat in | NMT", "NMT in 2>&-", "NMT in <&- 2>&- -o out; cat out"],
+)
+def test_other_closed_ends_do_no_harm(nmt: Nmt, rest: str) -> None:
+    result = nmt(rest)
+    assert (result.returncode, result.stdout.count(b"\n"), result.stderr) == (0, 3, b"")
+
+
+def test_warnings_with_nowhere_to_go_stay_out_of_the_output(nmt: Nmt) -> None:
+    (nmt.folder / "in").write_bytes(b"a\n\xff\nb\n")
+    result = nmt("NMT in 2>&-")
+    assert (result.returncode, result.stdout.count(b"\n")) == (0, 3)
+    assert b"warning" not in result.stdout
+
+
+@pytest.mark.parametrize("options", ["--workers 1", "--workers 2"])
+def test_a_reader_that_has_enough_ends_it_quietly(nmt: Nmt, options: str) -> None:
+    result = nmt(f"NMT many {options} | head -2; exit ${{PIPESTATUS[0]}}")
+    assert result.stdout.count(b"\n") == 2
+    assert result.returncode == 1
+    assert result.stderr == b""
+
+
+@pytest.mark.parametrize("language", ["C", "C.UTF-8"])
+def test_the_language_of_the_machine_changes_nothing(nmt: Nmt, language: str) -> None:
+    text = "ıİ 😀\n\xff".encode() + b"\xff\n"
+    expected = nmt("NMT", text)
+    found = nmt("NMT", text, LC_ALL=language, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert found.returncode == 0
+    assert (found.stdout, found.stderr) == (expected.stdout, expected.stderr)
+
+
+def test_a_file_too_large_keeps_what_is_whole(nmt: Nmt) -> None:
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    result = nmt("NMT many -o out --workers 2", limit=limit)
+    assert result.returncode == 1
+    assert b"out: cannot be written: File too large" in result.stderr
+    kept = (nmt.folder / "out.part").read_bytes()
+    assert kept.endswith(b"\n") and not (nmt.folder / "out").exists()
+    assert nmt("NMT many -o out --resume").returncode == 0
+    assert (nmt.folder / "out").read_bytes().startswith(kept)
+    assert (nmt.folder / "out").read_bytes().count(b"\n") == 8_000
+
+
+LONG = {
+    "letters": b"a" * 1_000_000,
+    "words": b"a dog " * 170_000,
+    "sentences": b"A dog. " * 140_000,
+    "full stops": b"." * 1_000_000,
+    "joined": "👩‍".encode() * 140_000,
+    "NUL": b"\x00" * 1_000_000,
+    "no UTF-8": b"a\xff" * 500_000,
+    "right to left": "\u202eש".encode() * 200_000,
+}
+
+
+def test_lines_of_a_megabyte_are_cut_and_named_and_cost_the_others_nothing(nmt: Nmt) -> None:
+    lines = [line for long in LONG.values() for line in (b"a dog", long)]
+    found = nmt("NMT --beam-size 1", b"\n".join(lines))
+    assert found.returncode == 0
+    rows = found.stdout.split(b"\n")
+    assert rows.pop() == b"" and len(rows) == len(lines)
+    (alone,) = nmt("NMT --beam-size 1", b"a dog").stdout.splitlines()
+    assert set(rows[::2]) == {alone}
+    warnings = found.stderr.decode().splitlines()
+    named = [int(warning.split()[2]) for warning in warnings if "are translated" in warning]
+    assert sorted(named) == list(range(2, len(lines) + 1, 2))

@@ -1,0 +1,171 @@
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.cli.compare import compare
+from nmt.config import Config, DataConfig
+from nmt.config_file import dump_config, load_config
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.evaluation import evaluate, test_sets
+from nmt.evaluation.test_sets import EvaluationSet
+
+REFERENCES = ["the cat sat on a mat.", "no.", "a dog \u2028 barks at the big tree."]
+GOOD = ["the cat sat on the mat.", "no.", "a dog \u2028 barks at the big tree."]
+POOR = ["the cat is on it.", "", "a dog \u2028 barks at trees."]
+
+app = typer.Typer()
+app.command()(compare)
+
+
+def invoke(*arguments: str | Path) -> Result:
+    """Run the command; an error that is no NmtError is a bug and is raised."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
+        raise result.exception
+    return result
+
+
+def succeed(*arguments: str | Path) -> str:
+    result = invoke(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_bytes("".join(line + "\n" for line in lines).encode())
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Two translations and the reference."""
+    names = ("good.txt", "poor.txt", "reference.txt")
+    good, poor, reference = map(write, (tmp_path / n for n in names), (GOOD, POOR, REFERENCES))
+    return good, poor, reference
+
+
+def test_files_are_compared_without_a_model(files: tuple[Path, Path, Path]) -> None:
+    good, poor, reference = files
+    printed = succeed(good, poor, "--reference", reference)
+    assert printed.startswith(f"3 sentences of {reference}\n")
+    assert "\nA " in printed
+    assert "BLEU by the length of the reference" in printed
+    assert "occurs in the references" in printed
+    found = json.loads(succeed(good, poor, good, "--reference", reference, "--json"))
+    assert [system["name"] for system in found["systems"]] == [str(good), str(poor), str(good)]
+    assert len(found["differences"]) == 3
+
+
+def test_sources_are_shown_where_they_are_given(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    good, poor, reference = files
+    source = write(tmp_path / "source.txt", ["s one", "s two", "s three"])
+    printed = succeed(good, poor, "--reference", reference, "--source", source)
+    assert "  source     s one\n" in printed
+
+
+def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_path: Path) -> None:
+    translation = write(tmp_path / "mine.txt", ["ein Hund .", "", "die \u2028 Katze ."])
+    checkpoint = tiny_run / "checkpoints" / "step-00000001"
+    arguments = (tiny_run, checkpoint, translation, "--no-text-checks")
+    printed = succeed(*arguments)
+    assert printed.startswith("3 sentences of the run's test set\n")
+    assert "A and B score the same." in printed
+    assert "occurs in the training text" in printed
+    found = json.loads(succeed(*arguments, "--json", "--test-set", "validation"))
+    assert found["test_set"] == "validation"
+    scores = [system["scores"][1]["score"] for system in found["systems"]]
+    assert scores[0] == scores[1] < scores[2] == 100
+
+
+def test_a_named_test_set_needs_no_reference(
+    files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    official = EvaluationSet("wmt19", REFERENCES, REFERENCES, ("en", "de"), "wmt19")
+    monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
+    printed = succeed(*files[:2], "--test-set", "wmt19", "--languages", "en-de")
+    assert printed.startswith("3 sentences of wmt19\n")
+
+
+def test_what_would_score_nothing_is_refused(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    good, poor, reference = files
+    pieces = write(tmp_path / "bpe.txt", ["the c@@ at", "n@@ o", "a d@@ og"])
+    error = invoke(good, pieces, "--reference", reference).exception
+    assert isinstance(error, DataError)
+    assert f"{pieces} is still in pieces of words" in str(error)
+    printed = succeed(good, pieces, "--reference", reference, "--no-text-checks")
+    assert "  B          the c@@ at\n" in printed
+    short = write(tmp_path / "short.txt", GOOD[:2])
+    error = invoke(short, poor, "--reference", reference).exception
+    assert f"{short} has 2 lines, {reference} has 3 lines" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (DataConfig(target_language="fr"), "translates en-de and .* en-fr; compare runs of one"),
+        (DataConfig(tokenized=True), "only one has learnt from tokenised text"),
+    ],
+)
+def test_runs_of_different_text_are_refused(
+    tiny_run: Path, tmp_path: Path, data: DataConfig, message: str
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tiny_run, other)
+    config = load_config(str(tiny_run / "config.yaml"))
+    changes = {"target_language": data.target_language, "tokenized": data.tokenized}
+    changed = config.model_copy(update={"data": config.data.model_copy(update=changes)})
+    assert isinstance(changed, Config)
+    (other / "config.yaml").write_text(dump_config(changed), "utf-8")
+    with pytest.raises(ConfigError, match=message):
+        raise invoke(tiny_run, other).exception or AssertionError("it was compared")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("a", "a alone cannot be compared; give another run"),
+        ("a b", "files of translations need --reference FILE, or --test-set NAME"),
+        ("a b --test-set wmt14", "add --languages, such as en-de"),
+        ("a b --test-set test", "is a run's own and there is no --model"),
+        ("a b --test-set wmt14 --reference r", "name two texts; leave out one"),
+        ("RUN b --source s", "is a run: --source and --reference go together"),
+        ("RUN b --tokenized", "is a run and knows data.tokenized"),
+        ("RUN b --languages en-de", "is a run and knows its languages"),
+    ],
+)
+def test_contradictions_are_wrong_usage(
+    options: str, message: str, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        write(tmp_path / name, GOOD)
+    error = invoke(*options.replace("RUN", str(tiny_run)).split()).exception
+    assert isinstance(error, ConfigError)
+    assert error.exit_code == 2
+    assert message in str(error)
+
+
+def test_a_missing_file_is_named(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    error = invoke(files[0], tmp_path / "none", "--reference", files[2]).exception
+    assert isinstance(error, DataError)
+    assert f"{tmp_path / 'none'}: no such run directory, checkpoint or file" in str(error)
+
+
+def test_files_are_read_before_anything_is_translated(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*arguments: object) -> None:
+        raise AssertionError("it began to translate")
+
+    monkeypatch.setattr(evaluate, "translate_all", never)
+    error = invoke(tiny_run, write(tmp_path / "short.txt", GOOD[:2])).exception
+    assert isinstance(error, DataError)
+    assert "short.txt has 2 lines, the run's test set has 3 lines" in str(error)

@@ -1,0 +1,63 @@
+"""`nmt doctor` ends with 1 where something is a failure."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.cli.doctor import doctor
+from nmt.errors import ConfigError
+
+
+def invoke(*arguments: str) -> Result:
+    app = typer.Typer()
+    app.command()(doctor)
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_sound_machine_and_recipe_end_with_0(tmp_path: Path) -> None:
+    result = invoke("--config", "demo.yaml")
+    assert result.exit_code == 0, result.exception
+    statuses = {line.split()[0] for line in result.stdout.splitlines()}
+    assert "ok" in statuses and statuses <= {"ok", "warning"}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_machine_is_looked_at_without_a_recipe() -> None:
+    found = json.loads(invoke("--json").stdout)
+    assert found["ok"] is True
+    assert {"python", "torch", "device", "memory"} <= {check["name"] for check in found["checks"]}
+    assert set(found["checks"][0]) == {"name", "status", "found", "remedy"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--config", "dem.yaml"), "no bundled recipe of that name"),
+        (("--config", "demo.yaml", "--set", "model.heads=5"), "a multiple of heads"),
+        (("--config", "mine.yaml"), "train.en: no such file"),
+    ],
+)
+def test_a_recipe_that_cannot_be_trained_ends_with_1(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "data:\n  train: {source: train.en, target: train.de}\n"
+        "  validation: {source: train.en, target: train.de}\n"
+    )
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    failures = [line for line in result.stdout.splitlines() if line.startswith("failure")]
+    assert failures and words in "\n".join(failures)
+
+
+def test_settings_without_a_recipe_are_refused() -> None:
+    error = invoke("--set", "seed=1").exception
+    assert isinstance(error, ConfigError) and "give one with --config" in str(error)

@@ -1,0 +1,121 @@
+"""What translating holds in memory does not grow with the text."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+MEGABYTE = 1 << 20
+
+# Counts from where the model is loaded: VmHWM is the most that was ever held, "5" sets it back.
+# Of other processes only what is theirs alone: RssAnon less what they were born with.
+MEASURING = """
+import atexit, os, pathlib, re, sys
+import nmt.cli.translate as command
+from nmt.cli.app import main
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.parallel import ParallelTranslator
+from nmt.decoding.translator import Translator
+
+notes = pathlib.Path(os.environ["NOTES"])
+
+def held(name):
+    return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
+
+def loaded(*given, load=command.load_translator, **named):
+    translator = load(*given, **named)
+    open("/proc/self/clear_refs", "w").write("5")
+    before, anonymous, process = held("VmRSS"), held("RssAnon"), os.getpid()
+
+    def translate(self, unit, search=ParallelTranslator._translate):
+        found = search(self, unit)
+        if os.getpid() != process:
+            note = notes / str(os.getpid())
+            most = int(note.read_text()) if note.exists() else 0
+            note.write_text(str(max(most, held("RssAnon") - anonymous)))
+        return found
+
+    def report():
+        others = sum(int(note.read_text()) for note in notes.iterdir())
+        print(f"held {held('VmHWM') - before} {others}", file=sys.stderr)
+
+    ParallelTranslator._translate = translate
+    atexit.register(report)
+    return translator
+
+command.load_translator = loaded
+if os.environ.get("COPY"):
+    Translator._search = lambda self, ids, *_: [[Hypothesis(tuple(row[:-1]), 0.0)] for row in ids]
+main()
+"""
+
+
+class Measured:
+    """`nmt translate` in a process of its own, and what it held beyond the model."""
+
+    def __init__(self, run: Path, folder: Path, project: Path, copying: bool = False) -> None:
+        self.run, self.folder = run, folder
+        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
+        if copying:
+            self.environment["COPY"] = "1"
+
+    def __call__(self, text: Iterable[str], *options: str) -> tuple[int, int]:
+        """Bytes of this process and of those that it started, for these lines."""
+        notes = Path(tempfile.mkdtemp(dir=self.folder))
+        source, output = self.folder / "in.txt", self.folder / "out.txt"
+        lines = 0
+        with source.open("w", encoding="utf-8") as file:
+            for lines, line in enumerate(text, start=1):  # noqa: B007
+                file.write(line + "\n")
+        arguments = ["translate", "-m", self.run, source, "-o", output, *options]
+        done = subprocess.run(
+            [sys.executable, "-c", MEASURING, *map(str, arguments)],
+            env=self.environment | {"NOTES": str(notes)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        with output.open("rb") as file:
+            assert sum(1 for _ in file) == lines
+        own, others = done.stderr.split("held ")[1].split()
+        print(f"{lines} lines {' '.join(options)}: {int(own) >> 10} MB, {int(others) >> 10} MB")
+        return 1024 * int(own), 1024 * int(others)
+
+
+def captions(lines: int) -> Iterator[str]:
+    return (f"dog {n}" if n % 7 else "a small dog. A cat" for n in range(lines))
+
+
+@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"]])
+def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
+    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+) -> None:
+    translate = Measured(tiny_run, tmp_path, project)
+    few = translate(captions(2_000), "--beam-size", "1", *options)
+    many = translate(captions(20_000), "--beam-size", "1", *options)
+    for before, after in zip(few, many, strict=True):
+        assert after < before + 40 * MEGABYTE
+    assert sum(many) < 300 * MEGABYTE
+
+
+@pytest.mark.parametrize("options", [[], ["--document"]])
+def test_lines_of_a_megabyte_hold_at_most_300_megabytes(
+    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+) -> None:
+    translate = Measured(tiny_run, tmp_path, project, copying=True)
+    text = ["a dog", "a" * 1_000_000, "A dog. " * 20_000] * (8 if not options else 1)
+    assert sum(translate(text, "--beam-size", "1", *options)) < 300 * MEGABYTE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"], ["--document"]])
+def test_a_million_lines_hold_at_most_300_megabytes(
+    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+) -> None:
+    """All but the search itself, which holds one batch, whatever comes before and after it."""
+    translate = Measured(tiny_run, tmp_path, project, copying=True)
+    assert sum(translate(captions(1_000_000), "--beam-size", "1", *options)) < 300 * MEGABYTE

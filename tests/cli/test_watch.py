@@ -1,0 +1,96 @@
+"""`nmt watch`: once without a terminal, again and again on one, until the end or Ctrl-C."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+import pytest
+from typer.testing import CliRunner
+
+from nmt.cli.app import app
+from nmt.errors import CheckpointError
+
+
+@pytest.fixture
+def run(tiny_run: Path, tmp_path: Path) -> Path:
+    copy = tmp_path / "run"
+    shutil.copytree(tiny_run, copy)
+    record(copy, 1)
+    return copy
+
+
+def record(run: Path, step: int) -> None:
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"event": "train", "step": step, "loss": 2.0}) + "\n")
+
+
+def test_without_a_terminal_it_shows_the_run_once(run: Path) -> None:
+    result = CliRunner().invoke(app, ["watch", str(run)], catch_exceptions=False)
+    assert result.exit_code == 0 and "\x1b" not in result.stdout
+    assert "training objective" in result.stdout
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="not a run directory"):
+        CliRunner().invoke(app, ["watch", str(tmp_path)], catch_exceptions=False)
+
+
+class Terminal:
+    """`nmt watch` on a terminal of its own."""
+
+    def __init__(self, run: Path, *options: str) -> None:
+        self._end, other = pty.openpty()
+        command = [sys.executable, "-m", "nmt", "watch", str(run), "--every", "0.1", *options]
+        self.process = subprocess.Popen(command, stdout=other, stderr=subprocess.PIPE)
+        os.close(other)
+        self.text = ""
+
+    def read_until(self, words: str) -> None:
+        deadline = time.monotonic() + 60
+        while words not in self.text:
+            assert time.monotonic() < deadline, self.text
+            self.text += os.read(self._end, 4096).decode("utf-8", "replace")
+
+    def result(self) -> tuple[int, str]:
+        """The exit code and what was said on stderr."""
+        error = self.process.communicate(timeout=60)[1].decode()
+        return self.process.returncode, error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+        os.close(self._end)
+
+
+def test_it_follows_the_run_and_ends_with_it(run: Path) -> None:
+    with Terminal(run) as terminal:
+        terminal.read_until("1 of ")
+        record(run, 20)
+        terminal.read_until("20 of ")
+        assert "\x1b[4A\x1b[J" in terminal.text  # in the place of the table before
+        (run / "best.json").write_text('{"trained_steps": 20}')
+        terminal.read_until("finished")
+        assert terminal.result() == (0, "")
+
+
+def test_ctrl_c_ends_it_with_130(run: Path) -> None:
+    with Terminal(run) as terminal:
+        terminal.read_until("1 of ")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.result() == (130, "nmt: stopped by SIGINT\n")
+
+
+def test_once_is_once(run: Path) -> None:
+    with Terminal(run, "--once") as terminal:
+        terminal.read_until("1 of ")
+        assert terminal.result() == (0, "")

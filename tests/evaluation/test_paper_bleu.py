@@ -1,0 +1,148 @@
+"""The paper's protocol against an implementation of its own, and on lines worked out by hand."""
+
+import html
+import math
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from nmt.data.parallel_text import read_lines
+from nmt.errors import DataError
+from nmt.evaluation.paper_bleu import has_paper_bleu, moses_tokenizer, paper_bleu
+
+
+def tokens(line: str, *languages: str) -> str:
+    tokenize, _ = moses_tokenizer((languages[0], languages[1]))
+    return tokenize(line)
+
+
+def test_german_compounds_are_cut_at_hyphens_and_quotes_are_made_plain() -> None:
+    line = "„Rich-Text-Format“, z. B. für 5.300,5 Euro…"
+    expected = (
+        "&quot; Rich ##AT##-##AT## Text ##AT##-##AT## Format &quot; , z. B. für 5.300,5 Euro …"
+    )
+    assert tokens(line, "en", "de") == expected
+    expected = "Geht &apos; s - oder &apos; nicht &apos; ?"
+    assert tokens("Geht's - oder ‚nicht‘?", "en", "de") == expected
+
+
+def test_french_is_cut_at_hyphens_by_the_tokenizer() -> None:
+    line = "L’est-il ? « Aujourd'hui », dit-on."
+    expected = "L&apos; est @-@ il ? « Aujourd&apos; hui » , dit @-@ on ."
+    assert tokens(line, "en", "fr") == expected
+
+
+def test_other_pairs_are_tokenised_and_no_more() -> None:
+    assert tokens("It's a rich-text [test] & more.", "de", "en") == (
+        "It &apos;s a rich-text &#91; test &#93; &amp; more ."
+    )
+    assert paper_bleu(["a b c d."], ["a b c d."], ("de", "en")).name == "Moses BLEU"
+
+
+def test_languages_without_spaces_have_none() -> None:
+    assert has_paper_bleu(("en", "de"))
+    assert has_paper_bleu(("zh", "en"))
+    assert not any(has_paper_bleu(("en", code)) for code in ("zh", "zh_CN", "ja", "th"))
+
+
+def test_a_country_changes_nothing() -> None:
+    lines = ["Ein Rich-Text-Format ist das, z. B. für Österreich."]
+    austrian = paper_bleu(lines, lines, ("en_GB", "de_AT"), confidence=False)
+    assert austrian == paper_bleu(lines, lines, ("en", "de"), confidence=False)
+    assert austrian.name == "paper BLEU"
+
+
+def test_its_signature_says_how_it_was_made() -> None:
+    score = paper_bleu(["Ein Hund bellt laut."], ["Ein Hund bellt laut."], ("en", "de"), False)
+    assert score.name == "paper BLEU"
+    assert score.value == pytest.approx(100)
+    assert re.search(
+        r"\|case:mixed\|.*\|tok:sacremoses-.*-de-quotes-ATAT\|smooth:none\|", score.signature
+    )
+    score = paper_bleu(["Un chien aboie fort."], ["Un chien aboie fort."], ("en", "fr"), False)
+    assert "-fr-a|" in score.signature
+
+
+def test_unequal_counts_are_refused() -> None:
+    with pytest.raises(DataError, match="1 translations but 2 references; paper BLEU needs"):
+        paper_bleu(["a"], ["a", "b"], ("en", "de"))
+
+
+def noisy(lines: list[str]) -> list[str]:
+    """A translation to score: words left out, doubled and put in."""
+    numbers = random.Random(1)
+    translations = []
+    for line in lines:
+        words: list[str] = []
+        for word in line.split(" "):
+            chance = numbers.random()
+            words += [] if chance < 0.08 else ["und"] if chance < 0.16 else [word]
+            words += [word] if chance > 0.96 else []
+        translations.append(" ".join(words))
+    return translations
+
+
+ABBREVIATIONS = """Mio Mrd bzw ca Dr Prof St Nr Tel Jan Feb Aug Sept Okt Nov Dez Abs Art Str Fr Hr
+Mag Co Corp vgl evtl inkl usw etc bspw sog Mr Mrs Ms Maj Bros Bd Hrsg"""
+
+
+def keeps_its_full_stop(stem: str, following: str) -> bool:
+    """Whether the full stop behind `stem` is part of the word, by German usage."""
+    abbreviated = len(stem) == 1 and stem.isascii() and stem.isalpha()
+    abbreviated |= (
+        stem in ABBREVIATIONS.split()
+        or (stem.isdigit() and int(stem) < 100)
+        or not set(stem) - set("ivxIVX")
+    )
+    return abbreviated or ("." in stem and any(map(str.isalpha, stem))) or following.islower()
+
+
+def independent_tokens(line: str) -> list[str]:
+    """German tokens after get_ende_bleu.sh, read off the line character by character."""
+    line = re.sub("[‘’‚›‹´]", "'", re.sub("[“”„]", '"', line)).strip()
+    line = re.sub(r"(\.\.+)", r" \1 ", line)
+    words = [""]
+    for i, character in enumerate(line):
+        in_number = character == "," and line[i - 1 : i].isdigit() and line[i + 1 : i + 2].isdigit()
+        if character.isalnum() or character in ".`-" or in_number:
+            words[-1] += character
+        else:
+            words += [character, ""]
+    words = [word for word in words if word.strip()]
+    found: list[str] = []
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        stem = word.removesuffix(".")
+        if stem in ("", word) or stem.endswith(".") or keeps_its_full_stop(stem, following[:1]):
+            found.append(word)
+        else:
+            found += [stem, "."]
+    return " ".join(re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", word) for word in found).split()
+
+
+def independent_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """Papineni et al., 2002, equation by equation."""
+    sides = [[independent_tokens(line) for line in lines] for lines in (hypotheses, references)]
+    logs = 0.0
+    for n in (1, 2, 3, 4):
+        matched = total = 0
+        for pair in zip(*sides, strict=True):
+            ngrams = [Counter(zip(*(words[k:] for k in range(n)), strict=False)) for words in pair]
+            matched += (ngrams[0] & ngrams[1]).total()
+            total += ngrams[0].total()
+        logs += math.log(matched / total) / 4
+    lengths = [sum(map(len, side)) for side in sides]
+    return 100 * min(1.0, math.exp(1 - lengths[1] / lengths[0])) * math.exp(logs)
+
+
+@pytest.mark.parametrize("name", ["newstest2014.ende.de", "newstest2013.de"])
+def test_an_independent_implementation_finds_the_same_score(test_data: Path, name: str) -> None:
+    references = list(read_lines(test_data / "newstest" / f"{name}.xz"))
+    hypotheses = noisy(references)
+    tokenize, _ = moses_tokenizer(("en", "de"))
+    same = [html.unescape(tokenize(x)).split(" ") == independent_tokens(x) for x in references]
+    assert all(same)
+    score = paper_bleu(hypotheses, references, ("en", "de"), confidence=False)
+    assert score.value == pytest.approx(independent_bleu(hypotheses, references), abs=0.01)

@@ -1,0 +1,104 @@
+import random
+
+import pytest
+
+from nmt.evaluation import significance
+from nmt.evaluation.metrics import bleu
+from nmt.evaluation.significance import Difference, differences
+
+WORDS = [
+    "the",
+    "cat",
+    "dog",
+    "sat",
+    "on",
+    "a",
+    "mat",
+    ",",
+    "it's",
+    "late",
+    "and",
+    "old",
+    "trees",
+    "sing",
+    ".",
+]
+
+
+def noisy(lines: list[str], chance: float, seed: int) -> list[str]:
+    numbers = random.Random(seed)
+    return [
+        " ".join(word if numbers.random() >= chance else "x" for word in line.split())
+        for line in lines
+    ]
+
+
+@pytest.fixture(scope="module")
+def references() -> list[str]:
+    numbers = random.Random(1)
+    return [" ".join(numbers.choices(WORDS, k=numbers.randint(5, 20))) for _ in range(200)]
+
+
+def test_a_clear_difference_is_no_chance(references: list[str]) -> None:
+    systems = {"A": noisy(references, 0.4, 2), "B": noisy(references, 0.2, 3)}
+    (found,) = differences(systems, references)
+    scores = [bleu(lines, references, confidence=False).value for lines in systems.values()]
+    assert found.bleu == pytest.approx(scores[1] - scores[0])
+    assert found.bootstrap < 0.01
+    assert found.randomisation < 0.01
+    assert found.significant is True
+    assert str(found).startswith(f"B is better than A by {found.bleu:.1f} BLEU: unlikely to be")
+
+
+def test_the_order_of_two_systems_changes_the_sign_alone(references: list[str]) -> None:
+    systems = {"A": noisy(references, 0.4, 2), "B": noisy(references, 0.2, 3)}
+    (found,) = differences(systems, references)
+    (turned,) = differences(dict(reversed(systems.items())), references)
+    assert turned.bleu == pytest.approx(-found.bleu)
+    assert str(turned).startswith("B is better than A by")
+
+
+def test_noise_of_one_kind_may_be_chance(references: list[str]) -> None:
+    systems = {"A": noisy(references, 0.3, 2), "B": noisy(references, 0.3, 3)}
+    (found,) = differences(systems, references)
+    assert found.significant is False
+    assert "which may well be chance" in str(found)
+
+
+def test_equal_systems_do_not_differ(references: list[str]) -> None:
+    same = noisy(references, 0.3, 2)
+    (found,) = differences({"A": same, "B": list(same)}, references, tokenized=True)
+    assert (found.bleu, found.bootstrap, found.randomisation) == (0.0, 1.0, 1.0)
+    assert found.significant is False
+    assert str(found) == "A and B score the same."
+
+
+def test_each_pair_is_tested_at_its_share_of_the_level(references: list[str]) -> None:
+    systems = {name: noisy(references, 0.3, seed) for seed, name in enumerate("ABC")}
+    found = differences(systems, references)
+    assert [(d.first, d.second) for d in found] == [("A", "B"), ("A", "C"), ("B", "C")]
+    assert {d.level for d in found} == {0.05 / 3}
+
+
+def test_large_sets_take_fewer_draws(
+    references: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(significance, "MAX_DRAWS", {"bs": 1, "ar": 1})
+    systems = {"A": noisy(references, 0.9, 2), "B": references}
+    (found,) = differences(systems, references)
+    assert found.bootstrap == pytest.approx(1 / 101)
+    assert found.randomisation == pytest.approx(1 / 101)
+
+
+def test_the_verdict_is_in_words() -> None:
+    better = Difference("A", "B", -0.62, 0.01, 0.004, 0.05)
+    assert str(better) == (
+        "A is better than B by 0.6 BLEU: unlikely to be chance (paired bootstrap p = 0.01, "
+        "approximate randomisation p = 0.004)."
+    )
+    doubtful = Difference("A", "B", 0.62, 0.04, 0.06, 0.05)
+    assert doubtful.significant is None
+    assert str(doubtful).startswith("B is 0.6 BLEU above A: the tests disagree")
+    assert str(Difference("A", "B", 0.02, 0.4, 0.6, 0.05)).startswith("B is 0.020 BLEU above A, wh")
+    assert better.as_json()["verdict"] == str(better)
+    assert better.as_json()["bleu_difference"] == -0.62

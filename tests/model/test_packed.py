@@ -1,0 +1,114 @@
+"""A packed model is the same function, and the model it was made from stays as it is."""
+
+import os
+import subprocess
+import sys
+import weakref
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import ModelConfig
+from nmt.errors import ConfigError
+from nmt.model import packed as module
+from nmt.model.packed import Int8Linear, PackedKind, PackedLinear, can_pack, packed
+from nmt.model.transformer import Transformer
+
+CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
+
+
+def inputs() -> tuple[Tensor, Tensor]:
+    random = torch.Generator().manual_seed(3)
+    source, target = (torch.randint(1, 50, (3, n), generator=random) for n in (7, 5))
+    source[1, 4:] = 0
+    return source, target
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "separate"])
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 0.02), ("int8", 0.04)])
+def test_a_packed_model_is_the_same_function(
+    embeddings: str, precision: str, tolerance: float
+) -> None:
+    torch.manual_seed(1)
+    config = CONFIG.model_copy(update={"embeddings": embeddings})
+    model = Transformer(config, 50, 50).eval()
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    expected = model(*inputs())
+    difference = packed(model, precision)(*inputs()) - expected
+    assert difference.norm() < tolerance * expected.norm()
+    after = model.state_dict()
+    assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+@pytest.mark.parametrize("precision, kind", [("fp32", PackedLinear), ("int8", Int8Linear)])
+def test_all_matrices_of_a_packed_model_are_packed(precision: str, kind: PackedKind) -> None:
+    if not can_pack(kind, torch.float32):
+        pytest.skip("this PyTorch cannot pack matrices in this way")
+    ready = packed(Transformer(CONFIG, 50, 50), precision)
+    assert not [m for m in ready.modules() if isinstance(m, torch.nn.Linear)]
+    assert sum(isinstance(m, kind) for m in ready.modules()) == 2 * 6 + 2 * 10 + 1
+
+
+def test_without_the_operators_a_model_is_copied_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: False)
+    model = Transformer(CONFIG, 50, 50).eval()
+    ready = packed(model, "fp32")
+    assert ready is not model
+    torch.testing.assert_close(ready(*inputs()), model(*inputs()))
+
+
+def test_int8_is_refused_where_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: False)
+    with pytest.raises(ConfigError, match="int8 was asked for.*this is cpu with.*use bf16"):
+        packed(Transformer(CONFIG, 50, 50), "int8")
+
+
+def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[weakref.ref[Tensor]] = []
+    alive: list[int] = []
+
+    class Packing(torch.nn.Module):
+        def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+            super().__init__()
+            alive.append(sum(matrix() is not None for matrix in seen))
+            seen.append(weakref.ref(weight))
+
+    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: True)
+    monkeypatch.setattr(module, "PackedLinear", Packing)
+    packed(Transformer(CONFIG, 50, 50), "fp32")
+    assert len(seen) == 2 * 6 + 2 * 10 + 1
+    assert max(alive) <= 4  # those of one attention
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
+    model = Transformer(CONFIG, 50, 50).eval()
+    ready = packed(model, precision)
+    assert ready.source_embedding.weight is ready.target_embedding.weight
+    assert ready.target_embedding.weight is not model.target_embedding.weight
+    expected = torch.bfloat16 if precision == "bf16" else torch.float32
+    assert {x.dtype for x in (*ready.parameters(), *ready.buffers())} == {expected}
+    assert not any(weight.requires_grad for weight in ready.parameters())
+    assert all(weight.requires_grad for weight in model.parameters())
+
+
+PRODUCT = """
+import torch
+from nmt.model.packed import Int8Linear, can_pack
+if can_pack(Int8Linear, torch.float32):
+    draw = torch.Generator().manual_seed(1)
+    x, weight = (torch.rand(n, 64, generator=draw) + 0.5 for n in (9, 32))
+    expected = x @ weight.T
+    print(float((Int8Linear(weight, None)(x) - expected).norm() / expected.norm()))
+"""
+
+
+@pytest.mark.parametrize("instructions", ["AVX2", "DEFAULT"])
+def test_products_of_8_bits_do_not_overflow_on_any_processor(instructions: str) -> None:
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    command = [sys.executable, "-c", PRODUCT]
+    output = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    if not output:
+        pytest.skip("this PyTorch multiplies no 8-bit integers")
+    assert float(output) < 0.002

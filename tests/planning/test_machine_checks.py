@@ -1,0 +1,125 @@
+"""What is wrong with a machine is found, with its remedy, also where little works."""
+
+import importlib
+import importlib.metadata
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.planning import machine_checks as module
+from nmt.planning.check import Check
+from nmt.planning.machine_checks import available_memory, check_machine, free_space
+
+
+def found(folder: Path) -> dict[str, Check]:
+    return {check.name: check for check in check_machine([folder])}
+
+
+def test_this_machine_can_run_its_own_tests(tmp_path: Path) -> None:
+    checks = list(check_machine([tmp_path / "runs", tmp_path / "data"]))
+    names = [check.name for check in checks]
+    assert all(check.status != "failure" for check in checks)
+    assert all(bool(check.remedy) == (check.status != "ok") for check in checks)
+    assert names[:3] == ["python", "torch", "libraries"]
+    assert names.count("disk") == 1, "both folders would lie in the same one"
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_pytorch_the_rest_is_still_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> Any:
+        raise ImportError(f"No module named '{name}'\nand more")
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    checks = found(tmp_path)
+    assert str(checks["torch"]) == (
+        "failure  torch       cannot be imported (No module named 'torch'); "
+        "pip install 'torch>=2.10'"
+    )
+    assert checks["disk"].status == "ok"
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.9.1", "failure"), ("2.10.0a0+git1", "ok")])
+def test_a_pytorch_that_loads_unsafely_is_refused(
+    monkeypatch: pytest.MonkeyPatch, version: str, status: str
+) -> None:
+    torch = namedtuple("torch", "__version__", rename=True)(version)
+    monkeypatch.setattr(importlib, "import_module", lambda name: torch)
+    monkeypatch.setattr(type(torch), "__version__", version, raising=False)
+    assert module._torch().status == status
+
+
+def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(name: str) -> str:
+        if name in ("numpy", "regex"):
+            raise importlib.metadata.PackageNotFoundError(name)
+        return "1.0"
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    check = found(tmp_path)["libraries"]
+    assert (check.status, check.found) == ("failure", "not installed: numpy, regex")
+    assert check.remedy == "pip install numpy regex"
+
+
+def test_a_machine_without_bf16_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.device.processor_features", set)
+    assert found(tmp_path)["precision"].status == "warning"
+
+
+def test_an_nvidia_driver_without_cuda_in_pytorch_is_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(module.shutil, "which", lambda name: f"/usr/bin/{name}")
+    check = found(tmp_path)["device"]
+    assert check.status == "warning" and "finds no GPU" in check.found
+
+
+def test_what_a_container_may_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CGROUP", tmp_path)
+    monkeypatch.setattr(module, "available_cores", lambda: 8)
+    assert module._threads().status == "ok"
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    check = module._threads()
+    assert (check.status, check.remedy) == ("warning", "set training.threads: 2")
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert module._threads().status == "ok"
+    (tmp_path / "memory.max").write_text("1000000\n")
+    (tmp_path / "memory.current").write_text("400000\n")
+    assert available_memory() == 600_000
+    assert module._memory().status == "warning"
+
+
+@pytest.mark.parametrize(("free", "status"), [(5e7, "failure"), (1e9, "warning"), (9e9, "ok")])
+def test_a_full_disk_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, status: str
+) -> None:
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage(int(free)))
+    assert found(tmp_path)["disk"].status == status
+    assert free_space(tmp_path / "not" / "yet") == free
+
+
+def test_a_folder_that_cannot_be_written_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(dir: Path) -> Any:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(module.tempfile, "TemporaryFile", refused)
+    assert str(found(tmp_path)["writing"]) == (
+        f"failure  writing     {tmp_path} cannot be written to: Read-only file system; "
+        "choose other folders with data.directory and --run-dir"
+    )
+
+
+def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    check = module._extra("zstd")
+    assert check.status == "ok"
+    assert check.found == "zstd is not installed; with pip install 'nmt[zstd]' .zst files are read"

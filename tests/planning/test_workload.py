@@ -1,0 +1,116 @@
+"""How long an epoch is comes from what is there, and nothing is made or fetched to find out."""
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.config import Config
+from nmt.config_file import load_config
+from nmt.data.batches import BatchPlan
+from nmt.data.prepared import prepare
+from nmt.planning import workload
+from nmt.planning.workload import find_workload, sample_text
+
+Recipe = Callable[..., Config]
+
+
+def files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+def test_prepared_data_are_counted(recipe: Recipe) -> None:
+    config = recipe()
+    made = prepare(config, lambda message: None)
+    found, prepared = find_workload(config)
+    assert prepared is not None and prepared.fingerprint == made.fingerprint
+    lengths = made.train.source.lengths, made.train.target.lengths
+    assert found.pairs == 60 and found.validation_pairs == 8
+    assert (found.source_length, found.target_length) == tuple(side.mean() for side in lengths)
+    assert found.steps_per_epoch == BatchPlan(*lengths, 200, config.seed).steps_per_epoch
+    source, target = found.tokens_per_step(config)
+    assert source <= 200 and target <= 200
+    assert source * found.steps_per_epoch == pytest.approx(lengths[0].sum())
+
+
+@pytest.mark.parametrize("most", [30, 1000])
+def test_pairs_count_as_often_as_their_weight_says(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(workload, "_MOST_PAIRS", most)
+    text = "data.train={source: train.en, target: train.de, weight: 3}"
+    config = recipe(text, "training.batch_tokens=20")
+    made = prepare(config, lambda message: None)
+    lengths = made.train.source.lengths, made.train.target.lengths
+    steps = BatchPlan(*lengths, 20, config.seed, made.shares).steps_per_epoch
+    found, _ = find_workload(config)
+    assert found.pairs == 180
+    assert found.steps_per_epoch == pytest.approx(steps, rel=0.15)
+    per_step = 3 * lengths[1].sum() / steps
+    assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
+
+
+def test_a_large_corpus_is_looked_at_in_part(
+    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = recipe("training.batch_tokens=40")
+    prepare(config, lambda message: None)
+    whole, _ = find_workload(config)
+    monkeypatch.setattr(workload, "_MOST_PAIRS", 30)
+    part, _ = find_workload(config)
+    assert part.pairs == whole.pairs and part.steps_per_epoch and whole.steps_per_epoch
+    assert part.steps_per_epoch == pytest.approx(whole.steps_per_epoch, rel=0.2)
+
+
+def test_text_that_is_not_prepared_stays_so(recipe: Recipe, tmp_path: Path) -> None:
+    before = files(tmp_path)
+    found, prepared = find_workload(recipe())
+    assert prepared is None and found.pairs is None and found.steps_per_epoch is None
+    assert "nmt prepare" in found.origin
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["base", "big_en_fr", "multi30k", "multi30k_tokenized", "demo"])
+def test_corpora_of_bundled_recipes_are_known_without_being_here(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = load_config(f"{name}.yaml")
+    found, prepared = find_workload(config)
+    assert prepared is None and found.pairs and found.steps_per_epoch
+    assert config.data.corpus and config.data.corpus in found.origin
+    assert not files(tmp_path)
+
+
+def test_a_compressed_validation_set_is_counted_by_its_lines(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    for language in ("en", "de"):
+        text = (tmp_path / f"validation.{language}").read_bytes()
+        (tmp_path / f"held.{language}.gz").write_bytes(gzip.compress(text))
+    config = recipe("data.validation={source: held.en.gz, target: held.de.gz}")
+    assert find_workload(config)[0].validation_pairs == 8
+
+
+def test_missing_files_leave_the_epoch_unknown(recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "data" / "prepared").mkdir(parents=True)
+    (tmp_path / "train.en").unlink()
+    found, prepared = find_workload(recipe())
+    assert prepared is None and found.pairs is None
+
+
+def test_made_up_text_has_the_lengths_and_words_asked_for(recipe: Recipe) -> None:
+    config = recipe("training.batch_tokens=4000")
+    found, _ = find_workload(config)
+    store = sample_text(config, found, None)
+    mean = found.source_length
+    assert store.source.lengths.mean() == pytest.approx(mean, rel=0.1)
+    assert store.target.lengths.mean() == pytest.approx(mean, rel=0.1)
+    assert store.source.lengths.min() >= 2
+    assert max(store.source.largest_id(), store.target.largest_id()) < 60
+    steps = BatchPlan(store.source.lengths, store.target.lengths, 4000, 1).steps_per_epoch
+    assert 115 < steps < 150
+    ids = np.concatenate([store.source.sentence(n) for n in range(20)])
+    assert ids.min() >= 3

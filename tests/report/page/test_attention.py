@@ -1,0 +1,52 @@
+"""The data of the attention viewer: all weights, small, in order."""
+
+import base64
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.model.attention import AttentionRecord
+from nmt.report.attention_maps import KINDS, Attended
+from nmt.report.page.attention import attention_section
+from nmt.report.pieces import readable
+
+
+@pytest.fixture
+def attended() -> Attended:
+    torch.manual_seed(1)
+
+    def layers(count: int, rows: int, columns: int) -> list[torch.Tensor]:
+        return [torch.rand(1, 2, rows, columns).softmax(-1) for _ in range(count)]
+
+    record = AttentionRecord(
+        encoder=layers(2, 4, 4), decoder=layers(3, 3, 3), cross=layers(3, 3, 4)
+    )
+    source, target = readable(["▁</script>", "▁b", "c"]), readable(["▁x", "▁y"])
+    return Attended("</script> bc", source, target, record)
+
+
+def data(html: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(re.findall(r'attention-data">(.*?)</script>', html)[0])
+    return found
+
+
+def test_every_weight_is_there_to_a_255th(attended: Attended) -> None:
+    sentence = data(attention_section([attended]))[0]
+    assert sentence["text"] == "</script> bc" and set(sentence["kinds"]) == set(KINDS)
+    layers = {"encoder": 2, "decoder": 3, "cross": 3}
+    for kind, count in layers.items():
+        found = sentence["kinds"][kind]
+        shape = (count, 2, len(found["rows"]), len(found["columns"]))
+        assert (found["layers"], found["heads"]) == shape[:2]
+        weights = np.frombuffer(base64.b64decode(found["weights"]), np.uint8).reshape(shape) / 255
+        expected = torch.cat(list(getattr(attended.record, kind))).numpy()
+        assert np.abs(weights - expected).max() <= 0.5 / 255 + 1e-6
+
+
+def test_why_there_is_no_map_is_said() -> None:
+    html = attention_section("no weights <here>")
+    assert "no weights &lt;here&gt;" in html and "attention-data" not in html

@@ -1,0 +1,91 @@
+"""Judging a run: its own sets, its own words, and no score of less than was asked for."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nmt.config import Config
+from nmt.decoding.translator import Translation
+from nmt.errors import ConfigError, DataError
+from nmt.evaluation.metrics import bleu
+from nmt.report.page.judge import judge
+
+SIDES = {
+    "train": ("a\nb\n", "der Hund\nder Mann\n"),
+    "test": ("one\ntwo\nthree\n", "der Hund läuft davon\nder Mann\nVögel\n"),
+}
+
+
+class Parrot:
+    """Translates everything in the same way."""
+
+    def __init__(self, config: Config) -> None:
+        self.run = SimpleNamespace(config=config)
+
+    def translate(self, texts: Any, warn: Any, progress: Any) -> Any:
+        progress(len(texts))
+        return [Translation("der Hund läuft davon", 0.0) for _ in texts]
+
+
+@pytest.fixture
+def parrot(tmp_path: Path) -> Any:
+    data: dict[str, Any] = {}
+    for split, sides in SIDES.items():
+        paths = [tmp_path / f"{split}.{language}" for language in ("en", "de")]
+        for path, text in zip(paths, sides, strict=True):
+            path.write_text(text, "utf-8")
+        data[split] = {"source": str(paths[0]), "target": str(paths[1])}
+    data["validation"] = data["train"]
+    return Parrot(Config.model_validate({"data": data}))
+
+
+def test_the_set_is_translated_scored_and_taken_apart(parrot: Any) -> None:
+    told: list[tuple[int, int]] = []
+    found = judge(parrot, "test", None, lambda m: None, lambda *done: told.append(done))
+    assert found.sources == ["one", "two", "three"] and found.title == "test set"
+    assert told == [(3, 3)]
+    expected = bleu(found.translations, found.references, confidence=False)
+    assert found.scores[0].value == pytest.approx(expected.value)
+    assert found.sentence_scores[0] == pytest.approx(100)
+    assert found.sentence_scores[1] < 60
+    # `der` stands twice in the training text, `Hund` and `Mann` once, the others never
+    assert (found.by_rarity[0].label, found.by_rarity[0].size) == ("0", 3)
+    assert sum(row.size for row in found.by_rarity) == 7
+
+
+def test_the_beginning_of_a_set_is_named_as_such(parrot: Any) -> None:
+    found = judge(parrot, "test", 2, lambda m: None, lambda *done: None)
+    assert len(found.translations) == 2 and found.sentences_in_all == 3
+    assert found.title == "first 2 of the test set"
+
+
+def test_without_the_training_text_rarity_is_unknown(parrot: Any, tmp_path: Path) -> None:
+    (tmp_path / "train.de").unlink()
+    found = judge(parrot, "test", None, lambda m: None, lambda *done: None)
+    assert found.by_rarity == [] and "train.de" in found.rarity_words
+
+
+def without_test_set(parrot: Any) -> Any:
+    data = parrot.run.config.data.model_copy(update={"test": None})
+    return Parrot(parrot.run.config.model_copy(update={"data": data}))
+
+
+def test_a_run_without_a_test_set_is_judged_by_its_validation_set(parrot: Any) -> None:
+    found = judge(without_test_set(parrot), None, None, lambda m: None, lambda *done: None)
+    assert found.name == "validation" and len(found.sources) == 2
+    assert judge(parrot, None, None, lambda m: None, lambda *done: None).name == "test"
+
+
+def test_a_set_that_the_run_does_not_have_is_refused_by_name(parrot: Any) -> None:
+    with pytest.raises(ConfigError, match="names no test set"):
+        judge(without_test_set(parrot), "test", None, lambda m: None, lambda *done: None)
+
+
+def test_nothing_is_downloaded_for_a_report(tmp_path: Path) -> None:
+    data = {"corpus": "wmt14", "target_language": "de", "directory": str(tmp_path)}
+    far = Parrot(Config.model_validate({"data": data}))
+    with pytest.raises(DataError, match=f"wmt14 is not in {tmp_path}; go where the run was"):
+        judge(far, None, None, lambda m: None, lambda *done: None)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,46 @@
+"""The head of the page: figures where there are some."""
+
+from typing import Any
+
+from nmt.config import Config
+from nmt.evaluation.metrics import Interval, Score
+from nmt.report.page.summary import Summary, short, started, summary_section
+
+CONFIG = Config.model_validate({"data": {"corpus": "demo", "tokenized": True}})
+
+
+def summary(**given: Any) -> str:
+    known: dict[str, Any] = {"environment": {}, "best": {}, "records": [], **given}
+    return summary_section(Summary(name="run", config=CONFIG, **known))
+
+
+def test_each_figure_has_a_tile() -> None:
+    score = Score("BLEU", 41.234, "", Interval(41.2, 1.5))
+    records = [
+        {"event": "validation", "step": 50, "bleu": 30.0, "seconds": 100},
+        {"event": "validation", "step": 100, "bleu": 29.0, "seconds": 5400},
+        {"event": "train", "step": 100, "target_tokens": 10_800_000},
+    ]
+    html = summary(records=records, parameters=2_093_056, scores=[("test set", score)])
+    for value in ("41.23", "± 1.50, test set", "30.00", "greedy, step 50", "1 h 30 min"):
+        assert value in html
+    for value in ("10.80 M", "2,000 a second", "2.09 M", "2,093,056", "demo, tokenised"):
+        assert value in html
+
+
+def test_a_run_with_nothing_but_a_recipe_has_a_summary() -> None:
+    html = summary(problem="metrics.jsonl: <gone>")
+    assert "metrics.jsonl: &lt;gone&gt;" in html and "0 of " in html and "unknown" in html
+
+
+def test_the_weights_that_were_compared_are_listed() -> None:
+    best = {"candidates": {"averaged": {"loss": 1.5, "bleu": 40.0}, "step-5": {"loss": 1.25}}}
+    html = summary(best=best)
+    assert ">averaged<" in html and ">1.250<" in html and ">–<" in html
+    assert "compared at the end" not in summary(best={"candidates": ["averaged"]})
+
+
+def test_large_numbers_and_dates_are_written_shortly() -> None:
+    assert (short(999_999), short(213_000_000), short(4.5e9)) == ("999,999", "213.00 M", "4.50 G")
+    assert started({"started": "2026-11-21T21:08:18+00:00"}) == "2026-11-21 21:08 UTC"
+    assert started({"started": "yesterday"}) == "yesterday"

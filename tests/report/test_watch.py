@@ -1,0 +1,132 @@
+"""The table of a run that goes on elsewhere: only what is whole, and never more than is known."""
+
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config import Config
+from nmt.errors import DataError
+from nmt.report.watch import SPARK_WIDTH, look, render, spark_line
+from nmt.run_directory import RunDirectory
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    directory = RunDirectory(tmp_path / "run")
+    directory.create()
+    settings = {"data": {"corpus": "demo"}, "training": {"max_steps": 400}}
+    directory.write_config(Config.model_validate(settings))
+    return directory
+
+
+def write(run: RunDirectory, *records: dict[str, Any], tail: str = "") -> None:
+    run.metrics.write_text("".join(json.dumps(r) + "\n" for r in records) + tail, "utf-8")
+
+
+def train(step: int, **figures: Any) -> dict[str, Any]:
+    speed = {"tokens_per_second": 1234.5, "seconds": step / 2}
+    return {"event": "train", "step": step, "loss": 3.0, **speed, **figures}
+
+
+def validation(step: int, bleu: float) -> dict[str, Any]:
+    return {"event": "validation", "step": step, "loss": 2.5, "bleu": bleu}
+
+
+def rows(run: RunDirectory) -> dict[str, list[str]]:
+    lines = render(look(run)).splitlines()[1:]
+    return {line[2:22].strip(): line[22:].split() for line in lines}
+
+
+def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
+    write(run, train(50, loss=4.0), validation(50, 12.5), train(100), validation(100, 11.0))
+    table = rows(run)
+    assert table["step"][:3] == ["100", "of", "400"]
+    assert table["training objective"] == ["3.000", "█▁"]
+    assert table["validation loss"][0] == "2.500"
+    assert table["validation BLEU"] == ["11.00", "█▁"]
+    assert table["its best"] == ["12.50", "step", "50"]
+    assert table["tokens per second"][0] in ("1,234", "1,235")
+    assert table["trained for"] == ["50", "s"]
+    assert table["time left"][:2] == ["2.5", "min"]
+
+
+def test_a_half_written_line_is_not_there_yet(run: RunDirectory) -> None:
+    write(run, train(50), tail='{"event": "train", "st')
+    assert rows(run)["step"][0] == "50"
+
+
+def test_a_run_that_has_recorded_nothing_says_so(run: RunDirectory) -> None:
+    assert render(look(run)).endswith("nothing is recorded yet")
+    write(run, tail='{"ev')
+    assert render(look(run)).endswith("nothing is recorded yet")
+
+
+def test_a_broken_line_is_named(run: RunDirectory) -> None:
+    run.metrics.write_text("{}\nnonsense\n{}\n", "utf-8")
+    with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a metrics record"):
+        look(run)
+
+
+def test_records_without_figures_are_shown_as_far_as_they_go(run: RunDirectory) -> None:
+    write(run, {"event": "roll_back", "step": 50, "to": 20}, {"step": None}, {"event": "train"})
+    assert list(rows(run)) == ["state", "step"]
+
+
+def lock(run: RunDirectory, number: int, host: str) -> None:
+    (run.path / ".lock").write_text(f"process {number} on {host}", "utf-8")
+
+
+def state(run: RunDirectory) -> str:
+    return " ".join(rows(run)["state"])
+
+
+def test_it_says_who_trains_it(run: RunDirectory) -> None:
+    assert state(run) == "no process is training it"
+    lock(run, os.getpid(), socket.gethostname())
+    assert state(run) == f"process {os.getpid()} on {socket.gethostname()}"
+    lock(run, 2**22 + 1, socket.gethostname())  # beyond the largest process number
+    assert state(run) == "no process is training it"
+    lock(run, 7, "another-host")
+    assert state(run) == "process 7 on another-host"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "steps", "living", "finished"),
+    [
+        (400, 400, True, True),
+        (400, 400, False, True),
+        (200, 200, False, True),  # stopped early
+        (200, 200, True, False),  # goes on after another end
+        (200, 250, False, False),
+        (None, 400, True, False),  # its best weights are still being chosen
+        ("many", 400, False, False),
+    ],
+)
+def test_a_run_is_finished_once_its_best_weights_are_chosen(
+    run: RunDirectory, chosen: Any, steps: int, living: bool, finished: bool
+) -> None:
+    write(run, train(steps))
+    run.write_json(
+        run.best, {"weights": "averaged"} | ({"trained_steps": chosen} if chosen else {})
+    )
+    if living:
+        lock(run, os.getpid(), socket.gethostname())
+    assert look(run).finished is finished
+    assert (state(run) == "finished") is finished
+
+
+def test_lines_are_no_longer_than_the_terminal_is_wide(run: RunDirectory) -> None:
+    write(run, train(50), validation(50, 12.5))
+    assert all(len(line) <= 30 for line in render(look(run), 30).splitlines())
+
+
+def test_a_spark_line_goes_from_the_lowest_to_the_highest() -> None:
+    assert spark_line([0, 1, 2, 3, 4, 5, 6, 7]) == "▁▂▃▄▅▆▇█"
+    assert spark_line([5.0, 5.0]) == "▁▁"
+    assert spark_line([]) == ""
+    assert spark_line([3, 1, 1, 3], width=2) == "▁▁"
+    assert len(spark_line(list(range(1000)))) == SPARK_WIDTH

@@ -1,0 +1,147 @@
+"""The README's table of results is made of ledger rows, and of nothing else."""
+
+import json
+import re
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+ROW: dict[str, Any] = {
+    "scores": [
+        {
+            "name": "BLEU",
+            "score": 39.05,
+            "signature": "nrefs:1|tok:13a",
+            "confidence_95": {"low": 37.4, "high": 40.6, "half_width": 1.6},
+        },
+        {"name": "chrF", "score": 61.0, "signature": "nc:6", "confidence_95": None},
+    ],
+    "test_set": {"name": "demo test", "languages": "en-de", "sentences": 1500},
+    "trained_steps": 3000,
+    "target_tokens": 11_600_000,
+    "training_seconds": 1620.0,
+    "sessions": 1,
+    "processes": 1,
+    "command": "nmt train --config demo.yaml",
+    "git": "abc",
+    "libraries": {"torch": "2.13.0"},
+    "processor": "Some Processor",
+    "threads": 1,
+    "device": "cpu",
+    "precision": "bf16",
+}
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script, as a module."""
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    loader = SourceFileLoader("results_script", str(PROJECT / "scripts" / "results"))
+    module = ModuleType(loader.name)
+    module.__file__ = loader.path
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def place(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A README and no rows yet."""
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n")
+    monkeypatch.setattr(results, "README", readme)
+    monkeypatch.setattr(results, "LEDGER", tmp_path / "rows")
+    return tmp_path
+
+
+def run_with(folder: Path, row: object) -> str:
+    folder.mkdir()
+    (folder / "result.json").write_text(json.dumps(row))
+    return str(folder)
+
+
+def test_the_readme_holds_the_table_of_the_rows(results: ModuleType) -> None:
+    readme = (PROJECT / "README.md").read_text("utf-8")
+    assert results.kept_rows()
+    assert results.rewritten(readme) == readme
+
+
+@pytest.mark.parametrize("path", sorted((PROJECT / "configs/results").glob("*.json")), ids=str)
+def test_kept_rows_name_no_place_of_one_machine(path: Path) -> None:
+    assert not re.search(r'[" =](/|[A-Z]:\\)', path.read_text("utf-8"))
+
+
+def test_a_row_becomes_a_line(results: ModuleType) -> None:
+    assert results.line(ROW) == (
+        "| `nmt train --config demo.yaml` | 3,000 steps, 11.6 M target tokens, 27.0 min "
+        "| Some Processor, 1 thread, bf16, torch 2.13.0 | demo test, en-de, 1,500 sentences "
+        "| BLEU 39.05 ± 1.60, chrF 61.00 |"
+    )
+    other = ROW | {"sessions": 3, "processes": 4, "device": "H200", "command": "nmt a|b"}
+    line = results.line(other)
+    assert "27.0 min, in 3 sessions" in line and "`nmt a\\|b`" in line
+    assert "4 processes, each H200, bf16" in line
+
+
+def test_rows_are_kept_and_written_into_the_readme(results: ModuleType, place: Path) -> None:
+    results.main(["--add", run_with(place / "demo", ROW), run_with(place / "b", ROW)])
+    text = (place / "README.md").read_text("utf-8")
+    assert text.startswith(f"before\n{results.BEGIN}\n\n| command |") and text.endswith("\nafter\n")
+    assert "old" not in text and text.count("39.05") == 2
+    assert text.count("nrefs:1|tok:13a") == 1
+    assert sorted(path.name for path in (place / "rows").iterdir()) == ["b.json", "demo.json"]
+    results.main([])
+    assert (place / "README.md").read_text("utf-8") == text
+    with pytest.raises(SystemExit) as ended:
+        results.main(["--check"])
+    assert ended.value.code is None
+
+
+def test_a_readme_of_other_numbers_is_found(results: ModuleType, place: Path) -> None:
+    results.main(["--add", run_with(place / "demo", ROW)])
+    readme = place / "README.md"
+    readme.write_text(readme.read_text("utf-8").replace("39.05", "41.05"))
+    with pytest.raises(SystemExit) as ended:
+        results.main(["--check"])
+    assert ended.value.code and "39.05" not in readme.read_text("utf-8")
+
+
+def test_a_run_is_shown_without_being_kept(
+    results: ModuleType, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (place / "README.md").read_text("utf-8")
+    results.main([run_with(place / "demo", ROW)])
+    assert "BLEU 39.05 ± 1.60" in capsys.readouterr().out
+    assert (place / "README.md").read_text("utf-8") == before and not (place / "rows").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({}, "no 'command'"),
+        ([], "no ledger row"),
+        (ROW | {"trained_steps": None}, "no ledger row"),
+        (ROW | {"test_set": 3}, "no ledger row"),
+    ],
+)
+def test_what_is_no_row_is_told(results: ModuleType, place: Path, row: object, words: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        results.main(["--add", run_with(place / "demo", row)])
+    assert words in str(ended.value.code) and "demo/result.json" in str(ended.value.code)
+    assert not (place / "rows").exists()
+
+
+def test_a_run_that_was_not_scored_is_told(results: ModuleType, place: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        results.main([str(place / "none")])
+    assert "train it to its end with `nmt train`" in str(ended.value.code)
+
+
+def test_code_that_no_commit_holds_is_told(
+    results: ModuleType, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results.main(["--add", run_with(place / "demo", ROW | {"git": "abc-dirty"})])
+    assert "trained by code that no commit holds" in capsys.readouterr().err

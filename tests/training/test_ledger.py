@@ -1,0 +1,185 @@
+"""A finished run says what it scores, once and exactly, however its end was interrupted."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config import Config
+from nmt.data.parallel_text import SentencePair
+from nmt.decoding.translator import Translator
+from nmt.errors import DataError, StoppedBySignal
+from nmt.evaluation.metrics import bleu
+from nmt.run_directory import RunDirectory, load_run
+from nmt.training import ledger
+from nmt.training.ledger import configuration_digest, fingerprint_of, portable_command
+from nmt.training.train import train
+
+Recipe = Callable[..., Config]
+
+
+@pytest.fixture
+def tested(recipe: Recipe, corpus: Path) -> Recipe:
+    """The tiny recipe with a test set: the first lines of the training text."""
+    test = f"data.test={{source: {corpus}/test.en, target: {corpus}/test.de}}"
+    for language in ("en", "de"):
+        lines = (corpus / f"train.{language}").read_text("utf-8").splitlines(keepends=True)
+        (corpus / f"test.{language}").write_text("".join(lines[:5]), "utf-8")
+    return lambda *settings: recipe(test, *settings)
+
+
+def row_of(run: RunDirectory) -> dict[str, Any]:
+    return json.loads(run.result.read_text("utf-8"))
+
+
+def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Path) -> None:
+    log: list[str] = []
+    run = train(tested(), tmp_path / "run", log.append)
+    row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
+    loaded = load_run(run.path, torch.device("cpu"))
+    pairs = ledger.pairs_to_score(loaded.config)
+    translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
+    expected = bleu(translations, [p.target for p in pairs]).as_json()
+    assert row["scores"][0] == expected
+    assert [score["name"] for score in row["scores"]] == ["BLEU", "chrF"]
+    assert all(score["signature"] for score in row["scores"]) and expected["confidence_95"]
+    kept = ("weights", "trained_steps", "target_tokens", "training_seconds")
+    assert {name: row[name] for name in kept} == {name: best[name] for name in kept}
+    assert row["decoding"]["beam_size"] == 2 and row["decoding"]["precision"] == "fp32"
+    assert log[-2] == f"written down in {run.result}"
+    assert log[-1] == f"translate with: nmt translate --model {run.path}"
+
+
+def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    row, environment = row_of(run), json.loads(run.environment.read_text("utf-8"))
+    same = ("data_fingerprint", "git", "libraries", "processor", "cores", "device", "precision")
+    assert {name: row[name] for name in same} == {name: environment[name] for name in same}
+    assert row["test_set"]["name"] == "test.en test.de"
+    assert row["test_set"]["sentences"] == 5 and row["test_set"]["languages"] == "en-de"
+    assert len(row["configuration"]) == len(row["test_set"]["sha256"]) == 64
+    assert (row["sessions"], row["processes"], row["threads"]) == (1, 1, 1)
+    assert row["command"].startswith("nmt ")
+
+
+def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
+    tested: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*arguments: object) -> None:
+        raise StoppedBySignal("stopped by SIGTERM")
+
+    uninterrupted = train(tested(), tmp_path / "uninterrupted", lambda message: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "evaluate", stopped)
+        with pytest.raises(StoppedBySignal):
+            train(tested(), tmp_path / "run", lambda message: None)
+    run = RunDirectory(tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
+    assert run.result not in before
+    log: list[str] = []
+    train(tested(), run.path, log.append)
+    after = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
+    after.pop(run.result)
+    for rewritten in (run.path / ".lock", run.config):
+        before.pop(rewritten)
+        after.pop(rewritten)
+    assert after == before
+    assert any(
+        m.endswith("already trained to step 12; its test set is not scored yet") for m in log
+    )
+    measured = ("scored", "training_seconds", "command")
+    rows = [row_of(r) for r in (uninterrupted, run)]
+    one, other = ({k: v for k, v in row.items() if k not in measured} for row in rows)
+    assert one == other
+
+
+def test_a_scored_run_has_nothing_to_do(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    row, log = run.result.read_bytes(), []
+    train(tested(), run.path, log.append)
+    assert log[-1].endswith("already trained to step 12; nothing to do")
+    assert run.result.read_bytes() == row
+
+
+def test_a_run_that_is_trained_further_is_scored_again(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    train(tested("training.max_steps=14"), run.path, lambda message: None)
+    row = row_of(run)
+    assert (row["trained_steps"], row["sessions"]) == (14, 2)
+
+
+def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    before = row_of(run)
+    for language in ("en", "de"):
+        (corpus / f"other.{language}").write_text("the dog\n" * 3, "utf-8")
+    other = f"data.test={{source: {corpus}/other.en, target: {corpus}/other.de}}"
+    train(tested(other), run.path, lambda message: None)
+    row = row_of(run)
+    assert row["test_set"]["sha256"] != before["test_set"]["sha256"]
+    assert (row["test_set"]["name"], row["test_set"]["sentences"]) == ("other.en other.de", 3)
+    assert row["configuration"] != before["configuration"]
+
+
+def test_a_damaged_row_is_written_anew(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    row = row_of(run)
+    run.result.write_text('{"test_set": 3', "utf-8")
+    train(tested(), run.path, lambda message: None)
+    assert row_of(run)["scores"] == row["scores"]
+
+
+@pytest.mark.parametrize("off", ["training.score_test_set=false", "data.test=null"])
+def test_without_a_test_set_or_where_it_is_off_nothing_is_scored(
+    tested: Recipe, tmp_path: Path, off: str
+) -> None:
+    run = train(tested(off), tmp_path / "run", lambda message: None)
+    assert run.best.is_file() and not run.result.exists()
+
+
+def test_a_test_set_that_cannot_be_read_is_told_before_training(
+    tested: Recipe, corpus: Path, tmp_path: Path
+) -> None:
+    config = tested()
+    (corpus / "test.de").write_text("zu wenige\n", "utf-8")
+    with pytest.raises(DataError) as raised:
+        train(config, tmp_path / "run", print)
+    assert str(raised.value) == (
+        f"the test set, which is scored when training ends: {corpus}/test.en has 5 lines, "
+        f"{corpus}/test.de has 1 line; expected as many, line n of one being the translation of "
+        "line n of the other (or leave it out: training.score_test_set: false)"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "portable"),
+    [
+        ("/usr/bin/nmt train --config demo.yaml", "nmt train --config demo.yaml"),
+        ("main.py train --config=a/b/my.yaml --run-dir x/y", "nmt train --config my.yaml"),
+        ("nmt train --run-dir=x --config c --set seed=2", "nmt train --config c --set seed=2"),
+        ("nmt train --set data.directory=x --config c", "nmt train --config c"),
+        ("nmt train --set 'model={heads: 2}'", "nmt train --set 'model={heads: 2}'"),
+        ("nmt train --config", "nmt train --config ''"),
+        ("nmt", "nmt"),
+    ],
+)
+def test_a_command_is_kept_without_the_places_of_one_machine(typed: str, portable: str) -> None:
+    assert portable_command(shlex.split(typed)) == portable
+
+
+def test_a_digest_is_of_all_settings_but_where_data_lie(recipe: Recipe) -> None:
+    digest = configuration_digest(recipe())
+    assert configuration_digest(recipe("data.directory=elsewhere")) == digest
+    assert configuration_digest(recipe("seed=2")) != digest
+
+
+def test_a_fingerprint_tells_texts_apart_and_not_files() -> None:
+    pair = SentencePair("a dog", "ein Hund")
+    assert fingerprint_of([pair]) == fingerprint_of([SentencePair(*pair)])
+    others = ([pair, pair], [SentencePair("a", "dog ein Hund")], [SentencePair("a dog", "ein")])
+    assert len({fingerprint_of([pair]), *map(fingerprint_of, others)}) == 4
