@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.recipe_options import SettingsOption
-from nmt.config_file import load_config
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ def doctor(
 
     Ends with exit code 1 where anything is a failure.
     """
+    from nmt.config_file import load_config
     from nmt.planning.check import Check, failure
     from nmt.planning.machine_checks import check_machine
 

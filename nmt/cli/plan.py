@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
-from nmt.config_file import load_config
 
 
 def plan(
@@ -21,6 +20,8 @@ def plan(
 
     Fetches and prepares nothing. The probe takes steps of the real model for about half a minute.
     """
+    from nmt.config_file import load_config
+
     recipe = load_config(config, settings or [])
     from nmt.planning.description import describe
     from nmt.planning.plan import make_plan

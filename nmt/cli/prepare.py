@@ -3,7 +3,6 @@
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
-from nmt.config_file import load_config
 
 
 def prepare(
@@ -11,6 +10,8 @@ def prepare(
     settings: SettingsOption = None,
 ) -> None:
     """Make the training data ready; `nmt train` does it by itself where it is missing."""
+    from nmt.config_file import load_config
+
     recipe = load_config(config, settings or [])
     from nmt.data import prepared
 

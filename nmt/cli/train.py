@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from nmt.cli.recipe_options import ConfigOption, SettingsOption
-from nmt.config_file import find_config, load_config
 
 
 def train(
@@ -18,6 +17,8 @@ def train(
     settings: SettingsOption = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
+    from nmt.config_file import find_config, load_config
+
     recipe = load_config(config, settings or [])
     from nmt.training.train import train as run_training
 

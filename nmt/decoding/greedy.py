@@ -27,17 +27,19 @@ def greedy_search(
     eos: int,
     choose: Callable[[Tensor, Tensor], Tensor] = most_probable,
     max_lengths: Tensor | None = None,
+    memory: Tensor | None = None,
 ) -> list[Hypothesis]:
     """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
 
     `choose` picks a token for each row of log P (N, V), whose sentences (N,) it is told; `score`
     is the model's own log P over the length penalty, however the tokens were chosen. `max_lengths`
-    (B,) are limits other than those of `settings`, EOS included.
+    (B,) are limits other than those of `settings`, EOS included; `memory` (B, S, D) is what the
+    model encodes the source as, where that is known.
 
     Raises:
         CheckpointError: the model's scores are not numbers.
     """
-    cache = model.start(model.encode(source), source)
+    cache = model.start(model.encode(source) if memory is None else memory, source)
     if max_lengths is None:
         max_lengths = length_limits(source, model.padding, settings)
     sentences = torch.arange(len(source), device=source.device)  # (N,) those not yet ended

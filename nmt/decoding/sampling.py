@@ -68,6 +68,7 @@ class Draws:
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
 
 
+@torch.inference_mode()
 def draw(
     model: Transformer,
     source: Tensor,
@@ -80,7 +81,8 @@ def draw(
 ) -> list[list[Hypothesis]]:
     """`count` translations of each of the source ids (B, S), whose lines have these numbers."""
     samples = []
+    memory = model.encode(source)  # once for all of them
     for sample in range(count):
         choose = Draws(sampling, [(number, sample) for number in numbers])
-        samples.append(greedy_search(model, source, settings, bos, eos, choose))
+        samples.append(greedy_search(model, source, settings, bos, eos, choose, memory=memory))
     return [list(drawn) for drawn in zip(*samples, strict=True)]

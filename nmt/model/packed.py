@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from nmt.errors import ConfigError
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.transformer import Transformer
+from nmt.processor import processor_features
 
 
 class PackedLinear(nn.Module):
@@ -52,8 +53,13 @@ class Int8Linear(nn.Module):
 
 
 def _quantized(weight: Tensor, bias: Tensor | None) -> object:
-    """W in 8-bit integers and oneDNN's blocks, and the bias beside it."""
-    torch.backends.quantized.engine = "onednn"
+    """W in 8-bit integers and the blocks of the fastest library, and the bias beside it.
+
+    That is oneDNN on processors that multiply whole matrices of integers, and FBGEMM elsewhere:
+    for the few rows of a single sentence it is there two to four times as fast.
+    """
+    amx = "amx_int8" in processor_features()
+    torch.backends.quantized.engine = "onednn" if amx else "x86"
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
     zeros = torch.zeros(len(weight), dtype=torch.long)

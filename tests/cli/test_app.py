@@ -30,6 +30,8 @@ HEAVY = (
     "datasets",
     "matplotlib",
     "safetensors",
+    "pydantic",
+    "yaml",
 )
 
 

@@ -90,7 +90,9 @@ def captions(lines: int) -> Iterator[str]:
     return (f"dog {n}" if n % 7 else "a small dog. A cat" for n in range(lines))
 
 
-@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"]])
+@pytest.mark.parametrize(
+    "options", [pytest.param(["--workers", "1"], marks=pytest.mark.slow), ["--workers", "2"]]
+)
 def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
     tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
 ) -> None:
@@ -102,7 +104,7 @@ def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
     assert sum(many) < 300 * MEGABYTE
 
 
-@pytest.mark.parametrize("options", [[], ["--document"]])
+@pytest.mark.parametrize("options", [[], pytest.param(["--document"], marks=pytest.mark.slow)])
 def test_lines_of_a_megabyte_hold_at_most_300_megabytes(
     tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
 ) -> None:

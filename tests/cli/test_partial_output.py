@@ -56,7 +56,9 @@ class Command:
         self.input.write_text("\n".join(LINES) + "\n")
 
     def __call__(self, *options: str) -> Result:
-        arguments = ["-m", str(self.run), str(self.input), "-o", str(self.output), *options]
+        files = [str(self.input), "-o", str(self.output)]
+        # one process, so that the tests can count and end its work from inside
+        arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
         result = CliRunner().invoke(app, arguments)
         if result.exception and not isinstance(result.exception, NmtError | SystemExit):
             raise result.exception
@@ -338,39 +340,62 @@ from nmt.decoding import windows
 from nmt.decoding.translator import Translator
 
 windows.WINDOW_LINES = 3
+number, main_process = int(sys.argv.pop()), os.getpid()
 search, calls = Translator.alternatives, []
 
 def alternatives(*given):
     calls.append(1)
     if len(calls) > 2:
-        os.kill(os.getpid(), int(sys.argv.pop()))
+        os.kill(main_process, number)
     return search(*given)
 
 Translator.alternatives = alternatives
 main()
 """
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_to_the_process_keeps_what_was_written(
-    command: Command, project: Path, number: signal.Signals
-) -> None:
-    arguments = ["translate", "-m", command.run, command.input, "-o", command.output]
+def signalled(
+    command: Command, project: Path, number: signal.Signals, workers: int
+) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, to which a worker sends a signal in its third batch."""
+    options = ["-m", command.run, command.input, "-o", command.output, "--workers", workers]
     result = subprocess.run(
-        [sys.executable, "-c", INTERRUPTING.replace("int(sys.argv.pop())", str(int(number)))]
-        + [str(argument) for argument in arguments],
+        [sys.executable, "-c", INTERRUPTING, "translate", *map(str, options), str(int(number))],
         env=os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
     killed = number == signal.SIGKILL
     assert result.returncode == (-number if killed else 128 + number), result.stderr
-    assert killed or "keeps the translations of lines 1 to 6; to go on: nmt translate" in (
-        result.stderr
-    )
     assert not command.output.exists()
+    return result
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_to_the_process_keeps_what_was_written(
+    command: Command, project: Path, number: signal.Signals
+) -> None:
+    result = signalled(command, project, number, workers=1)
+    assert number == signal.SIGKILL or (
+        "keeps the translations of lines 1 to 6; to go on: nmt translate" in result.stderr
+    )
     assert command.part.read_bytes().count(b"\n") == 6
     assert command("--resume").exit_code == 0
     resumed = command.output.read_bytes()
-    assert command().exit_code == 0
-    assert command.output.read_bytes() == resumed
+    assert command().exit_code == 0 and command.output.read_bytes() == resumed
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_while_several_processes_translate_keeps_whole_windows(
+    command: Command, project: Path, number: signal.Signals
+) -> None:
+    command.input.write_text("\n".join(LINES * 6) + "\n")
+    command()
+    expected = command.output.read_bytes()
+    command.output.unlink()
+    signalled(command, project, number, workers=2)
+    kept = command.part.read_bytes() if command.part.exists() else b""
+    assert kept.count(b"\n") % 3 == 0 and expected.startswith(kept)
+    assert command("--resume", "--workers", "2").exit_code == 0
+    assert command.output.read_bytes() == expected

@@ -25,6 +25,7 @@ import json, os, pathlib, signal, shutil, sys, time
 import torch
 from nmt.config_file import load_config
 from nmt.training.train import train
+import torch._dynamo  # which every optimiser loads: once, and not in each child
 
 torch.set_num_threads(1)
 

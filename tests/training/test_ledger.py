@@ -63,7 +63,7 @@ def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> No
     assert row["test_set"]["sentences"] == 5 and row["test_set"]["languages"] == "en-de"
     assert len(row["configuration"]) == len(row["test_set"]["sha256"]) == 64
     assert (row["sessions"], row["processes"], row["threads"]) == (1, 1, 1)
-    assert row["command"].startswith("nmt ")
+    assert row["command"].split()[0] == "nmt"
 
 
 def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
