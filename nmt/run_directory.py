@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import socket
 from collections.abc import Mapping
@@ -155,6 +156,9 @@ class RunLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._file.truncate(
+            0
+        )  # who reads it on another machine is not told of a process that ended
         self._file.close()
 
 
@@ -225,10 +229,11 @@ def checkpoint_folder(run: RunDirectory, name: str) -> Path:
         folder = run.path / _best_weights(run.best)
     elif name in ("best", "last"):
         folder = saved[-1] if saved else None
-    elif name.startswith("step-") and name[5:].isdigit():
+    elif re.fullmatch("step-[0-9]{1,18}", name):
         folder = run.checkpoint(int(name[5:]))
     if folder is None or not folder.is_dir():
-        known = ", ".join(p.name for p in saved) or "no checkpoint yet"
+        others = [path.name for path in (run.averaged, run.moving_average) if path.is_dir()]
+        known = ", ".join([*(path.name for path in saved), *others]) or "no checkpoint yet"
         raise CheckpointError(f"{run.path}: no checkpoint '{name}'; it has: {known}")
     return folder
 

@@ -98,6 +98,11 @@ def test_rows_are_kept_and_written_into_the_readme(results: ModuleType, place: P
     with pytest.raises(SystemExit) as ended:
         results.main(["--check"])
     assert ended.value.code is None
+    (place / "elsewhere").mkdir()
+    other = run_with(place / "elsewhere" / "demo", {**ROW, "processor": "another"})
+    with pytest.raises(SystemExit, match="demo.json holds the row of another machine; rename"):
+        results.main(["--add", other])
+    assert (place / "README.md").read_text("utf-8") == text
 
 
 def test_a_readme_of_other_numbers_is_found(results: ModuleType, place: Path) -> None:

@@ -87,7 +87,7 @@ def test_a_loaded_run_is_ready_to_translate(run: RunDirectory) -> None:
     assert loaded.tokenizer.encode_source(["a dog"])[0][-1] == 3
 
 
-@pytest.mark.parametrize("name", ["step-7", "newest", "step-x", ""])
+@pytest.mark.parametrize("name", ["step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""])
 def test_an_unknown_checkpoint_is_refused_with_those_there_are(
     run: RunDirectory, name: str
 ) -> None:
@@ -216,6 +216,7 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         RunDirectory(tmp_path).lock()
     with RunDirectory(tmp_path).lock():
         assert "lost power" not in (tmp_path / ".lock").read_text()
+    assert (tmp_path / ".lock").read_text() == ""  # seen from elsewhere, nobody is there any more
 
 
 def test_a_checkpoint_that_is_gone_is_not_replaced_by_another(run: RunDirectory) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.model_options import Device
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
     from nmt.evaluation.evaluate import Evaluation
@@ -42,16 +42,15 @@ def refuse_without_comet(
 
 def with_comet(
     result: "Evaluation", against: "EvaluationSet", model: str | None, device: Device
-) -> "Evaluation":
-    """The result with one more score.
-
-    Raises:
-        NmtError: comet-score fails.
-    """
+) -> "tuple[Evaluation, NmtError | None]":
+    """The result with one more score; or as it is, and why comet-score failed."""
     from nmt.device import pick_device
     from nmt.evaluation.comet import comet
 
     gpus = int(pick_device(device.value).type == "cuda")
-    score = comet(against.sources or [], result.translations, against.references, model, gpus)
+    try:
+        score = comet(against.sources or [], result.translations, against.references, model, gpus)
+    except NmtError as error:
+        return result, error
     remark = "COMET compares with figures of the same COMET model, on the same test set."
-    return replace(result, sheet=result.sheet.plus(score, remark))
+    return replace(result, sheet=result.sheet.plus(score, remark)), None

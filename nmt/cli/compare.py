@@ -69,6 +69,8 @@ def compare(
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
     """
+    from nmt.run_directory import checkpoint_folder, find_run
+
     pair = parse_languages(languages)
     runs = list(dict.fromkeys(path for path in systems if path.is_dir()))
     _refuse_contradictions(systems, runs, test_set, source, reference)
@@ -96,7 +98,10 @@ def compare(
         task = _Task(set_from_files(source, reference, pair), tokenized)
     else:
         task = _Task(named_set(test_set or "", pair), tokenized)
-    _read_files(systems, task, not no_text_checks)  # before the long wait for translations
+    for path in runs:  # before the long wait for translations
+        if (run := find_run(path)).path == path:
+            checkpoint_folder(run, checkpoint)
+    _read_files(systems, task, not no_text_checks)
     for path in runs:
         task.translations[path] = _translate(translator or load(path), path, task)
         translator = None

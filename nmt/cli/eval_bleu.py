@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -104,21 +105,22 @@ def eval_bleu(
         against = _set_of_file(test_set, source, reference, pair)
         result, decoding = _score_file(hypothesis, against, tokenized, wanted), {}
     else:
-        translator = load_translator(
-            model or [],
-            checkpoint,
-            device,
-            precision,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            batch_tokens=batch_tokens,
-        )
-        against = set_of_run(translator, source, reference, test_set or "test")
-        result = _score_model(translator, against, output, wanted)
+        with open_output(output) if output else nullcontext() as sink:
+            translator = load_translator(
+                *(model or [], checkpoint, device, precision),
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                batch_tokens=batch_tokens,
+            )
+            against = set_of_run(translator, source, reference, test_set or "test")
+            result = _score_model(translator, against, wanted)
+            if sink:
+                sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
         tokenized, decoding = translator.run.config.data.tokenized, _settings_of(translator)
-    if comet:
-        result = with_comet(result, against, comet_model, device)
+    result, failure = with_comet(result, against, comet_model, device) if comet else (result, None)
     _print(result, against, tokenized, decoding, wanted)
+    if failure:
+        raise failure
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _score_file(
 
 
 def _score_model(
-    translator: "Translator", against: "EvaluationSet", output: Path | None, wanted: _Wanted
+    translator: "Translator", against: "EvaluationSet", wanted: _Wanted
 ) -> "Evaluation":
     from tqdm import tqdm
 
@@ -211,7 +213,7 @@ def _score_model(
     if doubt and wanted.text_checks:
         warn(doubt)
     with tqdm(total=len(references), unit=" lines", disable=None) as bar:
-        result = evaluate(
+        return evaluate(
             translator,
             sources,
             references,
@@ -221,22 +223,23 @@ def _score_model(
             against.official_name,
             wanted.ter,
         )
-    if output:
-        with open_output(output) as sink:
-            sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
-    return result
 
 
-def _settings_of(translator: "Translator") -> dict[str, float]:
+def _settings_of(translator: "Translator") -> dict[str, object]:
     settings = translator.settings
-    return {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
+    if settings.length_normalization == "gnmt":
+        return {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
+    return {
+        "beam_size": settings.beam_size,
+        "length_normalization": settings.length_normalization,
+    }
 
 
 def _print(
     result: "Evaluation",
     against: "EvaluationSet",
     tokenized: bool,
-    decoding: dict[str, float],
+    decoding: dict[str, object],
     wanted: _Wanted,
 ) -> None:
     """The table, or one JSON object; where each sentence is asked for, the table is on stderr."""

@@ -158,6 +158,12 @@ def load_translator(
         ConfigError: models of different vocabularies.
     """
     translator = _load(models, checkpoint, device, precision, given, sampling).translator
+    normalization = translator.settings.length_normalization
+    if given.get("length_penalty") is not None and normalization != "gnmt":
+        raise ConfigError(
+            f"--length-penalty is the alpha of gnmt, and the run's length_normalization is "
+            f"{normalization}; leave it out"
+        )
     if terminology:
         translator.terminology = terminology
     return translator

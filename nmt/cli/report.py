@@ -1,7 +1,7 @@
 """`nmt report`: one HTML file that shows a run."""
 
-import os
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.model_options import CheckpointOption, Device, DeviceOption
 from nmt.cli.plot import ModelOption
-from nmt.errors import NmtError
+from nmt.cli.streams import STDOUT, open_output
 
 
 class TestSet(StrEnum):
@@ -57,14 +57,13 @@ def report(
 
     from nmt.device import pick_device
     from nmt.report.run_report import Wishes, write_report
-    from nmt.run_directory import find_run, replace_text
+    from nmt.run_directory import find_run
 
     path = output or find_run(Path(model)).path / "report.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not os.access(path.parent, os.W_OK):  # told before the set is translated
-        raise NmtError(f"{path.parent}: cannot be written to; choose another file with --output")
+    with suppress(OSError):  # which is told in a moment
+        path.parent.mkdir(parents=True, exist_ok=True)
     wishes = Wishes(checkpoint, test_set and test_set.value, sentences, sentence or [])
-    with tqdm(unit=" lines", disable=None, leave=False) as bar:
+    with open_output(path) as sink, tqdm(unit=" lines", disable=None, leave=False) as bar:
 
         def progress(more: int, total: int) -> None:
             bar.total = total
@@ -74,5 +73,6 @@ def report(
             tqdm.write(message, file=sys.stderr)
 
         text = write_report(Path(model), wishes, pick_device(device.value), log, progress)
-    replace_text(path, text)
-    typer.echo(path)
+        sink.write(text.encode("utf-8"))
+    if str(path) not in STDOUT:
+        typer.echo(path)

@@ -121,7 +121,6 @@ def translate(
     precision: PrecisionOption = Precision.auto,
 ) -> None:
     """Translate text, one sentence a line: line n of the output translates line n of the input.
-
     Typed at a terminal, each line is answered at once; Ctrl-D ends.
     """
     sampling = sampling_of(sample, temperature, top_k, top_p, seed)
@@ -142,6 +141,7 @@ def translate(
             batch_tokens=batch_tokens,
         )
         chosen = with_choices(translator, mbr, candidates, alignments)
+        translator.prepare(n_best=candidates or n_best)  # before what is there is replaced
         done = sink.begin(lines, lambda: _settings(translator, context.params))
         form = Form(json_input, as_json, n_best, document)
         with share(chosen, translator, workers, is_typed(file)) as shared:
@@ -152,15 +152,18 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
     """Everything that decides what a line becomes: weights and settings."""
     from nmt.checkpoint import weights_digest
 
+    precision = translator.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
     others = {
         name: value
         for name, value in options.items()
-        if name not in WITHOUT_EFFECT and name not in search
+        if name not in {*WITHOUT_EFFECT, *search, "precision"}
     }
-    others["precision"] = translator.precision  # not "auto", which differs from machine to machine
+    if precision != "int8":  # in which a line depends on those translated beside it
+        del search["batch_tokens"]
     weights = weights_digest(translator.run.model)[:16]
-    return {"weights": weights, "terminology": translator.terminology.digest, **search, **others}
+    asked = translator.terminology.digest
+    return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
 
 
 def _nothing_is_left(file: Path | None, output: Path | None) -> bool:

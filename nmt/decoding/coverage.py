@@ -12,9 +12,11 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from nmt.config import DecodingConfig
 from nmt.data.tokenizer import EOS, PAD
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.source_attention import forced_attention, paired
+from nmt.decoding.windows import batches
 from nmt.model.transformer import Transformer
 
 UNSEEN = 1e-6
@@ -36,15 +38,18 @@ def by_coverage(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     found: Sequence[Sequence[Hypothesis]],
-    beta: float,
+    settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
     """The hypotheses for each source, the best first; their scores are those of Eq. 14."""
     rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
-    batch = paired([sources[i] for i, _ in rows], [h.tokens for _, h in rows])
-    batch = batch.to(next(model.parameters()).device)
-    _, weights = forced_attention(model, batch)
-    values = coverage(weights, batch.source, batch.target_output).tolist()
+    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
-    for (i, hypothesis), value in zip(rows, values, strict=True):
-        ranked[i].append(replace(hypothesis, score=hypothesis.score + beta * value))
+    for part in batches(range(len(rows)), lengths, settings.batch_tokens):
+        pairs = [rows[place] for place in part]
+        batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
+        batch = batch.to(next(model.parameters()).device)
+        _, weights = forced_attention(model, batch)
+        values = coverage(weights, batch.source, batch.target_output).tolist()
+        for (i, h), value in zip(pairs, values, strict=True):
+            ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))
     return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in ranked]

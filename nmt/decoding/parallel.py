@@ -12,11 +12,15 @@ from typing import Self
 from nmt.decoding.beam_allocation import batches_by_beam
 from nmt.decoding.document import LineTranslator
 from nmt.decoding.terminology import Terminology
-from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator, print_warning
+from nmt.decoding.translator import (
+    MAX_SOURCE_TOKENS,
+    Translation,
+    Translator,
+    memory_explained,
+    print_warning,
+)
 from nmt.decoding.windows import WINDOW_LINES, windows, worded
 from nmt.decoding.workers import Workers
-from nmt.device import is_out_of_memory
-from nmt.errors import NmtError
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ class ParallelTranslator:
 
     def _translate(self, unit: Unit) -> TranslatedUnit:
         warnings: list[str] = []
-        try:
+        with memory_explained(len(unit.texts), self.searching.settings):
             found = list(
                 self.translator.alternatives(
                     unit.texts,
@@ -160,11 +164,4 @@ class ParallelTranslator:
                     unit.own,
                 )
             )
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            raise NmtError(
-                f"the memory does not suffice for {len(unit.texts)} lines at once; give a lower "
-                f"--batch-tokens than {self.searching.settings.batch_tokens}, or fewer --workers"
-            ) from error
         return TranslatedUnit(found, warnings)

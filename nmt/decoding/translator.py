@@ -6,6 +6,7 @@ little is computed on padding; the translations come back in the order of the li
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count, islice, repeat
@@ -25,12 +26,17 @@ from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
 from nmt.decoding.windows import WINDOW_LINES, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment
-from nmt.errors import ConfigError
+from nmt.device import is_out_of_memory
+from nmt.errors import ConfigError, NmtError
 from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 
 MAX_SOURCE_TOKENS = 1024
+NEED_A_SEARCH = (
+    "terms, forbidden words and beginnings need a search, and samples are drawn; "
+    "leave out --sample, or do without them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,24 @@ class Translation:
 def print_warning(message: str) -> None:
     """Write a warning to stderr."""
     print(f"warning: {message}", file=sys.stderr)
+
+
+@contextmanager
+def memory_explained(lines: int, settings: DecodingConfig) -> Iterator[None]:
+    """Where the memory does not suffice to translate so many lines at once, say what to do.
+
+    Raises:
+        NmtError: it does not suffice.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise NmtError(
+            f"the memory does not suffice for {lines} lines at once; give a lower --batch-tokens "
+            f"than {settings.batch_tokens}, or let fewer processes share the machine"
+        ) from error
 
 
 class Translator:
@@ -124,17 +148,32 @@ class Translator:
             ConfigError: the beam is smaller than `n_best`, or terms are asked for in samples.
             DataError: naming the line: terms and forbidden words that exclude each other.
         """
-        if n_best > self.settings.beam_size and not self.sampling:
-            raise ConfigError(
-                f"{n_best} translations of each line were asked for, and the beam holds "
-                f"{self.settings.beam_size}; raise --beam-size, or use --sample"
-            )
+        self.refuse(n_best)
         numbers = iter(count(1) if numbers is None else numbers)
         own = iter(repeat(None) if own is None else own)
         for window in windows(texts, window_lines, len):
             theirs = list(islice(numbers, len(window)))
             constraints = self.constraints(window, islice(own, len(window)))
             yield from self._translate_window(window, theirs, constraints, n_best, warn, progress)
+
+    def prepare(self, n_best: int) -> None:
+        """Make the model ready, and refuse what can be refused before the first text is read.
+
+        Raises:
+            ConfigError: as `alternatives`, or a precision that this device has not.
+        """
+        self.refuse(n_best)
+        if self.sampling and self.terminology.digest != Terminology().digest:
+            raise ConfigError(NEED_A_SEARCH)
+        _ = self.model
+
+    def refuse(self, n_best: int) -> None:
+        """Raise a ConfigError where the beam cannot hold so many translations of a text."""
+        if n_best > self.settings.beam_size and not self.sampling:
+            raise ConfigError(
+                f"{n_best} translations of each line were asked for, and the beam holds "
+                f"{self.settings.beam_size}; raise --beam-size, or use --sample"
+            )
 
     def constraints(
         self, texts: Sequence[str], own: Iterable[Terminology | None]
@@ -151,10 +190,7 @@ class Translator:
             for text, asked in zip(texts, own, strict=True)
         ]
         if self.sampling and any(found):
-            raise ConfigError(
-                "terms, forbidden words and beginnings need a search, and samples are drawn; "
-                "leave out --sample, or do without them"
-            )
+            raise ConfigError(NEED_A_SEARCH)
         return found
 
     def _translate_window(
@@ -179,9 +215,10 @@ class Translator:
         progress(len(texts) - len(to_translate))
         for batch in batches_by_beam(to_translate, lengths, constraints, self.settings):
             bound = [own for i in batch if (own := constraints[i])]
-            found = self._search(
-                [ids[i] for i in batch], [numbers[i] for i in batch], n_best, bound
-            )
+            with memory_explained(len(batch), self.settings):
+                found = self._search(
+                    [ids[i] for i in batch], [numbers[i] for i in batch], n_best, bound
+                )
             for i, hypotheses in zip(batch, found, strict=True):
                 translations[i] = self._written(hypotheses, texts[i], ids[i], constraints[i])
             progress(len(batch))
@@ -233,7 +270,7 @@ class Translator:
             found = beam_search(model, source, settings, BOS, EOS, kept)
         if not settings.coverage_penalty:
             return found
-        ranked = by_coverage(self.run.model, ids, found, settings.coverage_penalty)
+        ranked = by_coverage(self.run.model, ids, found, settings)
         return [hypotheses[:n_best] for hypotheses in ranked]
 
 

@@ -6,6 +6,7 @@ Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Signific
 """
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -97,15 +98,21 @@ def _difference(
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find them different
         return Difference(*pair, 0.0, 1.0, 1.0, level)
     p_values: dict[str, float] = {}
-    for test, resamples in RESAMPLES.items():
+    for test in RESAMPLES:
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(tokenized)},
             [list(references)],
             test_type=test,
-            n_samples=max(100, min(resamples, MAX_DRAWS[test] // len(references))),
+            n_samples=_resamples(test, len(references), level),
         )()
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
         p_values[test] = float(second.p_value or 0.0)
         gap = float(second.score - first.score)
     return Difference(*pair, gap, p_values["bs"], p_values["ar"], level)
+
+
+def _resamples(test: str, sentences: int, level: float) -> int:
+    """How often to draw: less where the text is long, but so that a p can come below the level."""
+    wanted = min(RESAMPLES[test], MAX_DRAWS[test] // sentences)
+    return max(100, wanted, math.ceil(2 / level))

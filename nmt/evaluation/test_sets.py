@@ -60,12 +60,18 @@ class EvaluationSet:
 def set_of_pairs(
     name: str, pairs: Iterable[SentencePair], languages: tuple[str, str] | None
 ) -> EvaluationSet:
-    """A set of texts from anywhere; the paper's test sets are recognised by their references."""
+    """A set of texts from anywhere; the paper's test sets are recognised by their references.
+
+    newstest2013 has the same German for English and for French: with other `languages` than the
+    paper's it is none of them.
+    """
     pairs = list(pairs)
     references = [pair.target for pair in pairs]
     known, *found = recognised(references) or ("",)
-    if found:
+    if found and languages in (None, (found[0], found[1])):
         languages = (found[0], found[1])
+    else:
+        known = ""
     return EvaluationSet(name, references, [pair.source for pair in pairs], languages, known)
 
 

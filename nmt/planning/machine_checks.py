@@ -163,9 +163,19 @@ def available_memory() -> int | None:
     try:
         most = int((_CGROUP / "memory.max").read_text("ascii"))
         used = int((_CGROUP / "memory.current").read_text("ascii"))
-        return min(available, most - used)
+        return min(available, most - used + _cached_files())
     except (OSError, ValueError):  # not limited, or not to be known
         return available
+
+
+def _cached_files() -> int:
+    """Bytes of files that the control group counts as used, and gives up when asked."""
+    try:
+        lines = (_CGROUP / "memory.stat").read_text("ascii").splitlines()
+        held = dict(line.split() for line in lines)
+        return int(held["active_file"]) + int(held["inactive_file"])
+    except (OSError, ValueError, KeyError):
+        return 0
 
 
 def free_memory(device: "torch.device") -> int | None:

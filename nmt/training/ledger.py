@@ -125,11 +125,13 @@ def portable_command(argv: Sequence[str]) -> str:
         option, separator, value = word.partition("=")
         if option in ("--run-dir", "--set", "--config"):
             value = value if separator else (words.pop(0) if words else "")
+            if f"{option} {value}".startswith(_PLACES):
+                continue
             value = Path(value).name if option == "--config" else value
             joined.append(f"{option} {shlex.quote(value)}")
         else:
             joined.append(shlex.quote(word))
-    return " ".join(["nmt", *(word for word in joined if not word.startswith(_PLACES))])
+    return " ".join(["nmt", *joined])
 
 
 def _described(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
 import json
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -142,6 +143,54 @@ def test_comet_is_asked_where_it_is_installed(
     printed = succeed(*files, "--source", source, "--comet", "--comet-model", "small")
     assert "\nCOMET × 100   81.25" in printed
     assert "comet-score|model:small" in printed
+
+
+def test_scores_are_printed_even_where_comet_fails(
+    hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = write(tmp_path / "source.txt", ["one", "two", "three"])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    program = tmp_path / "comet-score"
+    program.write_text(f"#!{sys.executable}\nraise SystemExit('no network')\n", "utf-8")
+    program.chmod(0o755)
+    files = ("--hypothesis", hypothesis, "--reference", reference, "--source", source)
+    result = invoke(*files, "--comet", "--no-confidence")
+    assert isinstance(result.exception, NmtError) and "comet-score failed" in str(result.exception)
+    assert "BLEU" in result.stdout and "chrF" in result.stdout
+
+
+def test_an_output_that_cannot_be_written_is_told_before_the_wait(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.evaluation.evaluate.evaluate", None)  # it does not come to that
+    error = invoke("-m", tiny_run, "-o", tmp_path / "none" / "out.de").exception
+    assert isinstance(error, DataError)
+    assert "out.de: cannot be written: No such file or directory" in str(error)
+
+
+def test_an_alpha_that_the_run_does_not_use_is_refused(tiny_run: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(tiny_run, run)
+    with (run / "config.yaml").open("r+", encoding="utf-8") as file:
+        text = file.read().replace("length_normalization: gnmt", "length_normalization: average")
+        file.seek(0)
+        file.write(text)
+    assert ", length normalization average" in succeed("-m", run, "--no-text-checks")
+    error = invoke("-m", run, "--length-penalty", "0.8").exception
+    assert isinstance(error, ConfigError)
+    assert "the run's length_normalization is average; leave it out" in str(error)
+
+
+def test_memory_that_does_not_suffice_is_one_sentence(
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hungry(*_: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
+
+    monkeypatch.setattr("nmt.decoding.translator.beam_search", hungry)
+    error = invoke("-m", tiny_run).exception
+    assert isinstance(error, NmtError)
+    assert "give a lower --batch-tokens than" in str(error)
 
 
 def test_text_that_a_run_has_not_learnt_from_is_doubted(tiny_run: Path, tmp_path: Path) -> None:

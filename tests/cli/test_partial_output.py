@@ -3,10 +3,8 @@
 import fcntl
 import gzip
 import json
-import os
 import resource
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -232,11 +230,22 @@ def test_other_settings_are_refused(
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
 
+@pytest.mark.parametrize("options", [["--n-best", "9"], ["--sample", "--forbid", "a"]])
+def test_a_part_survives_what_cannot_be_asked_for(
+    command: Command, interrupt: Any, options: list[str]
+) -> None:
+    interrupt(command, 1, [])
+    part = command.part.read_bytes()
+    assert isinstance(command(*options).exception, ConfigError)
+    assert command.part.read_bytes() == part
+
+
 def test_a_setting_that_says_what_holds_anyway_is_accepted(
     command: Command, interrupt: Any
 ) -> None:
     interrupt(command, 1, [])
     options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
+    options += ["--batch-tokens", "77"]  # as one does whose memory has not sufficed
     assert command(*options, "--resume").exit_code == 0
 
 
@@ -331,71 +340,3 @@ def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
     command()
     assert command.output.is_symlink()
     assert real.read_bytes().count(b"\n") == len(LINES)
-
-
-INTERRUPTING = """
-import os, signal, sys
-from nmt.cli.app import main
-from nmt.decoding import windows
-from nmt.decoding.translator import Translator
-
-windows.WINDOW_LINES = 3
-number, main_process = int(sys.argv.pop()), os.getpid()
-search, calls = Translator.alternatives, []
-
-def alternatives(*given):
-    calls.append(1)
-    if len(calls) > 2:
-        os.kill(main_process, number)
-    return search(*given)
-
-Translator.alternatives = alternatives
-main()
-"""
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]
-
-
-def signalled(
-    command: Command, project: Path, number: signal.Signals, workers: int
-) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, to which a worker sends a signal in its third batch."""
-    options = ["-m", command.run, command.input, "-o", command.output, "--workers", workers]
-    result = subprocess.run(
-        [sys.executable, "-c", INTERRUPTING, "translate", *map(str, options), str(int(number))],
-        env=os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    killed = number == signal.SIGKILL
-    assert result.returncode == (-number if killed else 128 + number), result.stderr
-    assert not command.output.exists()
-    return result
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_to_the_process_keeps_what_was_written(
-    command: Command, project: Path, number: signal.Signals
-) -> None:
-    result = signalled(command, project, number, workers=1)
-    assert number == signal.SIGKILL or (
-        "keeps the translations of lines 1 to 6; to go on: nmt translate" in result.stderr
-    )
-    assert command.part.read_bytes().count(b"\n") == 6
-    assert command("--resume").exit_code == 0
-    resumed = command.output.read_bytes()
-    assert command().exit_code == 0 and command.output.read_bytes() == resumed
-
-
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_while_several_processes_translate_keeps_whole_windows(
-    command: Command, project: Path, number: signal.Signals
-) -> None:
-    command.input.write_text("\n".join(LINES * 6) + "\n")
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
-    signalled(command, project, number, workers=2)
-    kept = command.part.read_bytes() if command.part.exists() else b""
-    assert kept.count(b"\n") % 3 == 0 and expected.startswith(kept)
-    assert command("--resume", "--workers", "2").exit_code == 0
-    assert command.output.read_bytes() == expected

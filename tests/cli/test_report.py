@@ -3,6 +3,7 @@
 import html
 import http.server
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -134,10 +135,26 @@ def test_files_of_a_run_that_hold_nonsense_are_no_end(lived_run: Path, tmp_path:
 def test_where_it_cannot_be_written_is_told_at_once(
     lived_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path)
-    arguments = ["report", "-m", str(lived_run), "-o", str(tmp_path / "report.html")]
-    with pytest.raises(NmtError, match=f"{tmp_path}: cannot be written to; choose another"):
-        CliRunner().invoke(app, arguments, catch_exceptions=False)
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("nmt.report.run_report.write_report", None)  # it does not come to that
+    page = tmp_path / "file" / "report.html"
+    with pytest.raises(NmtError, match=f"{page}: cannot be written: Not a directory"):
+        CliRunner().invoke(
+            app, ["report", "-m", str(lived_run), "-o", str(page)], None, None, False
+        )
+
+
+def test_a_link_and_a_device_stay_what_they_are(lived_run: Path, tmp_path: Path) -> None:
+    link, page = tmp_path / "link.html", tmp_path / "page.html"
+    link.symlink_to(page)
+    device = tmp_path / "device"
+    os.mkfifo(device)
+    reader = subprocess.Popen(["cat", device], stdout=subprocess.PIPE)
+    for output in (link, device):
+        arguments = ["report", "-m", str(lived_run), "-o", str(output), "--sentences", "0"]
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+    assert link.is_symlink() and page.read_bytes() == reader.communicate()[0]
+    assert device.is_fifo()
 
 
 def test_a_test_set_that_cannot_be_read_is_named(lived_run: Path, tmp_path: Path) -> None:

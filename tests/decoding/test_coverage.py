@@ -3,6 +3,7 @@ import math
 import pytest
 import torch
 
+from nmt.config import DecodingConfig
 from nmt.data.tokenizer import EOS, PAD
 from nmt.decoding.aligner import attend
 from nmt.decoding.coverage import UNSEEN, by_coverage, coverage
@@ -26,9 +27,11 @@ def test_the_better_covered_translation_comes_first(random_run: Run) -> None:
     batch = paired([ids, ids], [h.tokens for h in found])
     _, weights = forced_attention(random_run.model, batch)
     values = coverage(weights, batch.source, batch.target_output).tolist()
-    [ranked] = by_coverage(random_run.model, [ids], [found], 10.0)
-    assert [h.tokens for h in ranked] == [found[1].tokens, ()]
-    assert ranked[1].score == pytest.approx(-1.0 + 10 * values[0], rel=1e-4)
+    for batch_tokens in (1, 4096):  # each alone, and both together
+        settings = DecodingConfig(coverage_penalty=10, batch_tokens=batch_tokens)
+        [ranked] = by_coverage(random_run.model, [ids], [found], settings)
+        assert [h.tokens for h in ranked] == [found[1].tokens, ()]
+        assert ranked[1].score == pytest.approx(-1.0 + 10 * values[0], rel=1e-4)
 
 
 def test_attention_is_the_same_however_rows_are_padded(random_run: Run) -> None:

@@ -212,7 +212,7 @@ class Hungry:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_memory_that_does_not_suffice_is_one_sentence(random_run: Run, processes: int) -> None:
     with (
-        pytest.raises(NmtError, match="a lower --batch-tokens than 128, or fewer --workers"),
+        pytest.raises(NmtError, match="a lower --batch-tokens than 128, or let fewer processes"),
         ParallelTranslator(Hungry(), Translator(random_run, SETTINGS), processes) as parallel,
     ):
         list(parallel.alternatives(LINES, 1))

@@ -90,6 +90,16 @@ def test_large_sets_take_fewer_draws(
     assert found.randomisation == pytest.approx(1 / 101)
 
 
+def test_a_clear_difference_stays_one_among_many_pairs(
+    references: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(significance, "MAX_DRAWS", {"bs": 1, "ar": 1})
+    worse = {f"system {seed}": noisy(references, 0.9, seed) for seed in range(4)}
+    found = differences({"A": references, **worse}, references)
+    assert {d.level for d in found} == {0.005}  # which none of 101 draws can come below
+    assert all(d.significant for d in found if d.first == "A")
+
+
 def test_the_verdict_is_in_words() -> None:
     better = Difference("A", "B", -0.62, 0.01, 0.004, 0.05)
     assert str(better) == (

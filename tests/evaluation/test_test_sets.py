@@ -140,6 +140,19 @@ def test_the_real_ones_are_recognised(
     assert recognised(lines[:-1]) is None
 
 
+def test_another_direction_than_the_papers_is_not_the_papers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(test_sets, "recognised", lambda references: ("wmt13", "en", "de"))
+    pairs = [SentencePair("un chien", "ein Hund")]
+    names = {
+        languages: (found := set_of_pairs("x", pairs, languages)).official_name
+        for languages in (None, ("en", "de"), ("fr", "de"))
+    }
+    assert names == {None: "wmt13", ("en", "de"): "wmt13", ("fr", "de"): ""}
+    assert found.languages == ("fr", "de")
+
+
 def test_sources_without_references_are_refused() -> None:
     with pytest.raises(DataError, match="x: 2 sentences and 1 references"):
         EvaluationSet("x", ["ein"], ["one", "two"])

@@ -92,6 +92,9 @@ def test_what_a_container_may_use_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("400000\n")
     assert available_memory() == 600_000
+    (tmp_path / "memory.stat").write_text("anon 9\nactive_file 20000\ninactive_file 100000\n")
+    assert available_memory() == 720_000  # what is kept of files is given up when asked for
+    (tmp_path / "memory.stat").unlink()
     assert module._memory().status == "warning"
 
 

@@ -163,6 +163,7 @@ def test_a_test_set_that_cannot_be_read_is_told_before_training(
         ("main.py train --config=a/b/my.yaml --run-dir x/y", "nmt train --config my.yaml"),
         ("nmt train --run-dir=x --config c --set seed=2", "nmt train --config c --set seed=2"),
         ("nmt train --set data.directory=x --config c", "nmt train --config c"),
+        ("nmt train --set 'data.directory=my own/x' --config c", "nmt train --config c"),
         ("nmt train --set 'model={heads: 2}'", "nmt train --set 'model={heads: 2}'"),
         ("nmt train --config", "nmt train --config ''"),
         ("nmt", "nmt"),
