@@ -123,7 +123,8 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
                 yield file
             beside.replace(final)
         finally:
-            beside.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # where it could not be made
+                beside.unlink()
 
 
 @contextlib.contextmanager
