@@ -1,5 +1,7 @@
 """The command `nmt`: one file a command, and one place where errors become a sentence."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -96,6 +98,7 @@ def _leave(message: str, exit_code: int) -> NoReturn:
 def main() -> None:
     """Run the command line; what the user can act on is one sentence on stderr."""
     _fill_closed_streams()
+    atexit.register(gc.freeze)  # else all that is loaded is searched for garbage at the very end
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _stop)
     try:

@@ -11,7 +11,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.data.tokenizer import BOS, EOS
 from nmt.decoding.greedy import greedy_search
-from nmt.decoding.sampling import Draws, Sampling
+from nmt.decoding.sampling import Draws, Sampling, draw
 from nmt.errors import CheckpointError
 
 LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
@@ -84,6 +84,17 @@ def test_the_score_is_the_models_own(table_model: Callable[..., Any]) -> None:
         expected += logits.log_softmax(0)[token].item()
         latest = token
     assert found.score == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_source_is_encoded_once_for_all_its_draws(
+    table_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, source = table_model(12), torch.tensor([[5, EOS], [6, EOS]])
+    encode, encoded = model.encode, []
+    monkeypatch.setattr(model, "encode", lambda ids: encoded.append(ids) or encode(ids))
+    settings = DecodingConfig(max_length_offset=8)
+    found = draw(model, source, settings, BOS, EOS, Sampling(), [1, 2], 3)
+    assert len(encoded) == 1 and [len(samples) for samples in found] == [3, 3]
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=3)])

@@ -93,6 +93,18 @@ def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
     assert all(weight.requires_grad for weight in model.parameters())
 
 
+@pytest.mark.parametrize("features, engine", [({"avx2"}, "x86"), ({"amx_int8"}, "onednn")])
+def test_integers_are_multiplied_by_what_suits_the_processor(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], engine: str
+) -> None:
+    monkeypatch.setattr(module, "processor_features", lambda: features)
+    if not can_pack(Int8Linear, torch.float32):
+        pytest.skip("this PyTorch multiplies no 8-bit integers")
+    x, weight = torch.ones(2, 64), torch.full((32, 64), 0.5)
+    torch.testing.assert_close(Int8Linear(weight, None)(x), x @ weight.T, rtol=0.01, atol=0.0)
+    assert torch.backends.quantized.engine == engine
+
+
 PRODUCT = """
 import torch
 from nmt.model.packed import Int8Linear, can_pack
