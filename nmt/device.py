@@ -65,13 +65,13 @@ def use_threads(threads: int | Literal["auto"]) -> int:
 
 
 def tune_memory() -> None:
-    """Make training on a CPU neither slow nor large where every batch has another shape.
+    """Make computing on a CPU neither slow nor large where every batch has another shape.
 
-    A step frees and asks again for the same hundreds of megabytes. glibc would return them to the
-    kernel and fetch them anew, page by page, which costs as much as the arithmetic on them; it is
-    told to keep them, those of all threads in one place. oneDNN caches 1,024 compiled kernels with
-    megabytes of scratch each, one for every shape it met; the lengths of text rarely repeat, so it
-    is told to keep the latest few.
+    A step of training frees and asks again for the same hundreds of megabytes. glibc would return
+    them to the kernel and fetch them anew, page by page, which costs as much as the arithmetic on
+    them; it is told to keep them, those of all threads in one place. oneDNN caches 1,024 compiled
+    kernels with megabytes of scratch each, one for every shape it met; the lengths of text rarely
+    repeat, so it is told to keep the latest few.
     To be called before the first matrix product; elsewhere than on Linux without effect.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KERNELS_KEPT)

@@ -79,8 +79,8 @@ NBestOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="A JSON object a line: source and translations.")
 ]
-# options that change no translation, or that the settings of the search name otherwise
-WITHOUT_EFFECT = {
+# options that change no translation, or whose effect a digest or a setting of the search tells
+NOT_COMPARED = {
     *("model", "checkpoint", "file", "output", "resume", "device", "normalization", "workers"),
     *("glossary", "forbid", "forbid_file"),
 }
@@ -157,7 +157,7 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
     others = {
         name: value
         for name, value in options.items()
-        if name not in {*WITHOUT_EFFECT, *search, "precision"}
+        if name not in {*NOT_COMPARED, *search, "precision"}
     }
     if precision != "int8":  # in which a line depends on those translated beside it
         del search["batch_tokens"]

@@ -41,7 +41,7 @@ class EnsembleCache:
             cache.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences: (N',) ids of those to keep."""
+        """Drop the finished sentences: (N',) indices of those to keep."""
         for cache in self.caches:
             cache.keep_sentences(sentences)
 

@@ -105,12 +105,12 @@ class ParallelTranslator:
             NmtError: the memory does not suffice, or a process died.
         """
         waiting: deque[_Window] = deque()
-        lines = iter(count(1) if numbers is None else numbers)
+        line_numbers = iter(count(1) if numbers is None else numbers)
         demands = iter(repeat(None) if own is None else own)
 
         def units() -> Iterator[Unit]:
             for window in texts:
-                theirs = list(islice(lines, len(window)))
+                theirs = list(islice(line_numbers, len(window)))
                 asked = list(islice(demands, len(window)))
                 cut = self._cut(window, asked)
                 waiting.append(_Window([[] for _ in window], deque(cut)))

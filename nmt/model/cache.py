@@ -91,7 +91,7 @@ class DecoderCache:
         self.descent = self.descent.gather(1, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences: (N',) ids of those to keep."""
+        """Drop the finished sentences: (N',) indices of those to keep."""
         self.source_mask = self.source_mask.index_select(0, sentences)
         self.descent = self.descent.index_select(0, sentences)
         for layer in self.layers:

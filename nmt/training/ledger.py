@@ -74,7 +74,7 @@ def enter(
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
     found = evaluate(Translator(run, settings, _PRECISION), sources, references)
-    # sacreBLEU's resampling for chrF fails on resamples without a single matching character
+    # the table of rows gives the interval of BLEU alone
     scores = [found.score, chrf(found.translations, references, confidence=False)]
     best = _read(directory.best)
     environment = _read(directory.environment)
