@@ -156,9 +156,8 @@ class RunLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._file.truncate(
-            0
-        )  # who reads it on another machine is not told of a process that ended
+        # who reads it on another machine is not told of a process that has ended
+        self._file.truncate(0)
         self._file.close()
 
 

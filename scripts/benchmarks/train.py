@@ -30,7 +30,7 @@ from nmt.config import (
 from nmt.data.batch import collate
 from nmt.data.batches import BatchPlan
 from nmt.data.prepared import prepare
-from nmt.data.tokenizer import BOS, EOS, PAD
+from nmt.data.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.planning.arithmetic import training_operations
 from nmt.run_directory import Run, RunDirectory, build_model
@@ -122,7 +122,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
 
 def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> dict[str, Any]:
     """The loop that a user of `transformers` writes."""
-    from transformers import MarianConfig, MarianMTModel
+    from marian_model import marian_model
 
     config = recipe(arguments, folder)
     sizes = config.model
@@ -131,25 +131,7 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
     prepared = prepare(config, lambda message: None)
     store = prepared.train
     torch.manual_seed(1)
-    model = MarianMTModel(
-        MarianConfig(
-            vocab_size=prepared.tokenizer.target_vocabulary_size,
-            d_model=sizes.d_model,
-            encoder_layers=sizes.encoder_layers,
-            decoder_layers=sizes.decoder_layers,
-            encoder_attention_heads=sizes.heads,
-            decoder_attention_heads=sizes.heads,
-            encoder_ffn_dim=sizes.d_ff,
-            decoder_ffn_dim=sizes.d_ff,
-            activation_function="relu",
-            dropout=sizes.dropout,
-            scale_embedding=True,
-            max_position_embeddings=512,
-            pad_token_id=PAD,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
-        )
-    )
+    model = marian_model(sizes, prepared.tokenizer.target_vocabulary_size)
     for module in model.modules():
         if isinstance(module, torch.nn.Linear) and module is not model.lm_head:
             torch.nn.init.xavier_uniform_(module.weight)

@@ -179,31 +179,13 @@ def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 
 def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
     """`generate` of a MarianMTModel of the same size; its weights are its own, drawn at random."""
-    from transformers import MarianConfig, MarianMTModel
+    from marian_model import marian_model
 
     task, sizes = Task(arguments), Task(arguments).sizes
     settings = task.settings()
     torch.set_num_threads(available_cores())
-    config = MarianConfig(
-        vocab_size=len(task.pieces),
-        d_model=sizes.d_model,
-        encoder_layers=sizes.encoder_layers,
-        decoder_layers=sizes.decoder_layers,
-        encoder_attention_heads=sizes.heads,
-        decoder_attention_heads=sizes.heads,
-        encoder_ffn_dim=sizes.d_ff,
-        decoder_ffn_dim=sizes.d_ff,
-        activation_function="relu",
-        scale_embedding=True,
-        max_position_embeddings=512,
-        pad_token_id=PAD,
-        bos_token_id=BOS,
-        eos_token_id=EOS,
-        decoder_start_token_id=BOS,
-        forced_eos_token_id=None,
-    )
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    model = MarianMTModel(config).eval().to(dtype)
+    model = marian_model(sizes, len(task.pieces)).eval().to(dtype)
 
     def translate(rows: Rows, batch: int) -> Rows:
         parts = list(batches(range(len(rows)), [1] * len(rows), 16 * batch))
