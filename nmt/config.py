@@ -233,6 +233,9 @@ class TrainingConfig(Section):
     activation_checkpointing: bool = False
     """keep only what enters each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""
+    compile: bool = True
+    """on a GPU, let PyTorch compile the layers, which takes a minute at first; but not those that
+    compute activations again"""
     max_steps: int = Field(100_000, ge=1)
     """optimiser steps in all"""
     schedule: Literal[

@@ -25,12 +25,14 @@ class Batch:
     """target tokens to predict, padding not counted"""
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device."""
+        """The same batch on another device; a GPU fetches it while the program goes on."""
+
+        def sent(ids: torch.Tensor) -> torch.Tensor:
+            ready = ids.pin_memory() if device.type == "cuda" else ids
+            return ready.to(device, non_blocking=True)
+
         return Batch(
-            self.source.to(device, non_blocking=True),
-            self.target_input.to(device, non_blocking=True),
-            self.target_output.to(device, non_blocking=True),
-            self.tokens,
+            sent(self.source), sent(self.target_input), sent(self.target_output), self.tokens
         )
 
 

@@ -18,7 +18,7 @@ from nmt.data.tokenizer import BOS, PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, RunDirectory
-from nmt.training.gradients import compute_activations_again
+from nmt.training.layers import prepare_layers
 from nmt.training.optimizer import update
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -79,8 +79,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     tune_memory()
     torch.manual_seed(config.seed)
     model = Transformer(config.model, *vocabularies, PAD).to(device)
-    if config.training.activation_checkpointing:
-        compute_activations_again(model)
+    prepare_layers(model, config.training)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     with TemporaryDirectory() as folder:

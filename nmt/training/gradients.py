@@ -7,13 +7,11 @@ torchrun starts, and where random numbers cannot be kept apart, they are compute
 import contextlib
 import math
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.checkpoint import checkpoint
 
 from nmt.data.batch import Batch, collate
 from nmt.data.batches import BatchPlan, micro_batches
@@ -23,7 +21,6 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast, is_out_of_memory, step_seed
 from nmt.errors import DivergedError
 from nmt.model.dropout import masks_from
-from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.loss import Loss, label_smoothed_cross_entropy
@@ -33,12 +30,6 @@ MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _EXAMPLES = 3
-
-
-def compute_activations_again(model: Transformer) -> None:
-    """Let a model keep only what enters each layer, and recompute the rest for the gradient."""
-    for layer in (*model.encoder.layers, *model.decoder.layers):
-        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
 
 @dataclass

@@ -27,6 +27,7 @@ HARMLESS = {
     "training.keep_last",
     "training.keep_best",
     "training.activation_checkpointing",
+    "training.compile",
     "training.largest_spike",
     "training.on_divergence",
     "training.early_stopping",

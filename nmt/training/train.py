@@ -23,8 +23,8 @@ from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
-from nmt.training.gradients import compute_activations_again
 from nmt.training.initialization import begin_from, weights_to_begin_with
+from nmt.training.layers import prepare_layers
 from nmt.training.ledger import enter, is_entered, pairs_to_score
 from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
 from nmt.training.retention import checkpoints_to_average
@@ -130,8 +130,7 @@ def _begin(
     )
     if beginning:
         begin_from(beginning, model, prepared.tokenizer, log)
-    if config.training.activation_checkpointing:
-        compute_activations_again(model)
+    prepare_layers(model, config.training)
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)

@@ -34,6 +34,7 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.planning.arithmetic import training_operations
 from nmt.run_directory import Run, RunDirectory, build_model
+from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
@@ -98,6 +99,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     prepared = prepare(config, lambda message: None)
     torch.manual_seed(1)
     model = build_model(config, prepared.tokenizer).to(device).train()
+    prepare_layers(model, config.training)
     run = Run(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], []

@@ -19,7 +19,8 @@ from nmt.data.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
-from nmt.training.gradients import Gradients, compute_activations_again
+from nmt.training.gradients import Gradients
+from nmt.training.layers import compute_activations_again
 from nmt.training.trainer import Trainer
 
 V = 16

@@ -1,0 +1,43 @@
+"""How the layers of a model compute while it is trained: what they keep, and who writes the code.
+
+Neither changes what they compute, nor the names of their weights.
+"""
+
+from functools import partial
+from importlib.util import find_spec
+from itertools import chain
+
+from torch.utils.checkpoint import checkpoint
+
+from nmt.config import TrainingConfig
+from nmt.model.transformer import Transformer
+
+
+def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
+    """Let the layers compute as the recipe says, on the device where the model is.
+
+    `training.compile` is for GPUs: there most of a small layer's time goes into reading and writing
+    what one fused kernel would keep. It needs Triton, which comes with PyTorch for CUDA on Linux,
+    and layers that keep what they compute: PyTorch's compiler does not see through those that
+    compute it again.
+    """
+    on_gpu = next(model.parameters()).is_cuda
+    if training.activation_checkpointing:
+        compute_activations_again(model)
+    elif training.compile and on_gpu and find_spec("triton"):
+        compile_layers(model)
+
+
+def compute_activations_again(model: Transformer) -> None:
+    """Let a model keep only what enters each layer, and recompute the rest for the gradient."""
+    for layer in chain(model.encoder.layers, model.decoder.layers):
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+
+
+def compile_layers(model: Transformer) -> None:
+    """Let PyTorch compile each kind of layer once, for batches of any shape.
+
+    Sizes stay symbols in the compiled code; only a side of length 1 makes it compile again.
+    """
+    for layer in chain(model.encoder.layers, model.decoder.layers):
+        layer.compile(dynamic=True)

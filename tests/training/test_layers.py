@@ -1,0 +1,72 @@
+"""Layers compute the same, whatever they keep and whoever writes their code."""
+
+import copy
+import shutil
+from itertools import chain
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig, TrainingConfig
+from nmt.model.transformer import Transformer
+from nmt.training.layers import compile_layers, prepare_layers
+
+V = 32
+# of what PyTorch itself imports and does while it compiles
+pytestmark = pytest.mark.filterwarnings("ignore")
+SHAPES = [(5, 7, 9), (3, 8, 16), (16, 24, 8), (2, 40, 3)]  # pairs, source and target positions
+
+
+def small_model() -> Transformer:
+    torch.manual_seed(1)
+    sizes = ModelConfig(
+        d_model=16, heads=2, d_ff=24, encoder_layers=2, decoder_layers=2, dropout=0.0
+    )
+    return Transformer(sizes, V, V)
+
+
+def gradients(model: Transformer, shape: tuple[int, int, int]) -> list[Tensor]:
+    pairs, source, target = shape
+    draw = torch.Generator().manual_seed(1)
+    ids = torch.randint(4, V, (pairs, source + target), generator=draw)
+    ids[0, source - 1] = model.padding
+    logits = model(ids[:, :source], ids[:, source:])
+    return list(torch.autograd.grad(logits.log_softmax(2).square().mean(), model.parameters()))
+
+
+def compiled(model: Transformer) -> list[nn.Module]:
+    layers: chain[nn.Module] = chain(model.encoder.layers, model.decoder.layers)
+    return [layer for layer in layers if layer._compiled_call_impl]
+
+
+def test_nothing_is_compiled_on_a_cpu() -> None:
+    model = small_model()
+    prepare_layers(model, TrainingConfig(compile=True))
+    assert compiled(model) == []
+
+
+@pytest.mark.slow
+def test_compiled_layers_keep_their_names_and_can_be_copied() -> None:
+    model = small_model()
+    names = list(model.state_dict())
+    compile_layers(model)
+    assert len(compiled(model)) == 4
+    assert list(model.state_dict()) == names
+    assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
+
+
+@pytest.mark.slow
+def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew() -> None:
+    if not shutil.which("g++"):
+        pytest.skip("no g++, with which PyTorch compiles for a CPU")
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    model, plain = small_model(), small_model()
+    compile_layers(model)
+    graphs = set()
+    for shape in SHAPES:
+        for one, other in zip(gradients(model, shape), gradients(plain, shape), strict=True):
+            torch.testing.assert_close(one, other)
+        graphs.add(torch._dynamo.utils.counters["stats"]["unique_graphs"])
+    assert graphs == {2}  # an encoder layer and a decoder layer
