@@ -2,7 +2,8 @@
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,20 @@ from nmt.cli.streams import count_lines, is_regular, is_stdin, is_typed, warn
 
 if TYPE_CHECKING:
     from nmt.decoding.document import LineTranslator
+    from nmt.decoding.line import Line
     from nmt.decoding.parallel import ParallelTranslator
-    from nmt.decoding.terminology import Terminology
     from nmt.decoding.translator import Translation
+
+
+@dataclass(frozen=True)
+class _Window:
+    """Lines that are read together and answered together."""
+
+    read: list[str]
+    records: list[dict[str, object]]
+    """what each of them holds"""
+    lines: "list[Line]"
+    """what is to be translated of each"""
 
 
 def translate_lines(
@@ -32,61 +44,61 @@ def translate_lines(
     """
     from tqdm import tqdm
 
-    from nmt.decoding import document, windows
+    waiting: deque[_Window] = deque()
 
-    read: deque[tuple[list[str], list[dict[str, object]]]] = deque()
-    asked: deque[Terminology | None] = deque()
-
-    def texts() -> Iterator[list[str]]:
-        name = "stdin" if is_stdin(file) else str(file)
-        wanted = document.WINDOW_PARAGRAPHS if form.document else windows.WINDOW_LINES
-        numbers = count(done + 1)
-        for window in windows.windows(lines, 1 if is_typed(file) else wanted, len):
-            places = [f"{name}:{next(numbers)}" for _ in window]
-            records = [form.read(*line) for line in zip(window, places, strict=True)]
-            asked.extend(form.asked(*record) for record in zip(records, places, strict=True))
-            read.append((window, records))
-            yield [str(record["source"]) for record in records]
-
-    def own() -> Iterator["Terminology | None"]:
-        while True:  # as many are taken as texts have been
-            yield asked.popleft()
+    def to_translate() -> "Iterator[Sequence[Line]]":
+        for window in _windows(lines, done + 1, form, file):
+            waiting.append(window)
+            yield window.lines
 
     show = not is_stdin(file) and sys.stderr.isatty()
     total = count_lines(file) if show else None
     with tqdm(total=total, initial=done, unit=" lines", disable=not show) as bar:
-        numbers = count(done + 1)
-        for found in _translated(translator, form, texts(), own(), file, done, bar.update):
-            window, records = read.popleft()
+        for found in _translated(translator, form, to_translate(), file, bar.update):
+            window = waiting.popleft()
             rows = (
-                form.written(next(numbers), record, alternatives) + "\n"
-                for record, alternatives in zip(records, found, strict=True)
+                form.written(line.number, record, alternatives) + "\n"
+                for line, record, alternatives in zip(
+                    window.lines, window.records, found, strict=True
+                )
             )
-            sink.write(window, "".join(rows).encode("utf-8"))
+            sink.write(window.read, "".join(rows).encode("utf-8"))
+
+
+def _windows(lines: Iterator[str], first: int, form: Form, file: Path | None) -> Iterator[_Window]:
+    """The lines of `file` or stdin, the first of which has the number `first`."""
+    from nmt.decoding import document, windows
+    from nmt.decoding.line import Line
+
+    name = "stdin" if is_stdin(file) else str(file)
+    size = document.WINDOW_PARAGRAPHS if form.document else windows.WINDOW_LINES
+    numbers = count(first)
+    for read in windows.windows(lines, 1 if is_typed(file) else size, len):
+        window = _Window(read, [], [])
+        for text in read:
+            number = next(numbers)
+            record = form.read(text, f"{name}:{number}")
+            asked = form.asked(record, f"{name}:{number}")
+            window.records.append(record)
+            window.lines.append(Line(number, str(record["source"]), asked))
+        yield window
 
 
 def _translated(
     translator: "ParallelTranslator",
     form: Form,
-    texts: Iterator[list[str]],
-    own: Iterator["Terminology | None"],
+    windows: "Iterator[Sequence[Line]]",
     file: Path | None,
-    done: int,
     progress: Callable[[int], object],
 ) -> Iterator[list[list["Translation"]]]:
-    """The translations of each window of `texts`, whose first line is `done` + 1.
-
-    `own` is what is asked of each line.
-    """
+    """The translations of the lines of each window."""
     from nmt.decoding.document import DocumentTranslator
 
-    numbers = count(done + 1)
     if is_regular(file) and not form.document:
-        yield from translator.windows(texts, form.n_best, warn, progress, numbers, own)
+        yield from translator.windows(windows, form.n_best, warn, progress)
         return
     chosen: LineTranslator = translator
     if form.document:
         chosen = DocumentTranslator(translator.searching.run, translator)
-    for window in texts:  # which is answered before more is waited for
-        found = chosen.alternatives(window, form.n_best, len(window), warn, progress, numbers, own)
-        yield list(found)
+    for window in windows:  # which is answered before more is waited for
+        yield list(chosen.alternatives(window, form.n_best, len(window), warn, progress))

@@ -12,10 +12,10 @@ from nmt.data.batch import Batch, collate
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS
 from nmt.decoding.ensemble import log_mean_probability
+from nmt.decoding.line import Line
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.scoring import target_log_probabilities
 from nmt.decoding.source_attention import forced_attention, most_attended
-from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator, print_warning
 from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment, align_words
@@ -61,34 +61,30 @@ class AligningTranslator:
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`, each translation with its alignment."""
         read: deque[str] = deque()
 
-        def noted() -> Iterator[str]:
-            for text in texts:
-                read.append(text)
-                yield text
+        def noted() -> Iterator[Line]:
+            for line in lines:
+                read.append(line.text)
+                yield line
 
-        found = self.chooser.alternatives(
-            noted(), n_best, window_lines, warn, progress, numbers, own
-        )
-        lines = ((read.popleft(), translations) for translations in found)
-        for window in windows(lines, window_lines, lambda line: len(line[0])):
+        found = self.chooser.alternatives(noted(), n_best, window_lines, warn, progress)
+        pairs = ((read.popleft(), translations) for translations in found)
+        for window in windows(pairs, window_lines, lambda pair: len(pair[0])):
             yield from self.align(window)
 
-    def align(self, lines: Sequence[tuple[str, list[Translation]]]) -> list[list[Translation]]:
+    def align(self, pairs: Sequence[tuple[str, list[Translation]]]) -> list[list[Translation]]:
         """The translations of each source text, with their alignments."""
-        aligned = [[replace(t, alignment=Alignment()) for t in found] for _, found in lines]
+        aligned = [[replace(t, alignment=Alignment()) for t in found] for _, found in pairs]
         tokenizer = self.translator.run.tokenizer
-        texts = [text for text, _ in lines]
+        texts = [text for text, _ in pairs]
         ids = cut(
             tokenizer.encode_source(texts),
             MAX_SOURCE_TOKENS,
@@ -99,7 +95,7 @@ class AligningTranslator:
         targets = [[*aligned[i][k].tokens, EOS] for i, k in places]
         found = self._attend_all(sources, targets)
         for (i, k), source, attended, scores in zip(places, sources, *found, strict=True):
-            alignment = self._alignment(lines[i][0], source, aligned[i][k], attended, scores)
+            alignment = self._alignment(texts[i], source, aligned[i][k], attended, scores)
             aligned[i][k] = replace(aligned[i][k], alignment=alignment)
         return aligned
 

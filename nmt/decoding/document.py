@@ -4,12 +4,12 @@ A model learns from sentences, and a whole paragraph is longer than what it has 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice, repeat
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Protocol
 
 from nmt.data.sentences import split_sentences
-from nmt.decoding.terminology import Terminology
+from nmt.decoding.line import Line, numbered
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, print_warning
 from nmt.decoding.windows import WINDOW_LINES, windows
 from nmt.errors import ConfigError
@@ -30,17 +30,15 @@ SENTENCES = 1 << 32
 
 
 class LineTranslator(Protocol):
-    """What translates texts one for one."""
+    """What translates line by line."""
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`."""
 
@@ -60,26 +58,24 @@ class DocumentTranslator:
         warn: Callable[[str], None] = print_warning,
     ) -> Iterator[Translation]:
         """The one translation of each text that `alternatives` has."""
-        for best, *_ in self.alternatives(texts, 1, window_lines, warn):
+        for best, *_ in self.alternatives(numbered(texts), 1, window_lines, warn):
             yield best
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_PARAGRAPHS,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
-        """Translate each text, in order, into one line; its score is the sum of its sentences'.
+        """Translate each line, in order, into one; its score is the sum of its sentences'.
 
         What is asked of a line holds for each sentence; the terms that it must have whatever the
         source, and its beginning, for the first one.
 
         A sentence over `MAX_SOURCE_TOKENS` is divided, at a semicolon or colon, else at a comma,
-        else at a space, and `warn` told the number of its line, of `numbers` or counted from 1.
+        else at a space, and `warn` told the number of its line.
 
         Raises:
             ConfigError: `n_best` is not 1.
@@ -89,46 +85,29 @@ class DocumentTranslator:
                 "--document puts each line together from the best translation of each sentence, "
                 "so a line has no --n-best; leave one of them out"
             )
-        numbers = iter(count(1) if numbers is None else numbers)
-        own = iter(repeat(None) if own is None else own)
-        for window in windows(texts, window_lines, len):
-            lines = list(islice(numbers, len(window)))
-            asked = list(islice(own, len(window)))
-            groups = self._sentences(window, lines, warn)
-            sentences = [sentence for group in groups for sentence in group]
-            found = self.translator.alternatives(
-                sentences,
-                1,
-                warn=warn,
-                numbers=[
-                    line * SENTENCES + place
-                    for line, group in zip(lines, groups, strict=True)
-                    for place in range(len(group))
-                ],
-                own=_of_sentences(groups, asked),
-            )
+        for window in windows(lines, window_lines, len):
+            groups = [list(self._sentences(line, warn)) for line in window]
+            found = self.translator.alternatives(chain.from_iterable(groups), 1, warn=warn)
             for group in groups:
                 yield [join([best for best, *_ in islice(found, len(group))])]
             progress(len(window))
 
-    def _sentences(
-        self, texts: list[str], numbers: Sequence[int], warn: Callable[[str], None]
-    ) -> list[list[str]]:
-        """The sentences of each text, none of them too long for the model."""
-        groups = []
-        for number, text in zip(numbers, texts, strict=True):
-            group = []
-            sentences = split_sentences(text, self.run.config.data.source_language)
-            for sentence, length in zip(sentences, self._lengths(sentences), strict=True):
-                pieces = self._pieces(sentence, length)
-                if len(pieces) > 1:
-                    warn(
-                        f"line {number} has a sentence of {length} tokens, more than "
-                        f"{MAX_SOURCE_TOKENS}; it is translated in {len(pieces)} pieces"
-                    )
-                group += pieces
-            groups.append(group)
-        return groups
+    def _sentences(self, line: Line, warn: Callable[[str], None]) -> Iterator[Line]:
+        """The sentences of a line, none of them too long for the model, as lines of their own."""
+        asked = line.terminology
+        sentences = split_sentences(line.text, self.run.config.data.source_language)
+        number = line.number * SENTENCES
+        for sentence, length in zip(sentences, self._lengths(sentences), strict=True):
+            pieces = self._pieces(sentence, length)
+            if len(pieces) > 1:
+                warn(
+                    f"line {line.number} has a sentence of {length} tokens, more than "
+                    f"{MAX_SOURCE_TOKENS}; it is translated in {len(pieces)} pieces"
+                )
+            for piece in pieces:
+                yield Line(number, piece, asked)
+                number += 1
+                asked = asked and asked.without_beginning()
 
     def _lengths(self, texts: list[str]) -> list[int]:
         return [len(ids) for ids in self.run.tokenizer.encode_source(texts)]
@@ -143,17 +122,6 @@ class DocumentTranslator:
             for part, length in zip(parts, lengths, strict=True)
             for piece in self._pieces(part, length)
         ]
-
-
-def _of_sentences(
-    groups: list[list[str]], asked: list[Terminology | None]
-) -> list[Terminology | None]:
-    """What is asked of each sentence, by what is asked of each line."""
-    return [
-        own.without_beginning() if own and place else own
-        for group, own in zip(groups, asked, strict=True)
-        for place in range(len(group))
-    ]
 
 
 def halves(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from nmt.decoding.terminology import Terminology
+from nmt.decoding.line import Line
 from nmt.decoding.translator import Translation, Translator, print_warning
 from nmt.decoding.windows import WINDOW_LINES
 from nmt.errors import ConfigError
@@ -68,13 +68,11 @@ class BayesRiskTranslator:
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`: up to `n_best` distinct texts, the most useful first.
 
@@ -86,8 +84,6 @@ class BayesRiskTranslator:
                 f"{n_best} translations of each line were asked for, of {self.candidates} "
                 "candidates; raise --candidates, or lower --n-best"
             )
-        found = self.translator.alternatives(
-            texts, self.candidates, window_lines, warn, progress, numbers, own
-        )
+        found = self.translator.alternatives(lines, self.candidates, window_lines, warn, progress)
         for candidates in found:
             yield most_useful(candidates, self.utilities)[:n_best]

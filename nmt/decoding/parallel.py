@@ -6,12 +6,11 @@ The batches are the same however many share them, and so are the translations.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import count, islice, repeat
 from typing import Self
 
 from nmt.decoding.beam_allocation import batches_by_beam
 from nmt.decoding.document import LineTranslator
-from nmt.decoding.terminology import Terminology
+from nmt.decoding.line import Line
 from nmt.decoding.translator import (
     MAX_SOURCE_TOKENS,
     Translation,
@@ -27,10 +26,7 @@ from nmt.decoding.workers import Workers
 class Unit:
     """Lines that fill one batch, and blank ones, which fill nothing."""
 
-    numbers: Sequence[int]
-    texts: Sequence[str]
-    own: Sequence[Terminology | None]
-    """what is asked of each line, besides what is asked of all"""
+    lines: Sequence[Line]
     n_best: int
 
 
@@ -77,27 +73,22 @@ class ParallelTranslator:
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
-        """As `Translator.alternatives`, but `texts` is read some windows ahead."""
-        lines = windows(texts, window_lines, len)
-        for found in self.windows(lines, n_best, warn, progress, numbers, own):
+        """As `Translator.alternatives`, but `lines` is read some windows ahead."""
+        for found in self.windows(windows(lines, window_lines, len), n_best, warn, progress):
             yield from found
 
     def windows(
         self,
-        texts: Iterable[Sequence[str]],
+        lines: Iterable[Sequence[Line]],
         n_best: int,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[list[Translation]]]:
         """The translations of each window of lines; some windows are read ahead.
 
@@ -105,22 +96,13 @@ class ParallelTranslator:
             NmtError: the memory does not suffice, or a process died.
         """
         waiting: deque[_Window] = deque()
-        line_numbers = iter(count(1) if numbers is None else numbers)
-        demands = iter(repeat(None) if own is None else own)
 
         def units() -> Iterator[Unit]:
-            for window in texts:
-                theirs = list(islice(line_numbers, len(window)))
-                asked = list(islice(demands, len(window)))
-                cut = self._cut(window, asked)
+            for window in lines:
+                cut = self._cut(window)
                 waiting.append(_Window([[] for _ in window], deque(cut)))
                 for places in cut:
-                    yield Unit(
-                        [theirs[i] for i in places],
-                        [window[i] for i in places],
-                        [asked[i] for i in places],
-                        n_best,
-                    )
+                    yield Unit([window[i] for i in places], n_best)
 
         for unit in self._translate_all(units()):
             window = waiting[0]
@@ -139,29 +121,21 @@ class ParallelTranslator:
         _ = self.searching.model  # made here and now, it is shared by all who are started later
         return self._workers.map(units)
 
-    def _cut(self, texts: Sequence[str], own: Sequence[Terminology | None]) -> list[list[int]]:
+    def _cut(self, lines: Sequence[Line]) -> list[list[int]]:
         """The places of a window by units; the blank lines go with the last one."""
         searching = self.searching
+        texts = [line.text for line in lines]
         ids = searching.run.tokenizer.encode_source(texts)
         to_translate = worded(texts, ids)
         lengths = [min(len(row), MAX_SOURCE_TOKENS) for row in ids]
-        constraints = searching.constraints(texts, own)
+        constraints = searching.constraints(lines)
         units = list(batches_by_beam(to_translate, lengths, constraints, searching.settings))
         blank = sorted({*range(len(texts))}.difference(to_translate))
         return [*units[:-1], [*(units[-1] if units else []), *blank]]
 
     def _translate(self, unit: Unit) -> TranslatedUnit:
         warnings: list[str] = []
-        with memory_explained(len(unit.texts), self.searching.settings):
-            found = list(
-                self.translator.alternatives(
-                    unit.texts,
-                    unit.n_best,
-                    len(unit.texts),
-                    warnings.append,
-                    lambda lines: None,
-                    unit.numbers,
-                    unit.own,
-                )
-            )
-        return TranslatedUnit(found, warnings)
+        size = len(unit.lines)
+        with memory_explained(size, self.searching.settings):
+            found = self.translator.alternatives(unit.lines, unit.n_best, size, warnings.append)
+            return TranslatedUnit(list(found), warnings)

@@ -1,7 +1,6 @@
 """What `nmt.load` returns: strings in, strings out, for a Python program."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 from typing import overload
 
@@ -9,6 +8,7 @@ from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
 from nmt.decoding.document import DocumentTranslator
 from nmt.decoding.ensemble import load_ensemble
+from nmt.decoding.line import Line
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
 from nmt.decoding.terminology import Terminology
@@ -138,16 +138,17 @@ class TextTranslator:
         window_lines: int = WINDOW_LINES,
         document: bool = False,
     ) -> Iterator[str]:
-        lines = _checked(texts, "texts")
+        texts = _checked(texts, "texts")
         if not document:
             translator = self.translator.asking(asked)
-            yield from (found.text for found in translator.translate(lines, window_lines))
+            yield from (found.text for found in translator.translate(texts, window_lines))
             return
         # a text begins once, however many sentences it has
         translator = self.translator.asking(asked.without_beginning())
         paragraphs = DocumentTranslator(translator.run, translator)
-        beginning = repeat(Terminology.of(prefix=asked.prefix))
-        for best, *_ in paragraphs.alternatives(lines, 1, window_lines, own=beginning):
+        beginning = Terminology.of(prefix=asked.prefix)
+        lines = (Line(number, text, beginning) for number, text in enumerate(texts, 1))
+        for best, *_ in paragraphs.alternatives(lines, 1, window_lines):
             yield best.text
 
 

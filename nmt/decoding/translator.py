@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import count, islice, repeat
 
 from nmt.config import DecodingConfig
 from nmt.data.batch import collate_source
@@ -21,6 +20,7 @@ from nmt.decoding.coverage import by_coverage
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
+from nmt.decoding.line import Line, numbered
 from nmt.decoding.sampling import Sampling, draw
 from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
@@ -126,35 +126,28 @@ class Translator:
         `window_lines` 1 each text is answered before the next is read. `progress` hears how many
         more texts are done, before they are yielded.
         """
-        for best, *_ in self.alternatives(texts, 1, window_lines, warn, progress):
+        for best, *_ in self.alternatives(numbered(texts), 1, window_lines, warn, progress):
             yield best
 
     def alternatives(
         self,
-        texts: Iterable[str],
+        lines: Iterable[Line],
         n_best: int,
         window_lines: int = WINDOW_LINES,
         warn: Callable[[str], None] = print_warning,
         progress: Callable[[int], object] = lambda lines: None,
-        numbers: Iterable[int] | None = None,
-        own: Iterable[Terminology | None] | None = None,
     ) -> Iterator[list[Translation]]:
-        """As `translate`, with up to `n_best` translations of each text, best first.
+        """As `translate`, with up to `n_best` translations of each line, best first.
 
-        A blank text has one. Samples are independent of each other, in the order of their draw.
-        `numbers` are those of the texts, 1, 2, … by default; `own` is what is asked of each alone.
+        A blank line has one. Samples are independent of each other, in the order of their draw.
 
         Raises:
             ConfigError: the beam is smaller than `n_best`, or terms are asked for in samples.
             DataError: naming the line: terms and forbidden words that exclude each other.
         """
         self.refuse(n_best)
-        numbers = iter(count(1) if numbers is None else numbers)
-        own = iter(repeat(None) if own is None else own)
-        for window in windows(texts, window_lines, len):
-            theirs = list(islice(numbers, len(window)))
-            constraints = self.constraints(window, islice(own, len(window)))
-            yield from self._translate_window(window, theirs, constraints, n_best, warn, progress)
+        for window in windows(lines, window_lines, len):
+            yield from self._translate_window(window, n_best, warn, progress)
 
     def prepare(self, n_best: int) -> None:
         """Make the model ready, and refuse what can be refused before the first text is read.
@@ -175,10 +168,8 @@ class Translator:
                 f"{self.settings.beam_size}; raise --beam-size, or use --sample"
             )
 
-    def constraints(
-        self, texts: Sequence[str], own: Iterable[Terminology | None]
-    ) -> list[ConstrainedSentence | None]:
-        """What is asked of each text, by itself or with all others; None where nothing is.
+    def constraints(self, lines: Sequence[Line]) -> list[ConstrainedSentence | None]:
+        """What is asked of each line, by itself or with all others; None where nothing is.
 
         Raises:
             ConfigError: of a sample, and not of a search.
@@ -186,8 +177,8 @@ class Translator:
         """
         every = self.terminology
         found = [
-            in_ids(every | asked if asked else every, text, self.run)
-            for text, asked in zip(texts, own, strict=True)
+            in_ids(every | line.terminology if line.terminology else every, line.text, self.run)
+            for line in lines
         ]
         if self.sampling and any(found):
             raise ConfigError(NEED_A_SEARCH)
@@ -195,19 +186,19 @@ class Translator:
 
     def _translate_window(
         self,
-        texts: list[str],
-        numbers: Sequence[int],
-        constraints: Sequence[ConstrainedSentence | None],
+        lines: Sequence[Line],
         n_best: int,
         warn: Callable[[str], None],
         progress: Callable[[int], object],
     ) -> list[list[Translation]]:
         def tell(place: int, length: int) -> None:
             warn(
-                f"line {numbers[place]} has {length} tokens; only the first "
+                f"line {lines[place].number} has {length} tokens; only the first "
                 f"{MAX_SOURCE_TOKENS} are translated: split it into sentences"
             )
 
+        constraints = self.constraints(lines)
+        texts = [line.text for line in lines]
         ids = cut(self.run.tokenizer.encode_source(texts), MAX_SOURCE_TOKENS, tell)
         translations = [[Translation("", 0.0)] for _ in texts]
         lengths = [len(row) for row in ids]
@@ -217,7 +208,7 @@ class Translator:
             bound = [own for i in batch if (own := constraints[i])]
             with memory_explained(len(batch), self.settings):
                 found = self._search(
-                    [ids[i] for i in batch], [numbers[i] for i in batch], n_best, bound
+                    [ids[i] for i in batch], [lines[i].number for i in batch], n_best, bound
                 )
             for i, hypotheses in zip(batch, found, strict=True):
                 translations[i] = self._written(hypotheses, texts[i], ids[i], constraints[i])

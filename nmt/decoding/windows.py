@@ -13,14 +13,14 @@ WINDOW_LINES = 2000
 WINDOW_CHARACTERS = 1 << 20
 # a short sentence fills decoder rows and logits all the same, so it counts as one of this length
 SHORTEST_COUNTED = 16
-Line = TypeVar("Line")
+Item = TypeVar("Item")
 
 
 def windows(
-    lines: Iterable[Line], count: int, characters: Callable[[Line], int]
-) -> Iterator[list[Line]]:
+    lines: Iterable[Item], count: int, characters: Callable[[Item], int]
+) -> Iterator[list[Item]]:
     """Groups of `count` lines, or fewer where they are long: memory stays bounded."""
-    window: list[Line] = []
+    window: list[Item] = []
     size = 0
     for line in lines:
         window.append(line)

@@ -20,6 +20,7 @@ from nmt.data.vocabulary import learn_vocabulary
 from nmt.decoding.aligner import AligningTranslator, attend
 from nmt.decoding.beam_search import length_penalty
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.line import numbered
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.scoring import token_log_probabilities
 from nmt.decoding.source_attention import alignment_layer
@@ -59,7 +60,7 @@ def copier(copying_run: Run, monkeypatch: pytest.MonkeyPatch) -> Translator:
 
 
 def aligned(translator: Translator, texts: Sequence[str], n_best: int = 1) -> list[Translation]:
-    found = AligningTranslator(translator).alternatives(texts, n_best)
+    found = AligningTranslator(translator).alternatives(numbered(texts), n_best)
     return [translation for row in found for translation in row]
 
 
@@ -129,7 +130,7 @@ def test_a_long_beginning_leaves_the_end_its_score(random_run: Run) -> None:
 def test_neither_batch_nor_window_change_an_alignment(random_run: Run) -> None:
     found = aligned(Translator(random_run), LINES, 3)
     settings = random_run.config.decoding.model_copy(update={"batch_tokens": 1})
-    rows = AligningTranslator(Translator(random_run, settings)).alternatives(LINES, 3, 2)
+    rows = AligningTranslator(Translator(random_run, settings)).alternatives(numbered(LINES), 3, 2)
     alone = [translation for row in rows for translation in row]
     assert [t.text for t in alone] == [t.text for t in found]
     for one, other in zip(alone, found, strict=True):
@@ -145,8 +146,8 @@ def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
         return [[float(len(set(text) & set(other))) for other in texts] for text in texts]
 
     chooser = BayesRiskTranslator(copier, common_letters, 2)
-    expected = list(chooser.alternatives(LINES, 1))
-    found = list(AligningTranslator(copier, chooser).alternatives(LINES, 1))
+    expected = list(chooser.alternatives(numbered(LINES), 1))
+    found = list(AligningTranslator(copier, chooser).alternatives(numbered(LINES), 1))
     assert [[replace(t, alignment=None) for t in row] for row in found] == expected
 
 

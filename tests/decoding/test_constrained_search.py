@@ -20,6 +20,7 @@ from nmt.data.words import any_of
 from nmt.decoding.beam_search import beam_search
 from nmt.decoding.constrained_search import constrained_search
 from nmt.decoding.lexical_constraints import ConstrainedSentence, LexicalConstraints
+from nmt.decoding.line import Line
 from nmt.decoding.spelling import Spelling
 from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translator
@@ -128,11 +129,10 @@ def check_500(translator: Translator, captions: tuple[list[str], list[str]]) -> 
     wanted = missing_words(references, free)
     lines = list(wanted)[:500]
     assert len(lines) == 500
-    own = [wanted[number] for number in lines]
-    found = translator.alternatives([sources[number - 1] for number in lines], 1, own=own)
-    forced = [best.text for best, *_ in found]
-    honoured = sum(count(o.terms[0], text) > 0 for o, text in zip(own, forced, strict=True))
-    assert honoured == 500
+    asked = (Line(number, sources[number - 1], wanted[number]) for number in lines)
+    forced = [best.text for best, *_ in translator.alternatives(asked, 1)]
+    pairs = zip(lines, forced, strict=True)
+    assert sum(count(wanted[number].terms[0], text) > 0 for number, text in pairs) == 500
     return (
         [free[number - 1] for number in lines],
         forced,

@@ -3,6 +3,7 @@ import pytest
 from nmt.config import DecodingConfig
 from nmt.decoding import document as document_module
 from nmt.decoding.document import DocumentTranslator, halves, join
+from nmt.decoding.line import numbered
 from nmt.decoding.text_translator import TextTranslator
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import ConfigError
@@ -40,12 +41,12 @@ def test_sentences_are_translated_as_if_each_stood_alone(random_run: Run) -> Non
 
 def test_paragraphs_have_one_translation_each(copier: DocumentTranslator) -> None:
     with pytest.raises(ConfigError, match="leave one of them out"):
-        list(copier.alternatives(["a"], 2))
+        list(copier.alternatives(numbered(["a"]), 2))
 
 
 def test_progress_counts_paragraphs(copier: DocumentTranslator) -> None:
     told: list[int] = []
-    list(copier.alternatives(PARAGRAPHS, 1, 2, progress=told.append))
+    list(copier.alternatives(numbered(PARAGRAPHS), 1, 2, progress=told.append))
     assert told == [2, 2, 1]
 
 

@@ -6,6 +6,7 @@ from statistics import mean
 import pytest
 
 from nmt.config import DecodingConfig
+from nmt.decoding.line import numbered
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator, most_useful
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import Translation, Translator
@@ -69,8 +70,8 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
     translator = Translator(random_run, sampling=sampling)
     texts = ["a small dog", "", "ein Hund", "dog 123"]
     chooser = BayesRiskTranslator(translator, common_letters, 3)
-    found = list(chooser.alternatives(texts, 2))
-    candidates = translator.alternatives(texts, 3)
+    found = list(chooser.alternatives(numbered(texts), 2))
+    candidates = translator.alternatives(numbered(texts), 3)
     assert found == [most_useful(row, common_letters)[:2] for row in candidates]
     assert [len(row) for row in found] == [2, 1, 2, 2]
 
@@ -80,6 +81,6 @@ def test_too_few_candidates_are_refused(random_run: Run) -> None:
     with pytest.raises(ConfigError, match="there is 1; raise --beam-size, or use --sample"):
         BayesRiskTranslator(translator, table, 1)
     with pytest.raises(ConfigError, match="3 translations .* of 2 candidates; raise --candidates"):
-        list(BayesRiskTranslator(translator, table, 2).alternatives(["a"], 3))
+        list(BayesRiskTranslator(translator, table, 2).alternatives(numbered(["a"]), 3))
     with pytest.raises(ConfigError, match="the beam holds 3; raise --beam-size"):
-        list(BayesRiskTranslator(translator, table, 4).alternatives(["a"], 1))
+        list(BayesRiskTranslator(translator, table, 4).alternatives(numbered(["a"]), 1))

@@ -2,7 +2,6 @@
 
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from nmt.decoding import parallel as parallel_module
 from nmt.decoding import translator as translator_module
 from nmt.decoding.aligner import AligningTranslator
 from nmt.decoding.document import DocumentTranslator, LineTranslator
+from nmt.decoding.line import Line, numbered
 from nmt.decoding.minimum_bayes_risk import BayesRiskTranslator
 from nmt.decoding.parallel import ParallelTranslator
 from nmt.decoding.sampling import Sampling
@@ -78,42 +78,45 @@ def test_any_number_of_processes_gives_the_same(
 ) -> None:
     chosen, translator = kind(random_run)
     with ParallelTranslator(chosen, translator) as alone:
-        expected = list(alone.alternatives(LINES, 1, 10))
+        expected = list(alone.alternatives(numbered(LINES), 1, 10))
     assert len(expected) == len(LINES)
     if chosen is translator:
-        assert expected == list(translator.alternatives(LINES, 1, 10))
+        assert expected == list(translator.alternatives(numbered(LINES), 1, 10))
     for processes in (2, 5):
         with ParallelTranslator(chosen, translator, processes) as parallel:
-            assert list(parallel.alternatives(LINES, 1, 10)) == expected
-            assert list(parallel.alternatives(LINES, 1, 10)) == expected
+            assert list(parallel.alternatives(numbered(LINES), 1, 10)) == expected
+            assert list(parallel.alternatives(numbered(LINES), 1, 10)) == expected
     assert multiprocessing.active_children() == []
 
 
 def test_documents_are_shared_as_well(random_run: Run) -> None:
     translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
-    expected = list(DocumentTranslator(random_run, translator).alternatives(LINES, 1, 4))
+    expected = list(DocumentTranslator(random_run, translator).alternatives(numbered(LINES), 1, 4))
     for processes in (1, 3):
         with ParallelTranslator(translator, translator, processes) as parallel:
             document = DocumentTranslator(random_run, parallel)
-            assert list(document.alternatives(LINES, 1, 4)) == expected
+            assert list(document.alternatives(numbered(LINES), 1, 4)) == expected
 
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_what_single_lines_ask_for_goes_where_they_go(random_run: Run, processes: int) -> None:
     translator = Translator(random_run, SETTINGS)
-    own = [Terminology.of(prefix=f"{i} ") if i % 3 else None for i in range(len(LINES))]
-    expected = list(translator.alternatives(LINES, 1, 10, own=own))
+    lines = [
+        Line(i, text, Terminology.of(prefix=f"{i} ") if i % 3 else None)
+        for i, text in enumerate(LINES)
+    ]
+    expected = list(translator.alternatives(lines, 1, 10))
     with ParallelTranslator(translator, translator, processes) as parallel:
-        assert list(parallel.alternatives(LINES, 1, 10, own=iter(own))) == expected
+        assert list(parallel.alternatives(iter(lines), 1, 10)) == expected
     begun = [best.text.startswith(f"{i} ") for i, [best] in enumerate(expected)]
-    assert begun == [bool(asked and line.strip()) for asked, line in zip(own, LINES, strict=True)]
+    assert begun == [bool(line.terminology and line.text.strip()) for line in lines]
 
 
 def test_a_stream_can_be_gone_on_with_at_any_window(random_run: Run) -> None:
     translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
     with ParallelTranslator(translator, translator, 2) as parallel:
-        whole = list(parallel.alternatives(LINES, 2, 5))
-        rest = list(parallel.alternatives(LINES[10:], 2, 5, numbers=count(11)))
+        whole = list(parallel.alternatives(numbered(LINES), 2, 5))
+        rest = list(parallel.alternatives(numbered(LINES[10:], 11), 2, 5))
     assert whole[10:] == rest
 
 
@@ -127,7 +130,7 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
     warnings: list[str] = []
     told: list[int] = []
     with ParallelTranslator(translator, translator, processes) as parallel:
-        list(parallel.alternatives(LINES, 1, 8, warnings.append, told.append, count(101)))
+        list(parallel.alternatives(numbered(LINES, 101), 1, 8, warnings.append, told.append))
     long = [101 + i for i, line in enumerate(LINES) if len(line) > 32]
     named = sorted(int(warning.split()[1]) for warning in warnings)
     assert set(long) <= set(named) and len(set(named)) == len(named)
@@ -144,7 +147,7 @@ def test_one_process_answers_each_window_before_it_reads_the_next(random_run: Ru
         yield "b"
 
     with ParallelTranslator(translator, translator) as parallel:
-        for found in parallel.alternatives(texts(), 1, 1):
+        for found in parallel.alternatives(numbered(texts()), 1, 1):
             answers.append(found)
     assert len(answers) == 2
 
@@ -163,9 +166,9 @@ def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
         pytest.raises(DataError, match="line 11"),
         ParallelTranslator(translator, translator, processes) as parallel,
     ):
-        for translation in parallel.alternatives(texts(), 1, 5):
+        for translation in parallel.alternatives(numbered(texts()), 1, 5):
             found.append(translation)
-    assert found == list(translator.alternatives(LINES[:10], 1, 5))
+    assert found == list(translator.alternatives(numbered(LINES[:10]), 1, 5))
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -180,7 +183,7 @@ def test_weights_that_are_not_numbers_are_one_sentence(random_run: Run, processe
             pytest.raises(CheckpointError, match="not numbers"),
             ParallelTranslator(translator, translator, processes) as parallel,
         ):
-            list(parallel.alternatives(LINES, 1))
+            list(parallel.alternatives(numbered(LINES), 1))
     finally:
         with torch.no_grad():
             weight.copy_(before)
@@ -196,7 +199,7 @@ def test_weights_are_made_ready_once_and_shared(
     )
     translator = Translator(random_run, SETTINGS)
     with ParallelTranslator(translator, translator, 2) as parallel:
-        next(parallel.alternatives(LINES, 1))
+        next(parallel.alternatives(numbered(LINES), 1))
         assert made == ["fp32"]  # and none of the processes that have begun adds its own
     assert translator.model is translator.model
 
@@ -204,7 +207,7 @@ def test_weights_are_made_ready_once_and_shared(
 class Hungry:
     """Asks for more memory than there is."""
 
-    def alternatives(self, texts: Iterable[str], *_: Any) -> Iterator[list[Translation]]:
+    def alternatives(self, lines: Iterable[Line], *_: Any) -> Iterator[list[Translation]]:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
         yield []
 
@@ -215,4 +218,4 @@ def test_memory_that_does_not_suffice_is_one_sentence(random_run: Run, processes
         pytest.raises(NmtError, match="a lower --batch-tokens than 128, or let fewer processes"),
         ParallelTranslator(Hungry(), Translator(random_run, SETTINGS), processes) as parallel,
     ):
-        list(parallel.alternatives(LINES, 1))
+        list(parallel.alternatives(numbered(LINES), 1))

@@ -1,4 +1,3 @@
-from itertools import count
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.decoding import translator as translator_module
 from nmt.decoding import windows as windows_module
+from nmt.decoding.line import numbered
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, Translator
 from nmt.model.encoder import Encoder
@@ -85,9 +85,9 @@ def test_a_stream_can_be_gone_on_with_at_any_line(
 ) -> None:
     monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 20)
     translator = Translator(random_run, sampling=Sampling(seed=3))
-    whole = list(translator.alternatives(LINES, 2, warn=lambda warning: None))
+    whole = list(translator.alternatives(numbered(LINES), 2, warn=lambda warning: None))
     warnings: list[str] = []
-    rest = translator.alternatives(LINES[2:], 2, warn=warnings.append, numbers=count(3))
+    rest = translator.alternatives(numbered(LINES[2:], 3), 2, warn=warnings.append)
     assert list(rest) == whole[2:]
     assert warnings[0].startswith("line 3 has") and "line 11 has" in warnings[-1]
 
