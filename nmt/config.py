@@ -193,7 +193,9 @@ class ModelConfig(Section):
     d_ff: int = Field(2048, ge=1)
     """inner width of the position-wise feed-forward network"""
     encoder_layers: int = Field(6, ge=1)
+    """layers of self-attention and feed-forward network"""
     decoder_layers: int = Field(6, ge=1)
+    """layers that attend to the encoder's output as well"""
     norm: Literal["post", "pre"] = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -205,6 +207,7 @@ class ModelConfig(Section):
     embeddings: Literal["shared", "target", "separate"] = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: the last two"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
+    """added to the variance under the root"""
     initialization_gain: float = Field(1.0, gt=0)
     """factor on the Glorot-uniform matrices; below 1 a layer begins closer to the identity, so that
     a small post-norm model learns with a short warm-up"""
@@ -253,8 +256,11 @@ class TrainingConfig(Section):
     """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers, Adam for
     the rest, which learns a small corpus in fewer steps"""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
+    """decay of the mean of the gradients"""
     adam_beta2: float = Field(0.98, ge=0, lt=1)
+    """decay of the mean of their squares"""
     adam_epsilon: float = Field(1e-9, gt=0)
+    """added to the root of that mean"""
     weight_decay: float = Field(0.0, ge=0)
     """decoupled weight decay (AdamW); the paper has none"""
     clip_norm: float | None = Field(None, gt=0)
@@ -295,6 +301,7 @@ class TrainingConfig(Section):
     """translate the test set once at the end, by the weights that validated best, and write what it
     scores into result.json of the run"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: the GPU if PyTorch finds one"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the processor has it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"

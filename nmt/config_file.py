@@ -1,7 +1,7 @@
 """A recipe as YAML: read, overridden by `--set`, refused with file, line and key, written back.
 
-`nmt train --config C` reads a file of six sections into one `Config`; unknown keys are refused with
-the nearest known name.
+`nmt train --config C` reads a file of five sections and a seed into one `Config`; unknown keys are
+refused with the nearest known name.
 """
 
 import difflib

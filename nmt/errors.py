@@ -30,7 +30,7 @@ class CheckpointError(NmtError):
 
 
 class DivergedError(NmtError):
-    """A loss or a gradient that is not a number, or a leap of the loss; it changed no weight."""
+    """A loss or a gradient that is not a number, or a leap of the loss."""
 
 
 class MissingExtraError(NmtError):

@@ -163,7 +163,7 @@ class RunLock:
 
 @dataclass(frozen=True)
 class Run:
-    """A trained model with all it needs to translate text."""
+    """A model, trained or about to be, with all it needs to translate text."""
 
     config: Config
     tokenizer: Tokenizer

@@ -114,8 +114,8 @@ DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
 PrecisionOption = Annotated[
     Precision,
     typer.Option(
-        help="auto is bf16 where the processor has it, else fp32; int8 is for those that have it "
-        "not. Each is faster than fp32, and its translations differ slightly."
+        help="auto is bf16 where the processor has it, else fp32; int8 is for those without. "
+        "Each is faster than fp32, and its translations differ slightly."
     ),
 ]
 

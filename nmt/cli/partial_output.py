@@ -34,7 +34,10 @@ class WindowOutput(Protocol):
     """Where translations go, a window of lines at a time."""
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Take the lines that are translated already; says how many. `settings` made the rest."""
+        """Take the lines that are translated already; says how many.
+
+        `settings` is what they must have been made with, and the rest will be.
+        """
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
         """Put out what these lines became."""

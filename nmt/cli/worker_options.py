@@ -41,13 +41,17 @@ def share(
         ConfigError: as `number_of_workers`.
     """
     from nmt.decoding.parallel import ParallelTranslator
+    from nmt.device import use_threads
 
-    processes = number_of_workers(workers, translator.device.type, typed)
+    device = translator.device.type
+    processes = number_of_workers(workers, device, typed)
+    if workers != "auto" and device == "cpu":
+        use_threads(1)  # of each: one process that was asked for has one core
     return ParallelTranslator(chosen, translator, processes)
 
 
 def number_of_workers(asked: str, device: str, typed: bool) -> int:
-    """How many processes; `asked` is auto or a number, which also leaves each a single thread.
+    """How many processes; `asked` is auto or a number.
 
     Raises:
         ConfigError: several of them for one GPU.
@@ -60,8 +64,4 @@ def number_of_workers(asked: str, device: str, typed: bool) -> int:
             f"--workers {asked} divides the cores of a CPU, and this is a GPU, which one process "
             "fills; leave out --workers, or give a larger --batch-tokens"
         )
-    if device == "cpu":
-        from nmt.device import use_threads
-
-        use_threads(1)
     return int(asked)

@@ -30,7 +30,7 @@ from nmt.errors import DataError
 
 _NOISE = 2  # tokens
 # Steps a band, over the root of the steps an epoch: the more steps a band has, the less source
-# padding and the more target padding; the more steps there are, the more have targets of a length.
+# padding and the more target padding; in an epoch of more steps more of them share a target length.
 _BAND = 0.375
 _DRAWS = 5
 _EIGHTHS = 8

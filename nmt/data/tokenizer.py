@@ -95,7 +95,7 @@ class Tokenizer:
 
     @property
     def target_vocabulary(self) -> list[str]:
-        """The spelling of each target-side id."""
+        """The piece of each target-side id, the unknown as `<unk>`."""
         return _pieces(self._target)
 
     def target_bytes(self) -> list[bytes]:
@@ -146,13 +146,13 @@ class Tokenizer:
         return pieces
 
     def target_spellings(self, ids: Sequence[int]) -> list[str]:
-        """The pieces that `decode` puts together: `target_pieces`, the unknown as it writes it."""
+        """The pieces that `decode` puts together; the unknown as it stands in what it writes."""
         unknown = self._target.decode([UNK]).replace(" ", "▁")
         pieces = self.target_pieces(ids)
         return [unknown if i == UNK else piece for i, piece in zip(ids, pieces, strict=True)]
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The spelling of each target-side id."""
+        """The piece of each target-side id, the unknown as `<unk>`."""
         return [str(self._target.id_to_piece(int(i))) for i in ids]
 
 

@@ -6,5 +6,5 @@ Shapes, by letter, in every docstring and comment of this package:
     S  source positions                  H  attention heads
     T  target positions                  K  d_k = d_v = D / H, the width of one head
     V  entries of the vocabulary         F  d_ff, the inner width of the feed-forward network
-    R  rows of the decoder while it searches: the hypotheses of all sentences, B times the beam
+    N  sentences still searched          k  hypotheses of a sentence that are continued
 """

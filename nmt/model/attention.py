@@ -44,7 +44,7 @@ def fused_attention(
 ) -> Tensor:
     """Eq. 1 by PyTorch's fused kernel, which never stores the weights -> (B, H, T, K).
 
-    Under autocast on a CPU in float32, in which the kernel trains fastest.
+    Under autocast on a CPU, which is how a model is validated there, in float32.
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
@@ -103,7 +103,10 @@ class MultiHeadAttention(nn.Module):
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Eq. 1 by the fused kernel, or as it is read where that trains faster: bf16 on a CPU."""
+        """Eq. 1 by the fused kernel; as it is read where a CPU trains in bf16 or with `dropout`.
+
+        In bf16 that is faster, and only `dropout` has masks of each thread's own.
+        """
         p = self.dropout.p if self.training else 0.0
         if self.training and query.device.type == "cpu" and (p or query.dtype == torch.bfloat16):
             return scaled_dot_product_attention(query, key, value, mask, self.dropout)

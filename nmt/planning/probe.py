@@ -88,7 +88,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         try:
             steps = _take_steps(trainer)
         finally:
-            trainer.gradients.part()
+            trainer.gradients.release_workers()
     scale = config.training.batch_tokens / tokens
     computing = _middle([step.computing for step in steps]) * scale
     step_seconds = computing + _middle([step.updating for step in steps])
@@ -134,7 +134,7 @@ def _affordable(
         tried = [_one_step(trainer) for _ in range(2)]
         seconds = min(max(step.computing, step.elapsed / 10) for step in tried)
     finally:
-        trainer.gradients.part()
+        trainer.gradients.release_workers()
     return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
 
 

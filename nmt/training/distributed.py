@@ -43,8 +43,8 @@ class Workers:
         """The pairs of a step that this process computes; lengths are alike in all shares."""
         if self.size == 1:
             return indices
-        longer = target_lengths[indices] + source_lengths[indices]
-        return indices[longer.argsort(kind="stable")[self.rank :: self.size]]
+        total = target_lengths[indices] + source_lengths[indices]
+        return indices[total.argsort(kind="stable")[self.rank :: self.size]]
 
     def parallel(self, model: nn.Module) -> nn.Module:
         """The model, its gradients being averaged over all processes in the backward pass."""

@@ -69,7 +69,7 @@ class Gradients:
         self._team: Team | None = None
         self.share_among(number_of_shares(torch.get_num_threads(), parameters))
 
-    def part(self) -> None:
+    def release_workers(self) -> None:
         """Let go of the other workers, before their group is dissolved."""
         self._parallel = None
 
@@ -121,7 +121,7 @@ class Gradients:
         if self._workers.size > 1:  # the others wait in the middle of a sum
             return False
         if self.micro_batch_tokens > smallest:
-            self.halve_to(max(self.micro_batch_tokens // 2, smallest))
+            self.limit_micro_batch(max(self.micro_batch_tokens // 2, smallest))
             return True
         if self._team is None or self._team.members == 1:
             return False
@@ -254,7 +254,7 @@ class Gradients:
         sides = (store.source.lengths[indices], store.target.lengths[indices])
         return int(max(lengths.max(initial=1) for lengths in sides))
 
-    def halve_to(self, tokens: int) -> None:
+    def limit_micro_batch(self, tokens: int) -> None:
         """Compute no more than so many tokens at once from now on."""
         self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
         self.halved = True

@@ -42,15 +42,15 @@ def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.A
 
 def update(
     optimizers: Sequence[torch.optim.Optimizer],
-    tokens: float,
+    divisor: float,
     learning_rate: float,
     clip_norm: float | None,
 ) -> None:
-    """One optimiser step from gradients that are sums over `tokens` target tokens."""
+    """One optimiser step from gradients that are `divisor` times those of the mean loss."""
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters = [parameter for group in groups for parameter in group["params"]]
     gradients = [p.grad for p in parameters if p.grad is not None]
-    torch._foreach_mul_(gradients, 1 / tokens)
+    torch._foreach_mul_(gradients, 1 / divisor)
     if clip_norm is not None:
         torch.nn.utils.clip_grad_norm_(parameters, clip_norm)
     for group in groups:

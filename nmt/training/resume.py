@@ -138,8 +138,8 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     diverged, roll_backs = trainer.step, trainer.roll_backs
     if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
-            f"{error}. No weight was changed by it, and whatever is in "
-            f"{trainer.directory.checkpoints} is from before. Lower training.peak_learning_rate, "
+            f"{error}. Whatever is in {trainer.directory.checkpoints} is from before. "
+            "Lower training.peak_learning_rate, "
             "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
             "training.on_divergence: roll_back"
         ) from error

@@ -72,7 +72,7 @@ class Saver:
     ) -> None:
         """Begin to save `step`, `anew` if it is saved already.
 
-        The steps of the ranking are saved before, or this is the one that is not.
+        All steps of the ranking are saved already, except this one perhaps.
         """
         assert self._writing is None
         self._writing = writing = _Writing()

@@ -65,7 +65,7 @@ def _train(
     try:
         _go_on(trainer, directory, fingerprint, log)
     finally:
-        trainer.gradients.part()
+        trainer.gradients.release_workers()
 
 
 def _go_on(
@@ -116,7 +116,7 @@ def _begin(
         beginning = weights_to_begin_with(origin)
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    pairs_to_score(config)
+    pairs_to_score(config)  # read now, so that what is wrong with them is said now
     prepared = prepare(config, log)
     refuse_changed_data(directory, prepared.fingerprint)
     torch.manual_seed(config.seed)

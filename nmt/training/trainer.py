@@ -32,9 +32,10 @@ _FOLLOW = 0.02
 class Trainer:
     """One model, its optimiser and its place in the data.
 
-    A step depends on the weights, the optimiser's moments and its own number: batches and dropout
-    masks are functions of (seed, step) and of the number of shares it is computed in, which is part
-    of the state. So a resumed run is exact.
+    A step depends on the weights, the optimiser's moments and its own number: its pairs are a
+    function of (seed, step), and so are its dropout masks, for a number of shares and a size of
+    micro-batches that are kept in the state where they are not the recipe's. So a resumed run is
+    exact.
     """
 
     def __init__(
@@ -114,7 +115,7 @@ class Trainer:
             self.moving_average.load(state["moving_average"])
         self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
         if state["micro_batch_tokens"]:
-            self.gradients.halve_to(state["micro_batch_tokens"])
+            self.gradients.limit_micro_batch(state["micro_batch_tokens"])
         self.gradients.share_among(state["shares"])
 
     def skip_to(self, step: int) -> None:
@@ -127,15 +128,15 @@ class Trainer:
 
         Raises:
             StoppedBySignal: after saving, on SIGINT or SIGTERM.
-            DivergedError: a step's loss is not a number, or far above that of the steps before;
-                nothing was changed by it.
+            DivergedError: a step's loss is not a number, or far above that of the steps before, and
+                nothing was changed by it; or the validation loss is none.
         """
         with self._signals:
             self.model.train()
             self.monitor.open_bar(self.step, self.config.training.max_steps)
             try:
                 while not self.finished():
-                    self._go_on()
+                    self._advance()
                 self._heed_signals()
             except Abandoned:
                 self._heed_signals()
@@ -149,7 +150,7 @@ class Trainer:
         self._saver.release_memory()
         self.monitor.close_bar()
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         """One step and all that is due after it."""
         training = self.config.training
         validation_was_abandoned = self._validation_due
@@ -192,8 +193,8 @@ class Trainer:
         self._refuse_spike(loss / tokens)
         rate = learning_rate(self.step, self.config)
         # the gradients are means over the workers of sums over their tokens
-        share = tokens / self.workers.size
-        update(self.optimizers, share, rate, self.config.training.clip_norm)
+        divisor = tokens / self.workers.size
+        update(self.optimizers, divisor, rate, self.config.training.clip_norm)
         if self.moving_average:
             self.moving_average.update(self.step)
         return loss, tokens
@@ -257,12 +258,12 @@ class Trainer:
                 weights = weights_of(self.model)
                 self._saver.start(self.step, weights, self.state(), self.ranking, anew=anew)
         self._look_at, self._unsaved = self.step + _STEPS_TO_SAVE, False
-        if wait and (problem := self._problem()):
+        if wait and (problem := self._end_of_saving()):
             raise CheckpointError(problem)
 
     def settle(self) -> None:
         """Wait for the checkpoint that is being written; see to it if something went wrong."""
-        if problem := self._problem():
+        if problem := self._end_of_saving():
             self._unsaved = True
             self.monitor.say(f"{problem}; training goes on and tries again")
 
@@ -275,8 +276,8 @@ class Trainer:
         else:
             self._look_at = self.step + _STEPS_TO_SAVE
 
-    def _problem(self) -> str | None:
-        """Wait for the checkpoint that is being written; what went wrong, if anything did."""
+    def _end_of_saving(self) -> str | None:
+        """Wait for the checkpoint that is being written and rank it; what went wrong, if any."""
         if self._look_at is None:
             return None
         self._look_at = None

@@ -301,13 +301,13 @@ def test_what_failed_is_not_kept_alive(
 
     def again(self: Gradients, tokens: int) -> None:
         first_attempt[0] = False
-        halve_to(self, tokens)
+        limit_micro_batch(self, tokens)
 
-    halve_to = Gradients.halve_to
+    limit_micro_batch = Gradients.limit_micro_batch
     gc.disable()
     try:
         monkeypatch.setattr(torch.autograd, "grad", grad)
-        monkeypatch.setattr(Gradients, "halve_to", again)
+        monkeypatch.setattr(Gradients, "limit_micro_batch", again)
         limited.gradients.compute(1)
     finally:
         gc.enable()
