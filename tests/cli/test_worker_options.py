@@ -2,6 +2,8 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 
 from nmt.cli import worker_options
 from nmt.cli.translate import translate
-from nmt.cli.worker_options import number_of_workers
+from nmt.cli.worker_options import number_of_workers, share
 from nmt.decoding import windows
 from nmt.errors import ConfigError, DataError
 
@@ -134,14 +136,15 @@ def test_auto_is_one_a_core_where_that_helps(monkeypatch: pytest.MonkeyPatch) ->
     assert number_of_workers("auto", "cpu", typed=False) == 1
 
 
-def test_a_number_gives_every_process_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "set_num_threads", lambda threads: counts.append(threads))
+@pytest.mark.parametrize("workers, set_to", [("auto", []), ("3", [1]), ("1", [1])])
+def test_a_number_gives_every_process_one_thread(
+    monkeypatch: pytest.MonkeyPatch, workers: str, set_to: list[int]
+) -> None:
     counts: list[int] = []
-    assert number_of_workers("auto", "cpu", typed=False) >= 1
-    assert counts == []
-    assert number_of_workers("3", "cpu", typed=False) == 3
-    assert number_of_workers("1", "cpu", typed=True) == 1
-    assert counts == [1, 1]
+    monkeypatch.setattr(torch, "set_num_threads", counts.append)
+    translator: Any = SimpleNamespace(device=torch.device("cpu"))
+    share(translator, translator, workers, typed=False)
+    assert counts == set_to
 
 
 def test_a_gpu_is_not_divided() -> None:
