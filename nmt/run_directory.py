@@ -28,6 +28,11 @@ from nmt.data.tokenizer import PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.model.transformer import Transformer
 
+_STEP = re.compile(r"step-\d{8,18}")
+_WEIGHTS = re.compile(r"step-\d{8,18}|averaged-last-\d+")
+# what is half-written has the number of a process, or none
+_PASSING = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
+
 
 class RunDirectory:
     """The names inside a run directory; nothing is created until something is written."""
@@ -58,8 +63,9 @@ class RunDirectory:
         return int(checkpoint.name.removeprefix("step-"))
 
     def saved_checkpoints(self) -> list[Path]:
-        """All complete checkpoints, oldest first."""
-        return sorted(self.checkpoints.glob("step-*"))
+        """All complete checkpoints, oldest first; a copy under another name is none of them."""
+        found = (path for path in self.checkpoints.glob("step-*") if _STEP.fullmatch(path.name))
+        return sorted(found, key=self.step_of)
 
     def create(self) -> None:
         """Make the directory.
@@ -81,19 +87,26 @@ class RunDirectory:
     def clear_leftovers(self) -> None:
         """Remove what a process that was killed while saving left half-written.
 
-        A folder that was moved aside, its successor not yet being in its place, is put back.
+        A folder that was moved aside, its successor not yet being in its place, is put back. What
+        others have left in the directory stays.
         """
         for folder in (self.path, self.checkpoints):
-            for old in folder.glob(".*.old"):
-                place = old.with_name(old.name[1 : -len(".old")])
-                if not place.exists():
-                    old.rename(place)
-            for pattern in (".*.tmp", ".*.old"):
-                for path in folder.glob(pattern):
-                    if path.is_dir():
-                        shutil.rmtree(path)
-                    else:
-                        path.unlink()
+            for left in filter(self._is_leftover, folder.glob(".*")):
+                place = left.with_name(left.name[1 : -len(".old")])
+                if left.suffix == ".old" and not place.exists():
+                    left.rename(place)
+                elif left.is_dir():
+                    shutil.rmtree(left)
+                else:
+                    left.unlink()
+
+    def _is_leftover(self, path: Path) -> bool:
+        """Whether it is what saving gives a passing name."""
+        found = _PASSING.fullmatch(path.name)
+        if not found:
+            return False
+        known = path.with_name(found[1]) in vars(self).values()
+        return known or bool(_WEIGHTS.fullmatch(found[1]))
 
     def discard_if_unused(self) -> None:
         """Remove what `create` and `lock` made, if nothing else was written since."""

@@ -1,5 +1,6 @@
 """`nmt average`: the mean of several checkpoints (section 6.1)."""
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -35,5 +36,9 @@ def average(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
         save_checkpoint(folder, average_weights(saved))
+        if run.path.resolve() not in folder.resolve().parents[:2]:
+            # what --model looks for in the run stands beside the weights where they lie elsewhere
+            shutil.copy(run.config, folder)
+            shutil.copytree(run.tokenizer, folder / run.tokenizer.name, dirs_exist_ok=True)
     typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)
     typer.echo(str(folder))

@@ -70,10 +70,11 @@ def with_choices(
 
     chooser = None
     if mbr:
-        from nmt.evaluation.metrics import sentence_utilities
+        from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 
-        tokenized = translator.run.config.data.tokenized
-        utilities = partial(sentence_utilities, mbr.value, tokenized=tokenized)
+        data = translator.run.config.data
+        tokenize = bleu_tokenizer(data.target_language, data.tokenized)
+        utilities = partial(sentence_utilities, mbr.value, tokenize=tokenize)
         found = SAMPLED_CANDIDATES if translator.sampling else translator.settings.beam_size
         chooser = BayesRiskTranslator(translator, utilities, candidates or found)
     if alignments:

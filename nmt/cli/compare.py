@@ -201,12 +201,13 @@ def _translate(translator: "Translator", path: Path, task: _Task) -> list[str]:
 
 def _print(task: _Task, systems: list[Path], examples: int, as_json: bool) -> None:
     from nmt.evaluation.compare import compare
-    from nmt.evaluation.training_text import training_frequencies
+    from nmt.evaluation.training_text import training_words_at_hand
     from nmt.report.comparison import render
 
-    frequencies = training_frequencies(task.data) if task.data else None
+    learnt = training_words_at_hand(task.data) if task.data else None
     found = [(str(path), task.translations[path]) for path in systems]
-    comparison = compare(found, task.against, task.tokenized, frequencies, examples)
+    tokenize = task.against.tokenizer(task.tokenized)
+    comparison = compare(found, task.against, tokenize, learnt, examples)
     if as_json:
         print(json.dumps(comparison.as_json(), ensure_ascii=False))
     else:

@@ -196,7 +196,8 @@ def _score_file(
     translations = read_translations(hypothesis, against)
     if wanted.text_checks:
         refuse_unfit(translations, against.references, (str(hypothesis), against.name), tokenized)
-    sheet = score_sheet(translations, against, tokenized, wanted.ter, wanted.confidence)
+    tokenize = against.tokenizer(tokenized)
+    sheet = score_sheet(translations, against, tokenize, wanted.ter, wanted.confidence)
     return Evaluation(translations, sheet)
 
 
@@ -247,7 +248,8 @@ def _print(
 
     rows: list[dict[str, float]] = []
     if wanted.per_sentence:
-        rows = per_sentence(result.translations, against.references, tokenized, wanted.ter)
+        tokenize = against.tokenizer(tokenized)
+        rows = per_sentence(result.translations, against.references, tokenize, wanted.ter)
     count = len(result.translations)
     if wanted.as_json:
         values = {**result.sheet.as_json(), "test_set": against.name, "sentences": count}

@@ -98,7 +98,7 @@ SampleOption = Annotated[
     bool, typer.Option("--sample", help="Draw translations at random, without a beam.")
 ]
 TemperatureOption = Annotated[
-    float, typer.Option(min=1e-3, help="Of --sample: below 1, what is probable more so.")
+    float, typer.Option(min=1e-3, max=1e6, help="Of --sample: below 1, what is probable more so.")
 ]
 TopKOption = Annotated[int | None, typer.Option(min=1, help="Of --sample: among so many tokens.")]
 TopPOption = Annotated[

@@ -159,8 +159,9 @@ class PartialOutput:
         # a signal may have come between the note of a window and the next statement
         state = self._read_state() if self.part.exists() else None
         if state is None:
-            self.part.unlink(missing_ok=True)
-            self.state.unlink(missing_ok=True)
+            # beside an earlier output an empty part tells --resume that this one is not complete
+            if not self.path.exists():
+                self.part.unlink(missing_ok=True)
             return
         self._file.truncate(state["bytes"])
         command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])

@@ -59,9 +59,16 @@ class Tokenizer:
     def save(self, directory: Path) -> None:
         """Write `tokenizer.model` (shared), or `source.model` and `target.model`."""
         directory.mkdir(parents=True, exist_ok=True)
+        for name in (SHARED, SOURCE, TARGET):  # of another tokenizer, whose names are others
+            (directory / name).unlink(missing_ok=True)
         names = [SHARED] if self.shared else [SOURCE, TARGET]
         for name, model in zip(names, self._models, strict=True):
             (directory / name).write_bytes(model)
+
+    def differs_from(self, other: "Tokenizer") -> bool:
+        """Whether an id means something else to the other."""
+        mine = (self.source_vocabulary, self.target_vocabulary)
+        return mine != (other.source_vocabulary, other.target_vocabulary)
 
     @property
     def shared(self) -> bool:

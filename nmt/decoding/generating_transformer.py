@@ -14,12 +14,18 @@ from nmt.config import DecodingConfig, ModelConfig
 from nmt.config_file import replace_settings
 from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.decoding.greedy import greedy_search, most_probable
-from nmt.decoding.sampling import Draws, Sampling
+from nmt.decoding.sampling import (
+    LARGEST_TEMPERATURE,
+    LEAST_TEMPERATURE,
+    Draws,
+    Sampling,
+)
 from nmt.errors import ConfigError, DataError
 from nmt.model import transformer as paper
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 
+_LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
 AS_THE_MODEL_HOLDS_IT = DecodingConfig(length_normalization="none")
 """nothing is required of a text that is generated, and its score is log P"""
 
@@ -127,7 +133,7 @@ class Transformer(nn.Module):
         sampling = Sampling(temperature, top_k, top_p, seed)
         draws = Draws(sampling, [(row,) for row in range(len(source))])
         limits = source.new_full((len(source),), max_length)
-        was_training = self.training
+        trained = [module for module in self.modules() if module.training]
         self.eval()
         try:
             found = greedy_search(
@@ -140,7 +146,8 @@ class Transformer(nn.Module):
                 limits,
             )
         finally:
-            self.train(was_training)
+            for module in trained:
+                module.training = True
         return _in_rows([list(hypothesis.tokens) for hypothesis in found], self.padding, source)
 
     def _refuse_source(self, source: Tensor) -> None:
@@ -154,6 +161,12 @@ class Transformer(nn.Module):
                 f"generate: source has the shape {tuple(source.shape)} and the type "
                 f"{source.dtype}, expected ids of shape (B, S) and type torch.int64; "
                 "a single sentence is source[None]"
+            )
+        here = next(self.parameters()).device
+        if source.device != here:
+            raise DataError(
+                f"generate: source is on {source.device} and the model on {here}; give source.to"
+                f"('{here}')"
             )
         if not bool((source != self.padding).any(1).all()):
             raise DataError("generate: source has a row without a token; give it EOS")
@@ -221,10 +234,14 @@ def _refuse_settings(
     max_length: int, temperature: float, top_k: int | None, top_p: float | None, seed: int
 ) -> None:
     limited = top_k is not None or top_p is not None
+    whole = _whole(max_length, 1)
+    usable = f"a number from {LEAST_TEMPERATURE:g} to {LARGEST_TEMPERATURE:g}"
+    positive = _number(temperature, LEAST_TEMPERATURE, LARGEST_TEMPERATURE)
     some = top_p is None or (_number(top_p, 0, 1) and top_p > 0)
     for name, value, fits, expected in (
-        ("max_length", max_length, _whole(max_length, 1), "a whole number above 0"),
-        ("temperature", temperature, _number(temperature, 0, math.inf), "0 or a number above it"),
+        ("max_length", max_length, whole, "a whole number above 0"),
+        ("max_length", max_length, not whole or max_length <= _LONGEST, f"at most {_LONGEST:,}"),
+        ("temperature", temperature, positive or temperature == 0, f"0 or {usable}"),
         ("top_k", top_k, top_k is None or _whole(top_k, 1), "a whole number above 0"),
         ("top_p", top_p, some, "a number above 0 and at most 1"),
         ("seed", seed, _whole(seed, 0), "a whole number, 0 or above"),

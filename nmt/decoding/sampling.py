@@ -15,6 +15,9 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 
+# logits divided by less are infinite, and divided by more all alike
+LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
+
 
 @dataclass(frozen=True)
 class Sampling:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from nmt.evaluation.metrics import bleu, words_of
+from nmt.evaluation.metrics import PLAIN, bleu, words_of
 
 GROUPS = 6
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)
@@ -27,34 +27,34 @@ class Row:
     """0 to 100, in the order of the systems"""
 
 
-def count_words(lines: Iterable[str], tokenized: bool = False) -> Counter[str]:
+def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
     """How often each word occurs."""
     counts: Counter[str] = Counter()
     for line in lines:
-        counts.update(words_of(line, tokenized))
+        counts.update(words_of(line, tokenize))
     return counts
 
 
 def bleu_by_length(
-    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenized: bool = False
+    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str = PLAIN
 ) -> list[Row]:
     """BLEU on groups of sentences whose references have about the same number of words.
 
     There are up to `GROUPS`, of about as many sentences each.
     """
-    lengths = [len(words_of(line, tokenized)) for line in references]
+    lengths = [len(words_of(line, tokenize)) for line in references]
     groups = {
         _span(low, high): [i for i, length in enumerate(lengths) if low <= length <= high]
         for low, high in _spans(lengths)
     }
-    return _bleu_of_groups(groups, systems, references, tokenized)
+    return _bleu_of_groups(groups, systems, references, tokenize)
 
 
 def bleu_by_rarity(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
     frequencies: Mapping[str, int],
-    tokenized: bool = False,
+    tokenize: str = PLAIN,
 ) -> list[Row]:
     """BLEU on groups of sentences by how often the rarest word of the reference occurs.
 
@@ -62,16 +62,16 @@ def bleu_by_rarity(
     """
     groups: dict[str, list[int]] = {label: [] for label in _classes()}
     for i, line in enumerate(references):
-        if words := words_of(line, tokenized):
+        if words := words_of(line, tokenize):
             groups[_class_of(min(frequencies.get(word, 0) for word in words))].append(i)
-    return _bleu_of_groups(groups, systems, references, tokenized)
+    return _bleu_of_groups(groups, systems, references, tokenize)
 
 
 def word_f1_by_rarity(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
     frequencies: Mapping[str, int],
-    tokenized: bool = False,
+    tokenize: str = PLAIN,
 ) -> list[Row]:
     """The F-score of the words of each class of frequency, whatever their order in the sentence.
 
@@ -83,11 +83,11 @@ def word_f1_by_rarity(
     given = {name: Counter[str]() for name in systems}
     wanted: Counter[str] = Counter()
     for i, line in enumerate(references):
-        reference = Counter(words_of(line, tokenized))
+        reference = Counter(words_of(line, tokenize))
         for word, count in reference.items():
             wanted[label_of[frequencies.get(word, 0)]] += count
         for name, lines in systems.items():
-            for word, count in Counter(words_of(lines[i], tokenized)).items():
+            for word, count in Counter(words_of(lines[i], tokenize)).items():
                 label = label_of[frequencies.get(word, 0)]
                 given[name][label] += count
                 right[name][label] += min(count, reference[word])
@@ -108,7 +108,7 @@ def _bleu_of_groups(
     groups: Mapping[str, list[int]],
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
-    tokenized: bool,
+    tokenize: str,
 ) -> list[Row]:
     rows = []
     for label, group in groups.items():
@@ -116,7 +116,7 @@ def _bleu_of_groups(
             continue
         part = [references[i] for i in group]
         scores = (
-            bleu([lines[i] for i in group], part, tokenized, confidence=False).value
+            bleu([lines[i] for i in group], part, tokenize, confidence=False).value
             for lines in systems.values()
         )
         rows.append(Row(label, len(group), tuple(scores)))

@@ -12,9 +12,18 @@ from nmt.evaluation.breakdown import (
     count_words,
     word_f1_by_rarity,
 )
-from nmt.evaluation.metrics import TOKENIZED, Score, bleu, chrf_plus_plus, sentence_scores
+from nmt.evaluation.metrics import (
+    ALREADY_TOKENIZED,
+    PLAIN,
+    TOKENIZED,
+    Score,
+    bleu,
+    chrf_plus_plus,
+    sentence_scores,
+)
 from nmt.evaluation.significance import Difference, differences
 from nmt.evaluation.test_sets import EvaluationSet
+from nmt.evaluation.training_text import TrainingWords
 
 
 @dataclass(frozen=True)
@@ -91,13 +100,13 @@ class Comparison:
 def compare(
     translations: Sequence[tuple[str, list[str]]],
     against: EvaluationSet,
-    tokenized: bool = False,
-    frequencies: Mapping[str, int] | None = None,
+    tokenize: str = PLAIN,
+    learnt: TrainingWords | None = None,
     examples: int = 3,
 ) -> Comparison:
     """Compare `translations`, each with the name of where it comes from.
 
-    `frequencies`: how often words occur in the training text; None takes the references instead.
+    `learnt`: the words of the training text; None takes those of the references instead.
 
     Raises:
         ConfigError: fewer than two systems, or more than there are letters.
@@ -110,36 +119,37 @@ def compare(
         )
     references = against.references
     systems = [
-        System(label, name, lines, _scores(lines, references, tokenized))
+        System(label, name, lines, _scores(lines, references, tokenize))
         for label, (name, lines) in zip(ascii_uppercase, translations, strict=False)
     ]
     by_label = {system.label: system.translations for system in systems}
     return Comparison(
         systems,
         against,
-        differences(by_label, references, tokenized),
-        _breakdowns(by_label, references, tokenized, frequencies),
-        _examples(by_label, against, tokenized, examples),
+        differences(by_label, references, tokenize),
+        _breakdowns(by_label, references, tokenize, learnt),
+        _examples(by_label, against, tokenize, examples),
     )
 
 
-def _scores(lines: list[str], references: list[str], tokenized: bool) -> tuple[Score, Score]:
-    scores = bleu(lines, references, tokenized), chrf_plus_plus(lines, references)
-    return (scores[0], replace(scores[1], name=TOKENIZED + scores[1].name)) if tokenized else scores
+def _scores(lines: list[str], references: list[str], tokenize: str) -> tuple[Score, Score]:
+    scores = bleu(lines, references, tokenize), chrf_plus_plus(lines, references)
+    if tokenize != ALREADY_TOKENIZED:
+        return scores
+    return scores[0], replace(scores[1], name=TOKENIZED + scores[1].name)
 
 
 def _breakdowns(
     systems: Mapping[str, list[str]],
     references: list[str],
-    tokenized: bool,
-    frequencies: Mapping[str, int] | None,
+    tokenize: str,
+    learnt: TrainingWords | None,
 ) -> list[Breakdown]:
-    where = "the training text"
-    if frequencies is None:
-        where, frequencies = "the references", count_words(references, tokenized)
-    by_length = bleu_by_length(systems, references, tokenized)
-    by_rarity = bleu_by_rarity(systems, references, frequencies, tokenized)
-    words = word_f1_by_rarity(systems, references, frequencies, tokenized)
+    where = str(learnt) if learnt else "the references"
+    frequencies = learnt.counts if learnt else count_words(references, tokenize)
+    by_length = bleu_by_length(systems, references, tokenize)
+    by_rarity = bleu_by_rarity(systems, references, frequencies, tokenize)
+    words = word_f1_by_rarity(systems, references, frequencies, tokenize)
     rarest = f"BLEU by how often the rarest word of the reference occurs in {where}"
     found = f"F-score of words by how often they occur in {where}"
     return [
@@ -150,11 +160,11 @@ def _breakdowns(
 
 
 def _examples(
-    systems: Mapping[str, list[str]], against: EvaluationSet, tokenized: bool, count: int
+    systems: Mapping[str, list[str]], against: EvaluationSet, tokenize: str, count: int
 ) -> dict[str, list[Example]]:
     """For each system the sentences where its score is furthest above the mean of the others'."""
     scores = {
-        label: sentence_scores("chrF++", lines, against.references, tokenized)
+        label: sentence_scores("chrF++", lines, against.references, tokenize)
         for label, lines in systems.items()
     }
     found: dict[str, list[Example]] = {}

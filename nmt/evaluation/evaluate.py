@@ -67,7 +67,9 @@ def evaluate(
     pairs = map(SentencePair, sources, references)
     against = set_of_pairs("", pairs, data.languages)
     against = replace(against, official_name=against.official_name or official_name)
-    sheet = score_sheet(translations, against, data.tokenized, with_ter, confidence)
+    sheet = score_sheet(
+        translations, against, against.tokenizer(data.tokenized), with_ter, confidence
+    )
     return Evaluation(translations, sheet)
 
 

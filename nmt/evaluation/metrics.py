@@ -3,8 +3,12 @@
 sacreBLEU is Post, 2018: A Call for Clarity in Reporting BLEU Scores.
 """
 
+import functools
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF, CHRFScore
@@ -12,9 +16,13 @@ from sacrebleu.metrics.ter import TER, TERScore
 
 from nmt.errors import DataError
 
+UNSPACED = {"zh", "yue", "ja", "th", "lo", "km", "my", "bo"}
+"""languages that put no spaces between words"""
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 """by the names that recipes and records use"""
 
+PLAIN, ALREADY_TOKENIZED = "13a", "none"
+"""sacreBLEU's names of what divides text into the tokens that BLEU counts"""
 TOKENIZED = "tokenised "
 """what the names of scores of tokenised text begin with"""
 RESAMPLES = 1000
@@ -24,21 +32,26 @@ MAX_DRAWN_NUMBERS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % confidence interval by bootstrap resampling of the sentences (Koehn, 2004)."""
+    """A 95 % confidence interval by bootstrap resampling of the sentences (Koehn, 2004).
+
+    Of few sentences it is only rough, and would reach beyond the scores that there are.
+    """
 
     mean: float
     """of the scores of the resamples"""
     half_width: float
+    highest: float = 100.0
+    """that a score can be"""
 
     @property
     def low(self) -> float:
         """Lower end."""
-        return self.mean - self.half_width
+        return max(0.0, self.mean - self.half_width)
 
     @property
     def high(self) -> float:
         """Upper end."""
-        return self.mean + self.half_width
+        return min(self.highest, self.mean + self.half_width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,25 +90,47 @@ class Score:
 def bleu(
     hypotheses: Sequence[str],
     references: Sequence[str],
-    tokenized: bool = False,
+    tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
     """Corpus BLEU of one hypothesis and one reference a sentence.
 
-    `tokenized` counts the tokens that spaces separate, as they are: a tokenised BLEU, which does
-    not compare with the usual one. Beyond 20,000 sentences the interval takes fewer resamples.
+    `tokenize` is what `bleu_tokenizer` says. Tokens that spaces separate are counted as they are
+    where it is `none`: a tokenised BLEU, which does not compare with the usual one. Beyond 20,000
+    sentences the interval takes fewer resamples.
 
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
-    name = TOKENIZED * tokenized + METRIC_NAMES["bleu"]
-    return _score(bleu_metric(tokenized), name, hypotheses, references, confidence)
+    name = TOKENIZED * (tokenize == ALREADY_TOKENIZED) + METRIC_NAMES["bleu"]
+    return _score(bleu_metric(tokenize), name, hypotheses, references, confidence)
 
 
-def bleu_metric(tokenized: bool = False, sentence: bool = False) -> BLEU:
+def bleu_metric(tokenize: str = PLAIN, sentence: bool = False) -> BLEU:
     """sacreBLEU's BLEU; for a `sentence` without the orders of n-grams that it is too short for."""
     # `force` silences its remarks on tokenised text, which come without a file name
-    return BLEU(tokenize="none" if tokenized else "13a", force=True, effective_order=sentence)
+    return BLEU(tokenize=tokenize, force=True, effective_order=sentence)
+
+
+def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
+    """Which of sacreBLEU's tokenizers suits a target language; `none` for `tokenized` text.
+
+    13a leaves a sentence without spaces in one piece. Chinese is divided into characters, Japanese
+    into words where sacreBLEU's extra `ja` is installed, and other such languages into characters.
+    """
+    if tokenized:
+        return ALREADY_TOKENIZED
+    code = language_code(language)
+    if code in ("zh", "yue"):
+        return "zh"
+    if code == "ja" and find_spec("MeCab") and find_spec("ipadic"):
+        return "ja-mecab"
+    return "char" if code in UNSPACED else PLAIN
+
+
+def language_code(language: str) -> str:
+    """A language without its country: de_AT is de."""
+    return re.split("[-_]", language.lower())[0]
 
 
 def multi_bleu(
@@ -167,7 +202,8 @@ def _score(
     if confidence:
         resamples = max(1, min(RESAMPLES, MAX_DRAWN_NUMBERS // (numbers * len(hypotheses))))
     result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
-    interval = Interval(float(result._mean), float(result._ci)) if resamples > 1 else None
+    highest = math.inf if isinstance(metric, TER) else 100.0
+    interval = Interval(float(result._mean), float(result._ci), highest) if resamples > 1 else None
     return Score(
         name=name,
         value=float(result.score),
@@ -188,7 +224,7 @@ def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str], name: s
 
 
 def sentence_scores(
-    name: str, hypotheses: Sequence[str], references: Sequence[str], tokenized: bool = False
+    name: str, hypotheses: Sequence[str], references: Sequence[str], tokenize: str = PLAIN
 ) -> list[float]:
     """The score of each sentence by itself; `name`: BLEU, chrF++ or TER.
 
@@ -200,24 +236,24 @@ def sentence_scores(
     refuse_unequal(hypotheses, references, name)
     metric: BLEU | CHRF | TER
     if name == "BLEU":
-        metric = bleu_metric(tokenized, sentence=True)
+        metric = bleu_metric(tokenize, sentence=True)
     else:
         metric = TER() if name == "TER" else CHRF(word_order=2)
     pairs = zip(hypotheses, references, strict=True)
     return [float(metric.sentence_score(text, [reference]).score) for text, reference in pairs]
 
 
-def words_of(line: str, tokenized: bool = False) -> list[str]:
-    """The words that BLEU counts: those of the 13a tokenizer, or what spaces separate."""
-    return (line if tokenized else str(_PLAIN.tokenizer(line))).split()
+def words_of(line: str, tokenize: str = PLAIN) -> list[str]:
+    """The words that BLEU counts."""
+    return str(_metric(tokenize).tokenizer(line)).split()
 
 
-_PLAIN = bleu_metric()
+@functools.cache
+def _metric(tokenize: str) -> BLEU:
+    return bleu_metric(tokenize)
 
 
-def sentence_utilities(
-    name: str, texts: Sequence[str], tokenized: bool = False
-) -> list[list[float]]:
+def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
     """The score, 0 to 100, of text i (row) if text j (column) were the only reference.
 
     `name`: chrf or bleu; BLEU of a sentence leaves out the orders of n-grams that it is too short
@@ -225,13 +261,12 @@ def sentence_utilities(
     """
     columns = []
     for text in texts:
-        metric = _sentence_metric(name, text, tokenized)
+        metric = _sentence_metric(name, text, tokenize)
         columns.append([float(metric.corpus_score([other], None).score) for other in texts])
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _sentence_metric(name: str, reference: str, tokenized: bool) -> BLEU | CHRF:
+def _sentence_metric(name: str, reference: str, tokenize: str) -> BLEU | CHRF:
     if name == "chrf":
         return CHRF(references=[[reference]])
-    tokenize = "none" if tokenized else "13a"
     return BLEU(tokenize=tokenize, force=True, effective_order=True, references=[[reference]])

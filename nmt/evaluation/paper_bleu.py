@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from nmt.evaluation.metrics import Score, multi_bleu, refuse_unequal
+from nmt.evaluation.metrics import UNSPACED, Score, language_code, multi_bleu, refuse_unequal
 
 PUBLISHED = {
     ("wmt14/full", "en", "de"): "27.3 (base) and 28.4 (big)",
@@ -27,8 +27,6 @@ PUBLISHED = {
     ("wmt13", "en", "de"): "25.8 (base) and 26.4 (big) of its table 3, without averaging",
 }
 """the paper's scores (tables 2 and 3), by sacreBLEU's name of the test set and languages"""
-UNSPACED = {"zh", "ja", "ko", "yue", "th", "lo", "km", "my", "bo"}
-"""languages whose words no Moses tokeniser finds"""
 
 _DOUBLE_QUOTES = re.compile("[“”„‟«»]")
 _SINGLE_QUOTES = re.compile("[‘’‚‛‹›´]")
@@ -36,13 +34,13 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Whether the target language is one whose words spaces separate."""
-    return codes_of(languages)[1] not in UNSPACED
+    """Whether Moses' tokeniser finds the words of the target language."""
+    return language_code(languages[1]) not in UNSPACED | {"ko"}
 
 
 def codes_of(languages: tuple[str, str]) -> tuple[str, str]:
     """The languages without their countries: de_AT is de."""
-    source, target = (re.split("[-_]", code.lower())[0] for code in languages)
+    source, target = map(language_code, languages)
     return source, target
 
 

@@ -4,7 +4,16 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nmt.evaluation.metrics import TOKENIZED, Score, bleu, chrf_plus_plus, sentence_scores, ter
+from nmt.evaluation.metrics import (
+    ALREADY_TOKENIZED,
+    PLAIN,
+    TOKENIZED,
+    Score,
+    bleu,
+    chrf_plus_plus,
+    sentence_scores,
+    ter,
+)
 from nmt.evaluation.paper_bleu import PUBLISHED, codes_of, has_paper_bleu, paper_bleu
 from nmt.evaluation.test_sets import EvaluationSet
 
@@ -63,26 +72,26 @@ def _row(score: Score, width: int) -> str:
 def score_sheet(
     hypotheses: Sequence[str],
     against: EvaluationSet,
-    tokenized: bool = False,
+    tokenize: str = PLAIN,
     with_ter: bool = False,
     confidence: bool = True,
 ) -> ScoreSheet:
     """BLEU, chrF++, TER if asked for, and the paper's BLEU where the languages are known.
 
-    `tokenized` text is scored on its tokens, and has no paper's BLEU: that has a tokeniser of its
-    own.
+    `tokenize` is what `bleu_tokenizer` says. Text that is tokenised is scored on its tokens, and
+    has no paper's BLEU: that has a tokeniser of its own.
 
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
     references = against.references
     scores = [
-        bleu(hypotheses, references, tokenized, confidence),
+        bleu(hypotheses, references, tokenize, confidence),
         chrf_plus_plus(hypotheses, references, confidence),
     ]
     if with_ter:
         scores.append(ter(hypotheses, references, confidence))
-    if tokenized:
+    if tokenize == ALREADY_TOKENIZED:
         others = [replace(score, name=TOKENIZED + score.name) for score in scores[1:]]
         return ScoreSheet([scores[0], *others], [TOKENIZED_REMARK])
     remarks = [
@@ -117,7 +126,7 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
 def per_sentence(
     hypotheses: Sequence[str],
     references: Sequence[str],
-    tokenized: bool = False,
+    tokenize: str = PLAIN,
     with_ter: bool = False,
 ) -> list[dict[str, float]]:
     """BLEU, chrF++ and, if asked for, TER of each sentence by itself, in order.
@@ -126,7 +135,7 @@ def per_sentence(
         DataError: no sentences, or not as many hypotheses as references.
     """
     names = ["BLEU", "chrF++", *["TER"] * with_ter]
-    columns = [sentence_scores(name, hypotheses, references, tokenized) for name in names]
+    columns = [sentence_scores(name, hypotheses, references, tokenize) for name in names]
     rows = zip(*columns, strict=True)
     return [dict(zip(names, map(_rounded, row), strict=True)) for row in rows]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sacrebleu.significance import PairedTest
 
-from nmt.evaluation.metrics import bleu_metric
+from nmt.evaluation.metrics import PLAIN, bleu_metric
 
 RESAMPLES = {"bs": 1000, "ar": 10_000}
 # sacreBLEU holds every draw of every sentence in memory, several times over
@@ -76,7 +76,7 @@ class Difference:
 
 
 def differences(
-    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenized: bool = False
+    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str = PLAIN
 ) -> list[Difference]:
     """Every two of `systems` (translations by name) against each other.
 
@@ -85,14 +85,14 @@ def differences(
     """
     pairs = list(itertools.combinations(systems, 2))
     level = LEVEL / max(1, len(pairs))
-    return [_difference(systems, pair, references, tokenized, level) for pair in pairs]
+    return [_difference(systems, pair, references, tokenize, level) for pair in pairs]
 
 
 def _difference(
     systems: Mapping[str, Sequence[str]],
     pair: tuple[str, str],
     references: Sequence[str],
-    tokenized: bool,
+    tokenize: str,
     level: float,
 ) -> Difference:
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find them different
@@ -101,7 +101,7 @@ def _difference(
     for test in RESAMPLES:
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
-            {"BLEU": bleu_metric(tokenized)},
+            {"BLEU": bleu_metric(tokenize)},
             [list(references)],
             test_type=test,
             n_samples=_resamples(test, len(references), level),
@@ -109,7 +109,19 @@ def _difference(
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
         p_values[test] = float(second.p_value or 0.0)
         gap = float(second.score - first.score)
-    return Difference(*pair, gap, p_values["bs"], p_values["ar"], level)
+    least = least_p(systems[pair[0]], systems[pair[1]])
+    return Difference(*pair, gap, max(least, p_values["bs"]), max(least, p_values["ar"]), level)
+
+
+def least_p(first: Sequence[str], second: Sequence[str]) -> float:
+    """What p cannot be below, for two systems whose translations differ.
+
+    In how many ways can the systems exchange the n translations that differ? Two of the 2^n, none
+    and all, leave the gap as wide as it is. Randomisation draws among them, and sacreBLEU does not
+    count those draws that are no wider.
+    """
+    differing = sum(one != other for one, other in zip(first, second, strict=True))
+    return min(1.0, 2.0 ** (1 - differing))
 
 
 def _resamples(test: str, sentences: int, level: float) -> int:

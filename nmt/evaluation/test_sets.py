@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmt.data.parallel_text import SentencePair, read_lines
 from nmt.errors import ConfigError, DataError, NmtError
+from nmt.evaluation.metrics import bleu_tokenizer
 
 if TYPE_CHECKING:
     from sacrebleu.dataset.base import Dataset
@@ -50,6 +51,10 @@ class EvaluationSet:
                 f"{self.name}: {len(self.sources)} sentences and {len(self.references)} "
                 "references; expected as many"
             )
+
+    def tokenizer(self, tokenized: bool) -> str:
+        """`bleu_tokenizer` for the target language, as far as it is known."""
+        return bleu_tokenizer(self.languages[1] if self.languages else "", tokenized)
 
     def __str__(self) -> str:
         name = f"the run's {self.name} set" if self.name in OWN_SETS else self.name

@@ -1,7 +1,8 @@
 """How often words occur in what a run has learnt from."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from nmt.config import DataConfig
@@ -9,26 +10,52 @@ from nmt.data.corpora import is_at_hand, resolve
 from nmt.data.parallel_text import ParallelText
 from nmt.errors import NmtError
 from nmt.evaluation.breakdown import count_words
+from nmt.evaluation.metrics import bleu_tokenizer
 
 MOST_PAIRS = 1_000_000
 """so many, from the start of the text, tell the rare words from the frequent ones"""
 
 
-def training_frequencies(config: DataConfig) -> Counter[str] | None:
-    """The words of the target side; None where the text is not at hand.
+@dataclass(frozen=True)
+class TrainingWords:
+    """The words of the target side, or of the part of it that was read."""
 
-    Nothing is downloaded for it.
+    counts: Counter[str]
+    pairs: int
+
+    def __str__(self) -> str:
+        """Where they were counted."""
+        if self.pairs < MOST_PAIRS:
+            return "the training text"
+        return f"the first {self.pairs:,} training pairs"
+
+
+def training_words(
+    config: DataConfig, log: Callable[[str], None] = lambda message: None
+) -> TrainingWords:
+    """Count the words of the target side, which is fetched if need be, as `log` hears.
+
+    Raises:
+        NmtError: the text cannot be read.
     """
+    read = 0
+
+    def targets() -> Iterator[str]:
+        nonlocal read
+        for text in resolve(config, log).train:
+            for block in ParallelText(text, config.languages).blocks():
+                for pair in block.pairs("replace"):
+                    read += 1
+                    yield pair.target
+
+    tokenize = bleu_tokenizer(config.target_language, config.tokenized)
+    counts = count_words(islice(targets(), MOST_PAIRS), tokenize)
+    return TrainingWords(counts, read)
+
+
+def training_words_at_hand(config: DataConfig) -> TrainingWords | None:
+    """The same where nothing need be fetched, else None."""
     try:
-        if not is_at_hand(config):
-            return None
-        return count_words(islice(_targets(config), MOST_PAIRS), config.tokenized)
+        return training_words(config) if is_at_hand(config) else None
     except NmtError:
         return None
-
-
-def _targets(config: DataConfig) -> Iterator[str]:
-    for text in resolve(config).train:
-        for block in ParallelText(text, config.languages).blocks():
-            for pair in block.pairs(errors="replace"):
-                yield pair.target

@@ -14,11 +14,12 @@ from nmt.model.dropout import Dropout
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)): (B, H, T, K), (B, H, S, K) -> (B, H, T, S).
 
-    `mask` broadcasts to (B, H, T, S); True = may attend.
+    `mask` broadcasts to (B, H, T, S); True = may attend. Minus infinity, of which a row of nothing
+    but padding would make NaN, is the lowest number that there is.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
     return torch.softmax(scores, dim=-1)
 
 

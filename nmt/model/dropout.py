@@ -46,4 +46,5 @@ class Dropout(nn.Module):
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
         keep = levels >= dropped_levels - LEVELS // 2
-        return x * (keep * (LEVELS / (LEVELS - dropped_levels)))  # the scale exact, in float32
+        kept = x * (keep * (LEVELS / (LEVELS - dropped_levels)))  # the scale exact, in float32
+        return kept if torch.is_autocast_enabled("cpu") else kept.to(x.dtype)

@@ -31,5 +31,6 @@ class PositionalEncoding(nn.Module):
         """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
         end, table = start + x.shape[1], self.table
         if end > len(table):
-            table = self.table = sinusoids(2 * end, x.shape[2]).to(table)
+            with torch.inference_mode(False):  # which would keep the table from training
+                table = self.table = sinusoids(2 * end, x.shape[2]).to(table)
         return x + table[start:end]

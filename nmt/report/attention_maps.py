@@ -102,7 +102,8 @@ def attend(run: "Run", sentence: str) -> Attended:
     """Translate `sentence` and record the attention of every layer.
 
     Raises:
-        DataError: an empty sentence, or more pieces on a side than a figure can show.
+        DataError: an empty sentence, one that is no text, or more pieces on a side than a figure
+            can show.
     """
     import torch
 
@@ -110,6 +111,13 @@ def attend(run: "Run", sentence: str) -> Attended:
     from nmt.decoding.beam_search import beam_search
     from nmt.model.attention import AttentionRecord
 
+    try:
+        sentence.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the sentence {sentence!a} is not UTF-8 from character {error.start + 1} on; type it "
+            "in a terminal that writes UTF-8"
+        ) from error
     read = readable(run.tokenizer.source_pieces(sentence)[:-1])
     if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")

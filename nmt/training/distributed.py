@@ -8,6 +8,7 @@ gradients, so all of them make the same update. One of them, the leader, writes 
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +20,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.token_store import Indices, Lengths
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")
 
@@ -82,13 +83,21 @@ class Workers:
         return self.of_all(make() if self.leading else None)[0]  # type: ignore[return-value]
 
     def leader_first(self, make: Callable[[], _T]) -> _T:
-        """Let each process make something of its own once the leader has succeeded in it."""
-        if self.leading:
+        """Let each process make something of its own once the leader has succeeded in it.
+
+        Where it has not, the others leave without a word: it says why.
+        """
+        if not self.leading:
+            if exit_code := self.of_all(0)[0]:
+                sys.exit(exit_code)
+            return make()
+        try:
             made = make()
-            self.of_all(None)
-            return made
-        self.of_all(None)
-        return make()
+        except NmtError as error:
+            self.of_all(error.exit_code)
+            raise
+        self.of_all(0)
+        return made
 
 
 @contextlib.contextmanager

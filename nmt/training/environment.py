@@ -4,7 +4,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 
 
 def describe_environment(
-    command: Sequence[str], device: torch.device, precision: str, data_fingerprint: str
+    command: Sequence[str], device: torch.device, precision: str, fingerprints: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Everything one needs to tell why two runs differ."""
+    """Everything one needs to tell why two runs differ; `fingerprints` are those of their text."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
@@ -34,7 +34,7 @@ def describe_environment(
         "cores": available_cores(),
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
         "precision": precision,
-        "data_fingerprint": data_fingerprint,
+        **fingerprints,
     }
 
 

@@ -3,10 +3,13 @@
 Neither changes what they compute, nor the names of their weights.
 """
 
+import os
+import shutil
 from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 
+import torch
 from torch.utils.checkpoint import checkpoint
 
 from nmt.config import TrainingConfig
@@ -17,15 +20,25 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """Let the layers compute as the recipe says, on the device where the model is.
 
     `training.compile` is for GPUs: there most of a small layer's time goes into reading and writing
-    what one fused kernel would keep. It needs Triton, which comes with PyTorch for CUDA on Linux,
-    and layers that keep what they compute: PyTorch's compiler does not see through those that
-    compute it again.
+    what one fused kernel would keep. Layers that compute activations again stay as they are:
+    PyTorch's compiler does not see through them.
     """
-    on_gpu = next(model.parameters()).is_cuda
     if training.activation_checkpointing:
         compute_activations_again(model)
-    elif training.compile and on_gpu and find_spec("triton"):
+    elif training.compile and can_compile(next(model.parameters()).device):
         compile_layers(model)
+
+
+def can_compile(device: torch.device) -> bool:
+    """Whether PyTorch can compile for a GPU: one that Triton knows, with Triton and a C compiler.
+
+    Triton comes with PyTorch for CUDA on Linux, a compiler does not, and many a container has none.
+    """
+    if device.type != "cuda" or not find_spec("triton"):
+        return False
+    compilers = ("cc", "gcc", "clang")
+    has_compiler = bool(os.environ.get("CC")) or any(map(shutil.which, compilers))
+    return has_compiler and torch.cuda.get_device_capability(device) >= (7, 0)
 
 
 def compute_activations_again(model: Transformer) -> None:

@@ -53,11 +53,12 @@ def pairs_to_score(config: Config) -> list[SentencePair]:
 def is_entered(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     """Whether the row of the weights that the run has chosen, on this test set, is written."""
     row, best = _read(directory.result), _read(directory.best)
-    known = row.get("test_set")
-    return (
-        isinstance(known, dict)
-        and known.get("sha256") == fingerprint_of(pairs)
-        and row.get("trained_steps") == best.get("trained_steps")
+    known, validation = row.get("test_set"), row.get("validation")
+    if not isinstance(known, dict) or not isinstance(validation, dict):
+        return False
+    chosen = {name: row.get(name) for name in ("weights", "trained_steps")} | validation
+    return known.get("sha256") == fingerprint_of(pairs) and all(
+        best.get(name) == value for name, value in chosen.items()
     )
 
 

@@ -1,14 +1,15 @@
 """Going on with an earlier run: what may have changed since, and where it stood."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.errors import ConfigError, DivergedError
+from nmt.data.tokenizer import Tokenizer
+from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training.examples import forget_examples_after
 from nmt.training.schedule import learning_rate
@@ -39,6 +40,11 @@ HARMLESS = {
 }
 
 
+FINGERPRINTS = {
+    "data_fingerprint": "training text",
+    "validation_fingerprint": "validation set",
+}
+"""what environment.json calls the digests of a run's text"""
 MOST_ROLL_BACKS = 10
 """in one run; a recipe that needs more does not work"""
 
@@ -92,22 +98,49 @@ def _refuse_changed_rates(directory: RunDirectory, old: Config, new: Config, tak
             )
 
 
-def refuse_changed_data(directory: RunDirectory, fingerprint: str) -> None:
-    """Refuse to continue a run on other text: its ids would mean other words.
+def refuse_changed_data(directory: RunDirectory, fingerprints: Mapping[str, str]) -> None:
+    """Refuse to continue a run on other text than that of these `fingerprints`.
 
     Raises:
-        ConfigError: the training text or the tokenizer's settings are not those of the run.
+        ConfigError: the training text, the tokenizer's settings or the validation set are not those
+            of the run.
     """
     if not directory.saved_checkpoints():
         return
     try:
-        known = json.loads(directory.environment.read_text("utf-8"))["data_fingerprint"]
-    except (OSError, ValueError, KeyError, TypeError):
+        known = json.loads(directory.environment.read_text("utf-8"))
+        before = {name: known.get(name) for name in fingerprints}
+    except (OSError, ValueError, AttributeError):
         return  # a run whose provenance is lost can only be trusted
-    if known != fingerprint:
+    for name, text in FINGERPRINTS.items():
+        if before[name] and before[name] != fingerprints[name]:
+            raise ConfigError(
+                f"{directory.path}: the {text} has changed since this run began (fingerprint "
+                f"{before[name]}, now {fingerprints[name]}); restore it, or choose another "
+                "--run-dir"
+            )
+
+
+def refuse_changed_tokenizer(directory: RunDirectory, tokenizer: Tokenizer) -> None:
+    """Refuse to continue a run with another tokenizer: its ids would mean other words.
+
+    One that is lost is written again.
+
+    Raises:
+        ConfigError: the run's own is another one.
+    """
+    if not directory.saved_checkpoints():
+        return
+    try:
+        own = Tokenizer.load(directory.tokenizer)
+    except DataError:
+        tokenizer.save(directory.tokenizer)
+        return
+    if own.differs_from(tokenizer):
         raise ConfigError(
-            f"{directory.path}: the training text has changed since this run began "
-            f"(fingerprint {known}, now {fingerprint}); restore it, or choose another --run-dir"
+            f"{directory.path}: its tokenizer is another than the one learnt from the same text "
+            "now, by another version of SentencePiece perhaps; set tokenizer.model to a copy of "
+            f"what is in {directory.tokenizer}, or choose another --run-dir"
         )
 
 
@@ -160,7 +193,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     trainer.monitor.record_roll_back(diverged, trainer.step)
     trainer.skip_to(diverged)
     trainer.roll_backs = roll_backs + 1
-    trainer.save()
+    trainer.save(wait=trainer.finished())
 
 
 def _restore(trainer: Trainer, log: Callable[[str], None]) -> Path | None:

@@ -1,8 +1,9 @@
 """A whole training run: prepare, build or resume, train, average, choose the best, score it."""
 
+import contextlib
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import torch
@@ -18,15 +19,27 @@ from nmt.config import Config
 from nmt.data.corpora import resolve
 from nmt.data.parallel_text import ParallelText
 from nmt.data.prepared import describe_dropped, prepare
-from nmt.device import pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import (
+    is_out_of_memory,
+    pick_device,
+    pick_precision,
+    tune_memory,
+    use_threads,
+)
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
 from nmt.training.initialization import begin_from, weights_to_begin_with
 from nmt.training.layers import prepare_layers
-from nmt.training.ledger import enter, is_entered, pairs_to_score
-from nmt.training.resume import refuse_changed_data, refuse_changed_recipe, resume, roll_back
+from nmt.training.ledger import enter, fingerprint_of, is_entered, pairs_to_score
+from nmt.training.resume import (
+    refuse_changed_data,
+    refuse_changed_recipe,
+    refuse_changed_tokenizer,
+    resume,
+    roll_back,
+)
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
@@ -42,34 +55,64 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
         NmtError: what stands in the way, in one sentence.
     """
     directory = RunDirectory(path)
-    with workers(config.training.device) as group:
-        if group.leading:
-            directory.create()
-            with directory.lock():
-                directory.clear_leftovers()
-                _train(config, directory, group, log)
-        else:
-            _train(config, directory, group, lambda message: None)
+    with (
+        memory_explained(),
+        workers(config.training.device) as group,
+        group.leader_first(lambda: _reserved(directory, group)),
+    ):
+        _train(config, directory, group, log if group.leading else lambda message: None)
     return directory
+
+
+def _reserved(directory: RunDirectory, group: Workers) -> contextlib.AbstractContextManager[object]:
+    """The leader's lock on the directory, which is made if need be; the others have none."""
+    if not group.leading:
+        return contextlib.nullcontext()
+    directory.create()
+    lock = directory.lock()
+    directory.clear_leftovers()
+    return lock
+
+
+@contextlib.contextmanager
+def memory_explained() -> Iterator[None]:
+    """Where the memory does not suffice to train, say what to do.
+
+    Raises:
+        NmtError: it does not suffice.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise NmtError(
+            "the memory does not suffice to train this model; lower training.micro_batch_tokens, "
+            "set training.activation_checkpointing: true, or make the model smaller: `nmt plan` "
+            "says what takes how much"
+        ) from error
 
 
 def _train(
     config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
 ) -> None:
     try:
-        trainer, fingerprint = group.leader_first(lambda: _begin(config, directory, group, log))
+        trainer, fingerprints = group.leader_first(lambda: _begin(config, directory, group, log))
     except NmtError:
         if group.leading:
             directory.discard_if_unused()
         raise
     try:
-        _go_on(trainer, directory, fingerprint, log)
+        _go_on(trainer, directory, fingerprints, log)
     finally:
         trainer.gradients.release_workers()
 
 
 def _go_on(
-    trainer: Trainer, directory: RunDirectory, fingerprint: str, log: Callable[[str], None]
+    trainer: Trainer,
+    directory: RunDirectory,
+    fingerprints: Mapping[str, str],
+    log: Callable[[str], None],
 ) -> None:
     """From the last checkpoint to the choice of the best weights and what they score."""
     group = trainer.workers
@@ -77,7 +120,7 @@ def _go_on(
     done = trainer.finished() and _best_is_chosen(directory, trainer.step)
     trained = group.from_leader(lambda: done)
     if group.leading and not trained:
-        _keep_recipe(trainer, directory, fingerprint)
+        _keep_recipe(trainer, directory, fingerprints)
     while not trainer.finished():
         try:
             trainer.train()
@@ -101,8 +144,8 @@ def _go_on(
 
 def _begin(
     config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
-) -> tuple[Trainer, str]:
-    """A trainer at step 0 and the fingerprint of its data; what can fail early fails first."""
+) -> tuple[Trainer, dict[str, str]]:
+    """A trainer at step 0 and the fingerprints of its text; what can fail early fails first."""
     device = pick_device(config.training.device)
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
@@ -118,7 +161,12 @@ def _begin(
     pairs = list(ParallelText(validation, config.data.languages))
     pairs_to_score(config)  # read now, so that what is wrong with them is said now
     prepared = prepare(config, log)
-    refuse_changed_data(directory, prepared.fingerprint)
+    fingerprints = {
+        "data_fingerprint": prepared.fingerprint,
+        "validation_fingerprint": fingerprint_of(pairs)[:16],
+    }
+    refuse_changed_data(directory, fingerprints)
+    refuse_changed_tokenizer(directory, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
     log(
@@ -134,14 +182,17 @@ def _begin(
     run = Run(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)
-    return trainer, prepared.fingerprint
+    return trainer, fingerprints
 
 
-def _keep_recipe(trainer: Trainer, directory: RunDirectory, fingerprint: str) -> None:
+def _keep_recipe(
+    trainer: Trainer, directory: RunDirectory, fingerprints: Mapping[str, str]
+) -> None:
     """Leave in the run what is needed to use it elsewhere and to tell how it came about."""
-    if not directory.saved_checkpoints():
+    if not directory.saved_checkpoints():  # of a start that came to nothing, nothing remains
         trainer.run.tokenizer.save(directory.tokenizer)
-    environment = describe_environment(sys.argv, trainer.device, trainer.precision, fingerprint)
+        directory.environment.unlink(missing_ok=True)
+    environment = describe_environment(sys.argv, trainer.device, trainer.precision, fingerprints)
     keep_environment(directory, environment)
     directory.write_config(trainer.config)
 

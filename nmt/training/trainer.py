@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from nmt.checkpoint import weights_of
 from nmt.data.batches import BatchPlan, Share
 from nmt.data.token_store import TokenStore
@@ -250,8 +252,11 @@ class Trainer:
 
         Raises:
             CheckpointError: it fails, and was to `wait` for the end of it.
+            DivergedError: the weights are not numbers: what was saved before is better.
         """
         self.settle()
+        if not math.isfinite(torch.nn.utils.get_total_norm(self.model.parameters()).item()):
+            raise DivergedError(f"step {self.step:,}: the weights are not numbers")
         with self.monitor.paused():
             self.monitor.flush()
             if self.workers.leading:

@@ -14,7 +14,7 @@ from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import PAD
 from nmt.decoding.translator import Translator
 from nmt.device import autocast
-from nmt.evaluation.metrics import METRIC_NAMES, bleu, chrf
+from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
 from nmt.run_directory import Run
 from nmt.training.examples import EXAMPLES, Example
 from nmt.training.loss import label_smoothed_cross_entropy
@@ -77,7 +77,8 @@ class Validator:
             if metric == "chrf":
                 score = chrf(translations, references, confidence=False)
             else:
-                score = bleu(translations, references, config.data.tokenized, confidence=False)
+                tokenize = bleu_tokenizer(config.data.target_language, config.data.tokenized)
+                score = bleu(translations, references, tokenize, confidence=False)
             quality[metric] = score.value
         model.train()
         return Validation(loss, quality, translations)

@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 from nmt.checkpoint import load_weights, save_checkpoint
 from nmt.cli.average import average
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run_directory import RunDirectory
+from nmt.run_directory import RunDirectory, find_run
 
 
 def invoke(*arguments: object) -> Result:
@@ -27,6 +27,7 @@ def run(tmp_path: Path) -> RunDirectory:
         weights = {"w": torch.full((2,), float(step))}
         save_checkpoint(run.checkpoint(step), weights, {"step": step})
     run.config.touch()
+    run.tokenizer.mkdir()
     return run
 
 
@@ -44,6 +45,8 @@ def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> Non
     assert result.stdout == f"{tmp_path / 'mean'}\n"
     assert load_weights(tmp_path / "mean")["w"].tolist() == [6.0, 6.0]
     assert not run.averaged.exists()
+    assert find_run(tmp_path / "mean").path == tmp_path / "mean"  # which --model then takes
+    assert (tmp_path / "mean" / "tokenizer").is_dir()
 
 
 def test_an_older_average_is_replaced(run: RunDirectory, tmp_path: Path) -> None:

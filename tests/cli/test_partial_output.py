@@ -95,7 +95,6 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[s
             patched.setattr(ParallelTranslator, "_translate", translated)
             result = command(*options)
         assert isinstance(result.exception, StoppedBySignal)
-        assert not command.output.exists()
         return result
 
     return interrupted
@@ -340,3 +339,16 @@ def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
     command()
     assert command.output.is_symlink()
     assert real.read_bytes().count(b"\n") == len(LINES)
+
+
+def test_an_earlier_output_is_not_taken_for_what_was_interrupted(
+    command: Command, interrupt: Any
+) -> None:
+    """The first window was not there yet, but another output stood under the name."""
+    command()
+    expected = command.output.read_bytes()
+    command.output.write_text("of another input\n")
+    interrupt(command, 0, [])
+    assert command("--resume").exit_code == 0
+    assert command.output.read_bytes() == expected
+    assert sorted(command.folder.iterdir()) == [command.input, command.output]

@@ -1,5 +1,6 @@
 """`from nmt import Transformer`: the paper's model by keywords, and what `generate` writes."""
 
+import re
 from collections.abc import Callable
 from typing import Any, get_args, get_type_hints
 
@@ -245,13 +246,24 @@ def test_impossible_models_are_refused(
     ("settings", "message"),
     [
         ({"max_length": 0}, "max_length is 0, expected a whole number above 0"),
+        ({"max_length": 2**63}, "max_length is 9223372036854775808, expected at most 1,000,000"),
         ({"max_length": 2.5}, "max_length is 2.5, expected a whole number above 0"),
-        ({"temperature": -0.1}, "temperature is -0.1, expected 0 or a number above it"),
-        ({"temperature": float("nan")}, "temperature is nan, expected 0 or a number above it"),
+        ({"temperature": -0.1}, "temperature is -0.1, expected 0 or a number from 1e-06 to 1e+06"),
+        (
+            {"temperature": float("nan")},
+            "temperature is nan, expected 0 or a number from 1e-06 to 1e+06",
+        ),
+        (
+            {"temperature": 5e-324},
+            "temperature is 5e-324, expected 0 or a number from 1e-06 to 1e+06",
+        ),
         ({"temperature": 1.0, "top_k": 0}, "top_k is 0, expected a whole number above 0"),
         ({"temperature": 1.0, "top_p": 1.1}, "top_p is 1.1, expected a number above 0 and at"),
         ({"temperature": 1.0, "top_p": 0}, "top_p is 0, expected a number above 0 and at"),
-        ({"temperature": "0.7"}, "temperature is '0.7', expected 0 or a number above it"),
+        (
+            {"temperature": "0.7"},
+            "temperature is '0.7', expected 0 or a number from 1e-06 to 1e+06",
+        ),
         ({"seed": -1}, "seed is -1, expected a whole number, 0 or above"),
         ({"top_k": 3}, "temperature is 0.0, expected above 0 with top_k or top_p"),
     ],
@@ -259,7 +271,7 @@ def test_impossible_models_are_refused(
 def test_impossible_settings_of_generate_are_refused(
     model: Transformer, source: Tensor, settings: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^generate: {message}"):
+    with pytest.raises(ConfigError, match="^generate: " + re.escape(message)):
         model.generate(source, **settings)
 
 
@@ -285,3 +297,16 @@ def test_a_source_that_is_none_is_refused(
 def test_a_name_that_the_package_has_not_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transfomer'"):
         nmt.Transfomer  # noqa: B018
+
+
+def test_what_was_frozen_stays_frozen_after_generate(model: Transformer, source: Tensor) -> None:
+    model.train()
+    model.network.encoder.eval()
+    model.generate(source, 3)
+    assert model.training and not model.network.encoder.training
+    assert model.network.decoder.layers[0].training
+
+
+def test_a_source_on_another_device_is_refused(model: Transformer, source: Tensor) -> None:
+    with pytest.raises(DataError, match="source is on meta and the model on cpu; give source.to"):
+        model.generate(source.to("meta"))

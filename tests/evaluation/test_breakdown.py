@@ -17,7 +17,7 @@ WRONG = ["x " * len(line.split()) for line in REFERENCES]
 def test_words_are_counted_as_bleu_sees_them() -> None:
     lines = ["A dog, a cat.", "A dog."]
     assert count_words(lines) == Counter({"A": 2, "dog": 2, ".": 2, ",": 1, "a": 1, "cat": 1})
-    assert count_words(lines, tokenized=True)["dog,"] == 1
+    assert count_words(lines, tokenize="none")["dog,"] == 1
 
 
 def test_lengths_make_groups_of_about_one_size_that_hold_every_sentence() -> None:

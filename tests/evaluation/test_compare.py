@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 
 import pytest
 
@@ -8,6 +9,7 @@ from nmt.evaluation.compare import Comparison, compare
 from nmt.evaluation.metrics import bleu, chrf_plus_plus
 from nmt.evaluation.significance import differences
 from nmt.evaluation.test_sets import EvaluationSet
+from nmt.evaluation.training_text import MOST_PAIRS, TrainingWords
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "no.", "it rains in the old town."]
 GOOD = ["the cat sat on the mat.", "the dog barks at me.", "no.", "it rains in the town."]
@@ -37,9 +39,15 @@ def test_rarity_is_that_of_the_training_text_where_it_is_known(comparison: Compa
     counts = count_words(REFERENCES)
     assert comparison.breakdowns[1].rows == bleu_by_rarity(by_label, REFERENCES, counts)
     assert comparison.breakdowns[1].title.endswith("occurs in the references")
-    learnt = compare([("a", GOOD), ("b", POOR)], AGAINST, frequencies={"the": 9})
+    learnt = compare(
+        [("a", GOOD), ("b", POOR)], AGAINST, learnt=TrainingWords(Counter({"the": 9}), 2)
+    )
     assert learnt.breakdowns[1].rows == bleu_by_rarity(by_label, REFERENCES, {"the": 9})
     assert learnt.breakdowns[2].title.endswith("occur in the training text")
+    part = compare(
+        [("a", GOOD), ("b", POOR)], AGAINST, learnt=TrainingWords(Counter("a"), MOST_PAIRS)
+    )
+    assert part.breakdowns[2].title.endswith("occur in the first 1,000,000 training pairs")
 
 
 def test_each_system_is_shown_where_it_stands_out(comparison: Comparison) -> None:
@@ -58,7 +66,7 @@ def test_no_examples_where_none_are_asked_for_or_there_is_no_difference() -> Non
 
 
 def test_tokens_are_compared_as_they_are() -> None:
-    comparison = compare([("a", GOOD), ("b", POOR)], AGAINST, tokenized=True)
+    comparison = compare([("a", GOOD), ("b", POOR)], AGAINST, tokenize="none")
     names = [score.name for score in comparison.systems[0].scores]
     assert names == ["tokenised BLEU", "tokenised chrF++"]
 

@@ -10,7 +10,7 @@ from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import evaluate as evaluate_module
 from nmt.evaluation.evaluate import evaluate, find_split
-from nmt.evaluation.metrics import bleu
+from nmt.evaluation.metrics import bleu, bleu_tokenizer
 
 SOURCES = ["a cat , a dog , a mouse and it's late .", "two birds sing in the trees ."]
 REFERENCES = ["A CAT , A DOG , A MOUSE AND IT'S LATE.", "TWO BIRDS SANG IN THE TREES."]
@@ -36,7 +36,9 @@ def test_the_score_is_that_of_the_translations(tokenized: bool) -> None:
     done: list[int] = []
     result = evaluate(translator, SOURCES, REFERENCES, confidence=False, progress=done.append)
     assert result.translations == [source.upper() for source in SOURCES]
-    assert result.score == bleu(result.translations, REFERENCES, tokenized, confidence=False)
+    assert result.score == bleu(
+        result.translations, REFERENCES, bleu_tokenizer("de", tokenized), confidence=False
+    )
     assert sum(done) == 2
 
 

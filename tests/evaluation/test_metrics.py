@@ -14,6 +14,7 @@ from nmt.evaluation.metrics import (
     Interval,
     Score,
     bleu,
+    bleu_tokenizer,
     chrf,
     chrf_plus_plus,
     multi_bleu,
@@ -44,16 +45,37 @@ def hypotheses(references: list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("tokenized", [False, True])
-def test_bleu_is_sacrebleus(hypotheses: list[str], references: list[str], tokenized: bool) -> None:
-    expected = sacrebleu.corpus_bleu(
-        hypotheses, [references], tokenize="none" if tokenized else "13a", force=True
-    )
+@pytest.mark.parametrize("tokenize", ["13a", "none", "zh", "char"])
+def test_bleu_is_sacrebleus(hypotheses: list[str], references: list[str], tokenize: str) -> None:
+    expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize=tokenize, force=True)
     for confidence in (False, True):
-        score = bleu(hypotheses, references, tokenized, confidence)
+        score = bleu(hypotheses, references, tokenize, confidence)
         assert score.value == pytest.approx(expected.score)
-        assert f"|tok:{'none' if tokenized else '13a'}|" in score.signature
-        assert score.name == ("tokenised BLEU" if tokenized else "BLEU")
+        assert f"|tok:{tokenize}|" in score.signature
+        assert score.name == ("tokenised BLEU" if tokenize == "none" else "BLEU")
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenize"),
+    [("de", "13a"), ("ko", "13a"), ("zh", "zh"), ("zh_TW", "zh"), ("th", "char"), ("", "13a")],
+)
+def test_the_tokenizer_suits_the_target_language(language: str, tokenize: str) -> None:
+    assert bleu_tokenizer(language) == tokenize
+    assert bleu_tokenizer(language, tokenized=True) == "none"
+
+
+def test_text_without_spaces_is_scored_by_its_characters() -> None:
+    right, near = ["我昨天在公园里看见了一只小狗。"], ["我昨天在公园看见了一只小狗。"]
+    assert bleu(near, right, confidence=False).value == 0.0
+    assert bleu(near, right, bleu_tokenizer("zh"), confidence=False).value > 70
+    assert len(words_of(right[0], bleu_tokenizer("ja"))) > 5
+
+
+def test_an_interval_stays_within_the_scores_that_there_are() -> None:
+    few = Interval(30.0, 50.0)
+    assert (few.low, few.high) == (0.0, 80.0)
+    assert Interval(90.0, 20.0).high == 100.0
+    assert Interval(90.0, 20.0, highest=math.inf).high == 110.0
 
 
 def test_a_perfect_translation_scores_100(references: list[str]) -> None:
@@ -121,8 +143,8 @@ def test_sacrebleu_says_nothing_about_tokenised_text(
     capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = ["the cat sat ."] * 200
-    for tokenized in (True, False):
-        bleu(lines, lines, tokenized)
+    for tokenize in ("none", "13a"):
+        bleu(lines, lines, tokenize)
     assert capfd.readouterr() == ("", "")
     assert not caplog.records
 
@@ -182,7 +204,7 @@ def test_multi_bleu_is_sacrebleus_without_tokenizer_on_real_text(
     hypotheses = [" ".join(line.split()[1:]) for line in references]
     score = multi_bleu(hypotheses, references, "x", confidence=False).value
     assert score == pytest.approx(multi_bleu_by_hand(hypotheses, references))
-    assert score == pytest.approx(bleu(hypotheses, references, True, False).value, abs=0.01)
+    assert score == pytest.approx(bleu(hypotheses, references, "none", False).value, abs=0.01)
 
 
 def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[str]) -> None:
@@ -200,17 +222,16 @@ def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[st
 
 def test_words_are_those_that_bleu_counts() -> None:
     assert words_of("It's 3.5, no?") == ["It's", "3.5", ",", "no", "?"]
-    assert words_of("It's 3.5, no?", tokenized=True) == ["It's", "3.5,", "no?"]
+    assert words_of("It's 3.5, no?", tokenize="none") == ["It's", "3.5,", "no?"]
 
 
-@pytest.mark.parametrize("tokenized", [False, True])
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
 @pytest.mark.parametrize("name", ["chrf", "bleu"])
 def test_utilities_are_sacrebleus_sentence_scores(
-    hypotheses: list[str], name: str, tokenized: bool
+    hypotheses: list[str], name: str, tokenize: str
 ) -> None:
     texts = [*hypotheses[:6], "", "a", "It's 3.5!"]
-    tokenize = "none" if tokenized else "13a"
-    for text, row in zip(texts, sentence_utilities(name, texts, tokenized), strict=True):
+    for text, row in zip(texts, sentence_utilities(name, texts, tokenize), strict=True):
         expected = [
             sacrebleu.sentence_chrf(text, [other]).score
             if name == "chrf"

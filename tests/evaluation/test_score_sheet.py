@@ -26,10 +26,10 @@ def test_the_sheet_holds_each_metrics_score() -> None:
 
 def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
     against = EvaluationSet("mine", REFERENCES, None, ("en", "de"))
-    sheet = score_sheet(HYPOTHESES, against, tokenized=True, with_ter=True, confidence=False)
+    sheet = score_sheet(HYPOTHESES, against, tokenize="none", with_ter=True, confidence=False)
     names = [score.name for score in sheet.scores]
     assert names == ["tokenised BLEU", "tokenised chrF++", "tokenised TER"]
-    assert sheet.main == bleu(HYPOTHESES, REFERENCES, tokenized=True, confidence=False)
+    assert sheet.main == bleu(HYPOTHESES, REFERENCES, tokenize="none", confidence=False)
     assert "tokenised and cased in the same way" in sheet.remarks[0]
 
 
@@ -83,7 +83,7 @@ def test_each_sentence_has_its_scores() -> None:
     assert rows[1] == {"BLEU": 0.0, "chrF++": 0.0, "TER": 100.0}
     assert rows[2] == {"BLEU": 100.0, "chrF++": 100.0, "TER": 0.0}
     assert 0 < rows[0]["BLEU"] < 100
-    assert list(per_sentence(HYPOTHESES, REFERENCES, tokenized=True)[0]) == ["BLEU", "chrF++"]
+    assert list(per_sentence(HYPOTHESES, REFERENCES, tokenize="none")[0]) == ["BLEU", "chrF++"]
 
 
 def test_unequal_counts_are_refused() -> None:

@@ -67,10 +67,22 @@ def test_noise_of_one_kind_may_be_chance(references: list[str]) -> None:
 
 def test_equal_systems_do_not_differ(references: list[str]) -> None:
     same = noisy(references, 0.3, 2)
-    (found,) = differences({"A": same, "B": list(same)}, references, tokenized=True)
+    (found,) = differences({"A": same, "B": list(same)}, references, "none")
     assert (found.bleu, found.bootstrap, found.randomisation) == (0.0, 1.0, 1.0)
     assert found.significant is False
     assert str(found) == "A and B score the same."
+
+
+@pytest.mark.parametrize(("differing", "least"), [(1, 1.0), (3, 0.25), (5, 0.0625)])
+def test_few_differing_sentences_are_never_significant(
+    references: list[str], differing: int, least: float
+) -> None:
+    worse = ["x y z" for _ in range(differing)] + references[differing:]
+    for size in (differing, len(references)):
+        (found,) = differences({"A": references[:size], "B": worse[:size]}, references[:size])
+        assert found.randomisation >= least
+        assert found.bootstrap >= least
+        assert not found.significant
 
 
 def test_each_pair_is_tested_at_its_share_of_the_level(references: list[str]) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from nmt.config import DataConfig, TextPair
 from nmt.evaluation import training_text
-from nmt.evaluation.training_text import training_frequencies
+from nmt.evaluation.training_text import training_words, training_words_at_hand
 
 
 def own_text(folder: Path, target: bytes) -> DataConfig:
@@ -16,32 +16,32 @@ def own_text(folder: Path, target: bytes) -> DataConfig:
 
 def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:
     config = own_text(tmp_path, "Ein Hund.\nEin \u2028 Baum.\n".encode())
-    assert training_frequencies(config) == {"Ein": 2, "Hund": 1, "Baum": 1, ".": 2}
+    assert training_words(config).counts == {"Ein": 2, "Hund": 1, "Baum": 1, ".": 2}
 
 
 def test_damaged_bytes_do_not_stop_it(tmp_path: Path) -> None:
-    found = training_frequencies(own_text(tmp_path, b"Ein \xff Hund\nEin\n"))
-    assert found is not None
-    assert found["Ein"] == 2
+    found = training_words(own_text(tmp_path, b"Ein \xff Hund\nEin\n"))
+    assert found.counts["Ein"] == 2
+    assert (found.pairs, str(found)) == (2, "the training text")
 
 
 def test_the_start_of_a_large_text_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(training_text, "MOST_PAIRS", 2)
-    assert training_frequencies(own_text(tmp_path, b"a\nb\nc\n")) == {"a": 1, "b": 1}
+    assert training_words(own_text(tmp_path, b"a\nb\nc\n")).counts == {"a": 1, "b": 1}
 
 
 def test_text_that_is_gone_is_not_looked_for(tmp_path: Path) -> None:
     config = own_text(tmp_path, b"a\n")
     (tmp_path / "text.de").unlink()
-    assert training_frequencies(config) is None
+    assert training_words_at_hand(config) is None
 
 
 def test_nothing_is_downloaded(tmp_path: Path) -> None:
     config = DataConfig(corpus="wmt14", directory=str(tmp_path / "data"))
-    assert training_frequencies(config) is None
-    assert training_frequencies(DataConfig(corpus="no such corpus")) is None
+    assert training_words_at_hand(config) is None
+    assert training_words_at_hand(DataConfig(corpus="no such corpus")) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -52,4 +52,4 @@ def test_a_known_corpus_that_is_here_is_read(tmp_path: Path) -> None:
         (folder / f"{split}.en").write_text("a dog\n", "utf-8")
         (folder / f"{split}.de").write_text("ein Hund\n", "utf-8")
     config = DataConfig(corpus="demo", directory=str(tmp_path))
-    assert training_frequencies(config) == {"ein": 1, "Hund": 1}
+    assert training_words(config).counts == {"ein": 1, "Hund": 1}

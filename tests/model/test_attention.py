@@ -146,3 +146,15 @@ def test_attention_dropout_acts_while_training_only() -> None:
     assert not torch.equal(attention(x, x, None), attention(x, x, None))
     attention.eval()
     assert torch.equal(attention(x, x, None), attention(x, x, None))
+
+
+def test_a_row_of_padding_alone_does_no_harm() -> None:
+    """Neither its weights nor, in training, anybody's gradient is NaN."""
+    torch.manual_seed(1)
+    attention = MultiHeadAttention(8, 2, dropout=0.5).train()
+    mask = torch.tensor([[True, True], [False, False]])[:, None, None]
+    record: list[Tensor] = []
+    x = torch.randn(2, 2, 8)
+    attention(x, x, mask, record)[0].sum().backward()
+    assert record[0].isfinite().all()
+    assert all(weight.grad.isfinite().all() for weight in attention.parameters())

@@ -66,3 +66,8 @@ def test_same_seed_gives_the_same_mask_and_another_seed_another() -> None:
     ones = torch.ones(1000)
     assert torch.equal(dropped(ones, 0.3, seed=1), dropped(ones, 0.3, seed=1))
     assert not torch.equal(dropped(ones, 0.3, seed=1), dropped(ones, 0.3, seed=2))
+
+
+def test_a_bfloat16_model_stays_one() -> None:
+    x = torch.ones(8, 8, dtype=torch.bfloat16)
+    assert Dropout(0.5)(x).dtype == torch.bfloat16

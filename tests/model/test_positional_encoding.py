@@ -45,3 +45,11 @@ def test_table_is_computed_and_never_saved() -> None:
     encoding = PositionalEncoding(D)
     assert not encoding.state_dict()
     assert not list(encoding.parameters())
+
+
+def test_a_table_that_grew_while_translating_can_still_be_trained_with() -> None:
+    positions = PositionalEncoding(4, initial_length=2)
+    with torch.inference_mode():
+        positions(torch.zeros(1, 5, 4))
+    assert len(positions.table) == 10
+    assert not positions.table.is_inference()

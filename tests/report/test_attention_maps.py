@@ -170,3 +170,8 @@ def test_a_word_is_attended_to_with_the_sum_and_attends_with_the_mean_of_its_pie
     assert (attention.rows, attention.columns) == (["Katzen", "</s>"], ["cats", "</s>"])
     assert (attention.row_title, attention.column_title) == ("word written", "source word")
     assert np.allclose(attention.weights, [[[0.525, 0.475], [0.0, 1.0]]])
+
+
+def test_bytes_that_are_no_text_are_refused(run: Any) -> None:
+    with pytest.raises(DataError, match=r"'M.udcfcll' is not UTF-8 from character 2 on"):
+        attend(run, "M\udcfcll")

@@ -143,3 +143,16 @@ def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path, whom:
     assert RunDirectory.step_of(saved) == taken
     together(recipe(*settings, f"training.max_steps={taken + 5}"), tmp_path, 2)
     assert max(losses(run)) == taken + 5
+
+
+@pytest.mark.slow
+def test_what_the_leader_refuses_the_others_leave_without_a_word(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    config = recipe("data.validation.source=no/such.en")
+    done = subprocess.run(
+        command(config, tmp_path, 2, restarts=0), capture_output=True, encoding="utf-8", timeout=120
+    )
+    assert done.returncode != 0
+    said = done.stderr.partition("torch.distributed.elastic")[0]
+    assert said.count("no/such.en") == 1 and "Connection closed" not in done.stderr

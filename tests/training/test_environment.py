@@ -15,7 +15,9 @@ from nmt.training.environment import LIBRARIES, describe_environment, keep_envir
 
 
 def described() -> dict[str, Any]:
-    return describe_environment(["nmt", "train"], torch.device("cpu"), "fp32", "fingerprint")
+    return describe_environment(
+        ["nmt", "train"], torch.device("cpu"), "fp32", {"data_fingerprint": "fingerprint"}
+    )
 
 
 def test_it_holds_what_was_run_and_on_what() -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
-from nmt.training.layers import compile_layers, prepare_layers
+from nmt.training.layers import can_compile, compile_layers, prepare_layers
 
 V = 32
 # of what PyTorch itself imports and does while it compiles
@@ -70,3 +70,7 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew() -> Non
             torch.testing.assert_close(one, other)
         graphs.add(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert graphs == {2}  # an encoder layer and a decoder layer
+
+
+def test_only_a_gpu_is_compiled_for() -> None:
+    assert not can_compile(torch.device("cpu"))

@@ -125,6 +125,18 @@ def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: 
     assert row["configuration"] != before["configuration"]
 
 
+def test_other_weights_are_scored_again(tested: Recipe, tmp_path: Path) -> None:
+    """The same run chooses anew, among others."""
+    run = train(tested(), tmp_path / "run", lambda message: None)
+    row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
+    run.write_json(run.best, {**best, "weights": "checkpoints/step-00000012", "loss": 1.5})
+    train(tested(), run.path, lambda message: None)
+    assert (row_of(run)["weights"], row_of(run)["validation"]["loss"]) != (
+        row["weights"],
+        row["validation"]["loss"],
+    )
+
+
 def test_a_damaged_row_is_written_anew(tested: Recipe, tmp_path: Path) -> None:
     run = train(tested(), tmp_path / "run", lambda message: None)
     row = row_of(run)

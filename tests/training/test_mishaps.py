@@ -159,3 +159,40 @@ def test_rolling_back_again_and_again_ends(
     diverging(monkeypatch, 6, 7, 8, 9, 10)
     with pytest.raises(DivergedError, match="step 9: .* an earlier checkpoint 3 times already"):
         train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
+
+
+def test_a_run_that_rolls_back_at_its_last_step_saves_it(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging(monkeypatch, 12)
+    waited = []
+    save = Trainer.save
+
+    def noted(self: Trainer, *, anew: bool = False, wait: bool = False) -> None:
+        waited.append((self.step, wait))
+        save(self, anew=anew, wait=wait)
+
+    monkeypatch.setattr(Trainer, "save", noted)
+    run = train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
+    assert waited[-1] == (12, True)
+    assert run.checkpoint(12).is_dir()
+
+
+def test_weights_that_are_not_numbers_are_not_saved(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update of step 7 ruins them; step 5 remains to go back to."""
+    original = trainer_module.update
+
+    def ruined(optimizers: Any, *arguments: Any) -> None:
+        original(optimizers, *arguments)
+        calls.append(1)
+        if len(calls) == 7:
+            optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))
+
+    calls: list[int] = []
+    monkeypatch.setattr(trainer_module, "update", ruined)
+    settings = ("training.on_divergence=roll_back", "training.checkpoint_every=1")
+    run = train(recipe(*settings), tmp_path / "run", quiet)
+    assert ("roll_back", 7, 6) in events(run)
+    assert all(w.isfinite().all() for w in load_weights(run.checkpoint(12)).values())

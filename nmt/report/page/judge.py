@@ -1,21 +1,15 @@
 """Translate a test set of a run and take its scores apart."""
 
-from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable
 
-from nmt.config import DataConfig
 from nmt.data.corpora import is_at_hand, resolve
-from nmt.data.parallel_text import ParallelText
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.breakdown import bleu_by_length, count_words, word_f1_by_rarity
+from nmt.evaluation.breakdown import bleu_by_length, word_f1_by_rarity
 from nmt.evaluation.evaluate import evaluate, find_split
-from nmt.evaluation.metrics import chrf, sentence_utilities
+from nmt.evaluation.metrics import bleu_tokenizer, chrf, sentence_utilities
+from nmt.evaluation.training_text import training_words
 from nmt.report.page.quality import Judged
-
-MOST_PAIRS = 2_000_000
-"""of the training text, in which words are counted"""
 
 
 def judge(
@@ -50,7 +44,13 @@ def judge(
     )
     translations = result.translations
     system = {"model": translations}
-    frequencies, words = _frequencies(config, log)
+    tokenize = bleu_tokenizer(config.target_language, config.tokenized)
+    try:
+        learnt = training_words(config, log)
+        words = f"by how often the word stands in {learnt}"
+    except NmtError as error:
+        learnt = None
+        words = f"Rarity is unknown, for the training text cannot be read: {error}"
     return Judged(
         name=name,
         sources=sources,
@@ -62,29 +62,7 @@ def judge(
             sentence_utilities("chrf", texts)[0][1]
             for texts in zip(translations, references, strict=True)
         ],
-        by_length=bleu_by_length(system, references, config.tokenized),
-        by_rarity=word_f1_by_rarity(system, references, frequencies, config.tokenized)
-        if frequencies
-        else [],
+        by_length=bleu_by_length(system, references, tokenize),
+        by_rarity=word_f1_by_rarity(system, references, learnt.counts, tokenize) if learnt else [],
         rarity_words=words,
     )
-
-
-def _frequencies(config: DataConfig, log: Callable[[str], None]) -> tuple[Counter[str], str]:
-    """How often each target word stands in the training text, and what that is in words."""
-    read = 0
-
-    def targets() -> Iterator[str]:
-        nonlocal read
-        for text in resolve(config, log).train:
-            for block in ParallelText(text, config.languages).blocks():
-                for pair in block.pairs("replace"):
-                    read += 1
-                    yield pair.target
-
-    try:
-        counts = count_words(islice(targets(), MOST_PAIRS), config.tokenized)
-    except NmtError as error:
-        return Counter(), f"Rarity is unknown, for the training text cannot be read: {error}"
-    where = "the training text" if read < MOST_PAIRS else f"{read:,} training pairs"
-    return counts, f"by how often the word stands in {where}"
