@@ -72,6 +72,14 @@ def test_text_that_is_not_prepared_stays_so(recipe: Recipe, tmp_path: Path) -> N
     assert files(tmp_path) == before
 
 
+def test_characters_are_more_tokens_than_subwords(tmp_path: Path) -> None:
+    """Two epochs of tatoeba_characters.yaml, as its comment says, are 1,536 steps."""
+    config = load_config("tatoeba_characters.yaml", [f"data.directory={tmp_path}"])
+    found, prepared = find_workload(config)
+    assert prepared is None and found.steps_per_epoch is not None
+    assert config.training.max_steps / found.steps_per_epoch == pytest.approx(2, rel=0.05)
+
+
 @pytest.mark.parametrize("name", ["base", "big_en_fr", "multi30k", "multi30k_tokenized", "demo"])
 def test_corpora_of_bundled_recipes_are_known_without_being_here(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
