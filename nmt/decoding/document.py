@@ -9,7 +9,7 @@ from itertools import chain, islice
 from typing import Protocol
 
 from nmt.data.sentences import split_sentences
-from nmt.decoding.line import Line, numbered
+from nmt.decoding.line import Line, characters, numbered
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, Translation, print_warning
 from nmt.decoding.windows import WINDOW_LINES, windows
 from nmt.errors import ConfigError
@@ -85,7 +85,7 @@ class DocumentTranslator:
                 "--document puts each line together from the best translation of each sentence, "
                 "so a line has no --n-best; leave one of them out"
             )
-        for window in windows(lines, window_lines, len):
+        for window in windows(lines, window_lines, characters):
             groups = [list(self._sentences(line, warn)) for line in window]
             found = self.translator.alternatives(chain.from_iterable(groups), 1, warn=warn)
             for group in groups:

@@ -10,7 +10,7 @@ from typing import Self
 
 from nmt.decoding.beam_allocation import batches_by_beam
 from nmt.decoding.document import LineTranslator
-from nmt.decoding.line import Line
+from nmt.decoding.line import Line, characters
 from nmt.decoding.translator import (
     MAX_SOURCE_TOKENS,
     Translation,
@@ -80,7 +80,8 @@ class ParallelTranslator:
         progress: Callable[[int], object] = lambda lines: None,
     ) -> Iterator[list[Translation]]:
         """As `Translator.alternatives`, but `lines` is read some windows ahead."""
-        for found in self.windows(windows(lines, window_lines, len), n_best, warn, progress):
+        groups = windows(lines, window_lines, characters)
+        for found in self.windows(groups, n_best, warn, progress):
             yield from found
 
     def windows(

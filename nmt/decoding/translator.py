@@ -20,7 +20,7 @@ from nmt.decoding.coverage import by_coverage
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
-from nmt.decoding.line import Line, numbered
+from nmt.decoding.line import Line, characters, numbered
 from nmt.decoding.sampling import Sampling, draw
 from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
@@ -146,7 +146,7 @@ class Translator:
             DataError: naming the line: terms and forbidden words that exclude each other.
         """
         self.refuse(n_best)
-        for window in windows(lines, window_lines, len):
+        for window in windows(lines, window_lines, characters):
             yield from self._translate_window(window, n_best, warn, progress)
 
     def prepare(self, n_best: int) -> None:

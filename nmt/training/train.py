@@ -40,7 +40,11 @@ from nmt.training.resume import (
     resume,
     roll_back,
 )
-from nmt.training.retention import checkpoints_to_average
+from nmt.training.retention import (
+    checkpoints_to_average,
+    forget_old_checkpoints,
+    point_to,
+)
 from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
@@ -121,6 +125,7 @@ def _go_on(
     trained = group.from_leader(lambda: done)
     if group.leading and not trained:
         _keep_recipe(trainer, directory, fingerprints)
+        _make_up_for_saving(trainer, directory)
     while not trainer.finished():
         try:
             trainer.train()
@@ -195,6 +200,13 @@ def _keep_recipe(
     environment = describe_environment(sys.argv, trainer.device, trainer.precision, fingerprints)
     keep_environment(directory, environment)
     directory.write_config(trainer.config)
+
+
+def _make_up_for_saving(trainer: Trainer, directory: RunDirectory) -> None:
+    """A kill may have come between a checkpoint and what is done once it is there."""
+    if trainer.step:
+        point_to(directory, trainer.step, trainer.ranking.best)
+        forget_old_checkpoints(directory, trainer.config.training, trainer.ranking.steps)
 
 
 def _best_is_chosen(directory: RunDirectory, step: int) -> bool:

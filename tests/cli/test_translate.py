@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from nmt.cli import streams
 from nmt.cli.translate import translate
+from nmt.decoding.line import Line
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.run_directory import load_run
@@ -89,9 +90,9 @@ def test_the_settings_of_the_search_can_be_replaced(
 ) -> None:
     seen = {}
 
-    def record(self: Translator, texts: list[str], *_: object) -> list[list[Translation]]:
+    def record(self: Translator, lines: list[Line], *_: object) -> list[list[Translation]]:
         seen.update(self.settings.model_dump(), precision=self.precision)
-        return [[Translation(text, 0.0)] for text in texts]
+        return [[Translation(line.text, 0.0)] for line in lines]
 
     monkeypatch.setattr(Translator, "alternatives", record)
     succeed("-m", tiny_run, text=b"a")

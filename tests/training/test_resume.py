@@ -326,6 +326,20 @@ def test_a_run_that_lost_power_while_choosing_its_best_weights_chooses_again(
     assert_same_run(run.path, whole)
 
 
+def test_a_kill_between_a_checkpoint_and_what_follows_is_made_up_for(
+    whole: RunDirectory, recipe: Recipe, tmp_path: Path
+) -> None:
+    """The last one is there, the pointer and the one to forget are still those of before."""
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(whole.path, run.path)
+    shutil.copytree(run.checkpoint(8), run.checkpoint(3))
+    run.write_json(run.last, {"weights": "checkpoints/step-00000008"})
+    run.best.unlink()
+    train(recipe(), run.path, quiet)
+    assert [p.name for p in run.saved_checkpoints()] == [p.name for p in whole.saved_checkpoints()]
+    assert run.last.read_bytes() == whole.last.read_bytes()
+
+
 def test_a_run_cut_short_before_its_first_validation_keeps_what_it_has(
     recipe: Recipe, tmp_path: Path
 ) -> None:
