@@ -5,11 +5,12 @@ import ctypes
 import hashlib
 import os
 import platform
+from collections.abc import Iterator
 from typing import Literal
 
 import torch
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 from nmt.processor import available_cores, processor_features
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
@@ -87,6 +88,21 @@ def is_out_of_memory(error: BaseException) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+@contextlib.contextmanager
+def memory_explained(shortage: str) -> Iterator[None]:
+    """Where memory runs out, say for what it does not suffice, and what to do about it.
+
+    Raises:
+        NmtError: "the memory does not suffice " and `shortage`.
+    """
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        raise NmtError(f"the memory does not suffice {shortage}") from error
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:

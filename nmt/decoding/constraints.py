@@ -19,7 +19,8 @@ def forbid(
     no sequence of `settings.no_repeat_ngram` tokens may come twice. Where nothing else is left, EOS
     may come all the same.
     """
-    log_p[:, list(never)] = IMPOSSIBLE
+    for token in never:  # a column at a time: faster than all at once
+        log_p[:, token] = IMPOSSIBLE
     length, size = history.shape[1], settings.no_repeat_ngram
     if not size and length >= settings.min_length:
         return

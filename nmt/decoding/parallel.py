@@ -15,11 +15,12 @@ from nmt.decoding.translator import (
     MAX_SOURCE_TOKENS,
     Translation,
     Translator,
-    memory_explained,
+    no_memory,
     print_warning,
 )
 from nmt.decoding.windows import WINDOW_LINES, windows, worded
 from nmt.decoding.workers import Workers
+from nmt.device import memory_explained
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,6 @@ class ParallelTranslator:
     def _translate(self, unit: Unit) -> TranslatedUnit:
         warnings: list[str] = []
         size = len(unit.lines)
-        with memory_explained(size, self.searching.settings):
+        with memory_explained(no_memory(size, self.searching.settings)):
             found = self.translator.alternatives(unit.lines, unit.n_best, size, warnings.append)
             return TranslatedUnit(list(found), warnings)

@@ -6,7 +6,6 @@ little is computed on padding; the translations come back in the order of the li
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,8 +25,8 @@ from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
 from nmt.decoding.windows import WINDOW_LINES, cut, windows, worded
 from nmt.decoding.word_alignment import Alignment
-from nmt.device import is_out_of_memory
-from nmt.errors import ConfigError, NmtError
+from nmt.device import memory_explained
+from nmt.errors import ConfigError
 from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
@@ -62,22 +61,12 @@ def print_warning(message: str) -> None:
     print(f"warning: {message}", file=sys.stderr)
 
 
-@contextmanager
-def memory_explained(lines: int, settings: DecodingConfig) -> Iterator[None]:
-    """Where the memory does not suffice to translate so many lines at once, say what to do.
-
-    Raises:
-        NmtError: it does not suffice.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise NmtError(
-            f"the memory does not suffice for {lines} lines at once; give a lower --batch-tokens "
-            f"than {settings.batch_tokens}, or let fewer processes share the machine"
-        ) from error
+def no_memory(lines: int, settings: DecodingConfig) -> str:
+    """What there is to say where memory runs out while so many lines are translated at once."""
+    return (
+        f"for {lines} lines at once; give a lower --batch-tokens than {settings.batch_tokens}, or "
+        f"let fewer processes share the machine"
+    )
 
 
 class Translator:
@@ -206,7 +195,7 @@ class Translator:
         progress(len(texts) - len(to_translate))
         for batch in batches_by_beam(to_translate, lengths, constraints, self.settings):
             bound = [own for i in batch if (own := constraints[i])]
-            with memory_explained(len(batch), self.settings):
+            with memory_explained(no_memory(len(batch), self.settings)):
                 found = self._search(
                     [ids[i] for i in batch], [lines[i].number for i in batch], n_best, bound
                 )

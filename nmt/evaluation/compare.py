@@ -1,7 +1,7 @@
 """Several systems on one test set: scores, whether they differ by chance, and where they differ."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from string import ascii_uppercase
 
 from nmt.errors import ConfigError
@@ -13,12 +13,11 @@ from nmt.evaluation.breakdown import (
     word_f1_by_rarity,
 )
 from nmt.evaluation.metrics import (
-    ALREADY_TOKENIZED,
     PLAIN,
-    TOKENIZED,
     Score,
     bleu,
     chrf_plus_plus,
+    named_for,
     sentence_scores,
 )
 from nmt.evaluation.significance import Difference, differences
@@ -133,10 +132,8 @@ def compare(
 
 
 def _scores(lines: list[str], references: list[str], tokenize: str) -> tuple[Score, Score]:
-    scores = bleu(lines, references, tokenize), chrf_plus_plus(lines, references)
-    if tokenize != ALREADY_TOKENIZED:
-        return scores
-    return scores[0], replace(scores[1], name=TOKENIZED + scores[1].name)
+    chrf = chrf_plus_plus(lines, references)
+    return bleu(lines, references, tokenize), named_for(chrf, tokenize)
 
 
 def _breakdowns(

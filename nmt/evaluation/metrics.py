@@ -7,7 +7,7 @@ import functools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from sacrebleu.metrics.bleu import BLEU
@@ -23,8 +23,6 @@ METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 
 PLAIN, ALREADY_TOKENIZED = "13a", "none"
 """sacreBLEU's names of what divides text into the tokens that BLEU counts"""
-TOKENIZED = "tokenised "
-"""what the names of scores of tokenised text begin with"""
 RESAMPLES = 1000
 # sacreBLEU holds the statistics of all resamples in memory at once; so many take 0.8 gigabytes
 MAX_DRAWN_NUMBERS = 200_000_000
@@ -102,8 +100,15 @@ def bleu(
     Raises:
         DataError: no sentences, or not as many hypotheses as references.
     """
-    name = TOKENIZED * (tokenize == ALREADY_TOKENIZED) + METRIC_NAMES["bleu"]
-    return _score(bleu_metric(tokenize), name, hypotheses, references, confidence)
+    metric, name = bleu_metric(tokenize), METRIC_NAMES["bleu"]
+    return named_for(_score(metric, name, hypotheses, references, confidence), tokenize)
+
+
+def named_for(score: Score, tokenize: str) -> Score:
+    """The score; of text that is tokenised already, under a name that says so."""
+    if tokenize != ALREADY_TOKENIZED:
+        return score
+    return replace(score, name=f"tokenised {score.name}")
 
 
 def bleu_metric(tokenize: str = PLAIN, sentence: bool = False) -> BLEU:

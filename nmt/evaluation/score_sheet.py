@@ -2,15 +2,15 @@
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from nmt.evaluation.metrics import (
     ALREADY_TOKENIZED,
     PLAIN,
-    TOKENIZED,
     Score,
     bleu,
     chrf_plus_plus,
+    named_for,
     sentence_scores,
     ter,
 )
@@ -92,7 +92,7 @@ def score_sheet(
     if with_ter:
         scores.append(ter(hypotheses, references, confidence))
     if tokenize == ALREADY_TOKENIZED:
-        others = [replace(score, name=TOKENIZED + score.name) for score in scores[1:]]
+        others = [named_for(score, tokenize) for score in scores[1:]]
         return ScoreSheet([scores[0], *others], [TOKENIZED_REMARK])
     remarks = [
         "BLEU and chrF++ compare with figures of the same signature on the same test set, and with "

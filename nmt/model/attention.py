@@ -86,18 +86,19 @@ class MultiHeadAttention(nn.Module):
         record: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
         """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D)."""
-        return self.attend(x, self.project_key(memory), self.project_value(memory), mask, record)
+        if memory is x:
+            return self.attend(*self.project_all(x), mask, record)
+        return self.attend(self.project_query(x), *self.project_memory(memory), mask, record)
 
     def attend(
         self,
-        x: Tensor,
+        query: Tensor,
         key: Tensor,
         value: Tensor,
         mask: Tensor | None,
         record: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
-        """Attend from x (B, T, D) to projected keys and values (B, H, S, K) -> (B, T, D)."""
-        query = self._split_heads(self.query(x))  # (B, H, T, K)
+        """Projected queries (B, H, T, K) attend to keys and values (B, H, S, K) -> (B, T, D)."""
         if record is not None:
             record.append(attention_weights(query, key, mask))
         heads = self._attention(query, key, value, mask)
@@ -113,13 +114,17 @@ class MultiHeadAttention(nn.Module):
             return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)
 
-    def project_key(self, memory: Tensor) -> Tensor:
-        """K W^K for all heads: (B, S, D) -> (B, H, S, K)."""
-        return self._split_heads(self.key(memory))
+    def project_query(self, x: Tensor) -> Tensor:
+        """Q W^Q for all heads: (B, T, D) -> (B, H, T, K)."""
+        return self._split_heads(self.query(x))
 
-    def project_value(self, memory: Tensor) -> Tensor:
-        """V W^V for all heads: (B, S, D) -> (B, H, S, K)."""
-        return self._split_heads(self.value(memory))
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
+        return self._split_heads(self.key(memory)), self._split_heads(self.value(memory))
+
+    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
+        return self.project_query(x), *self.project_memory(x)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

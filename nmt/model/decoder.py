@@ -45,8 +45,7 @@ class DecoderLayer(nn.Module):
 
     def start(self, memory: Tensor) -> LayerCache:
         """Project the memory (B, S, D) once for all the steps to come."""
-        attention = self.cross_attention
-        return LayerCache(attention.project_key(memory), attention.project_value(memory))
+        return LayerCache(*self.cross_attention.project_memory(memory))
 
     def step(
         self,
@@ -64,13 +63,14 @@ class DecoderLayer(nn.Module):
 
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
-            key, value = cache.append(attention.project_key(x), attention.project_value(x))
-            return attention.attend(x, key, value, past_mask)
+            query, key, value = attention.project_all(x)
+            return attention.attend(query, *cache.append(key, value), past_mask)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             to_memory = record.cross if record else None
+            query = self.cross_attention.project_query(x)
             return self.cross_attention.attend(
-                x, cache.cross_key, cache.cross_value, source_mask, to_memory
+                query, cache.cross_key, cache.cross_value, source_mask, to_memory
             )
 
         x = self.self_attention_sublayer(x, attend_to_past)

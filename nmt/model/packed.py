@@ -13,9 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.model.attention import MultiHeadAttention
+from nmt.model.decoder import DecoderLayer
 from nmt.model.embedding import TokenEmbedding
+from nmt.model.encoder import EncoderLayer
 from nmt.model.transformer import Transformer
 from nmt.processor import processor_features
+
+FEW_ROWS = 16
+"""hypotheses in a batch, up to which FBGEMM is the fastest"""
 
 
 class PackedLinear(nn.Module):
@@ -39,34 +45,42 @@ class Int8Linear(nn.Module):
 
     Each row of W has a scale of its own, and x has one that is found anew for each batch: what a
     sentence becomes may depend on those beside it.
+
+    Two libraries compute the same sums of integers. FBGEMM is the faster for the few rows of a
+    single sentence; for many, on processors that multiply whole matrices of integers, oneDNN is,
+    and there each matrix is kept for both.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.weight = _quantized(weight, bias)
+        quantized = _quantized(weight)
+        self.for_few = _for_library("x86", quantized, bias)
+        has_amx = "amx_int8" in processor_features()
+        self.for_many = _for_library("onednn", quantized, bias) if has_amx else self.for_few
         self.seven_bits = eight_bits_overflow()
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
-        product: Tensor = torch.ops.quantized.linear_dynamic(x, self.weight, self.seven_bits)
+        few = x.numel() <= FEW_ROWS * x.shape[-1]
+        weight = self.for_few if few else self.for_many
+        product: Tensor = torch.ops.quantized.linear_dynamic(x, weight, self.seven_bits)
         return product
 
 
-def _quantized(weight: Tensor, bias: Tensor | None) -> object:
-    """W in 8-bit integers and the blocks of the fastest library, and the bias beside it.
-
-    That is oneDNN on processors that multiply whole matrices of integers, and FBGEMM elsewhere:
-    for the few rows of a single sentence it is there two to four times as fast.
-    """
-    amx = "amx_int8" in processor_features()
-    torch.backends.quantized.engine = "onednn" if amx else "x86"
+def _quantized(weight: Tensor) -> Tensor:
+    """W in 8-bit integers, each row with the scale of its largest number."""
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
     zeros = torch.zeros(len(weight), dtype=torch.long)
     with warnings.catch_warnings():
         # PyTorch means to move these tensors elsewhere; `can_pack` notices when it has
         warnings.simplefilter("ignore", UserWarning)
-        quantized = torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+        return torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+
+
+def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
+    """The matrix in the blocks of FBGEMM (x86) or oneDNN, and the bias beside it."""
+    torch.backends.quantized.engine = engine
     return torch.ops.quantized.linear_prepack(quantized, bias)
 
 
@@ -77,7 +91,8 @@ def eight_bits_overflow() -> bool:
     Then x may have 7 bits only. It is tried out with the largest integers there are.
     """
     ones = torch.ones(16, 16)
-    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, _quantized(ones, None), False)
+    matrix = _for_library("x86", _quantized(ones), None)
+    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)
     return bool((sums - 16).abs().amax() > 1)
 
 
@@ -92,6 +107,26 @@ class PackedProjection(nn.Module):
         """x E^T: (N, k, D) -> (N, k, V)."""
         product: Tensor = self.projection(x)
         return product
+
+
+class PackedSelfAttention(MultiHeadAttention):
+    """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V]."""
+
+    def __init__(self, attention: MultiHeadAttention, kind: "PackedKind") -> None:
+        nn.Module.__init__(self)
+        self.heads, self.dropout = attention.heads, attention.dropout
+        projections = (attention.query, attention.key, attention.value)
+        self.query_key_value = kind(
+            torch.cat([projection.weight for projection in projections]),
+            torch.cat([projection.bias for projection in projections]),
+        )
+        self.add_module("output", kind(attention.output.weight, attention.output.bias))
+
+    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
+        product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
+        parts = product.unflatten(2, (3, self.heads, -1)).transpose(1, 3).unbind(2)
+        return parts[0], parts[1], parts[2]
 
 
 PackedKind = type[PackedLinear] | type[Int8Linear]
@@ -131,6 +166,9 @@ def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
 def _pack(model: nn.Module, kind: PackedKind) -> None:
     """Replace each matrix by a packed one, and so let it go before the next is packed."""
     for module in model.modules():  # no list of them: it would hold all that are replaced
+        if isinstance(module, EncoderLayer | DecoderLayer):
+            attention = PackedSelfAttention(module.self_attention, kind)
+            module.add_module("self_attention", attention)
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import torch
@@ -19,13 +19,7 @@ from nmt.config import Config
 from nmt.data.corpora import resolve
 from nmt.data.parallel_text import ParallelText
 from nmt.data.prepared import describe_dropped, prepare
-from nmt.device import (
-    is_out_of_memory,
-    pick_device,
-    pick_precision,
-    tune_memory,
-    use_threads,
-)
+from nmt.device import memory_explained, pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
@@ -49,6 +43,12 @@ from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
+NO_MEMORY = (
+    "to train this model; lower training.micro_batch_tokens, set "
+    "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "
+    "takes how much"
+)
+
 
 def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirectory:
     """Train `config` in the run directory `path`, doing what is missing; rerun to resume.
@@ -60,7 +60,7 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
     """
     directory = RunDirectory(path)
     with (
-        memory_explained(),
+        memory_explained(NO_MEMORY),
         workers(config.training.device) as group,
         group.leader_first(lambda: _reserved(directory, group)),
     ):
@@ -76,25 +76,6 @@ def _reserved(directory: RunDirectory, group: Workers) -> contextlib.AbstractCon
     lock = directory.lock()
     directory.clear_leftovers()
     return lock
-
-
-@contextlib.contextmanager
-def memory_explained() -> Iterator[None]:
-    """Where the memory does not suffice to train, say what to do.
-
-    Raises:
-        NmtError: it does not suffice.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise NmtError(
-            "the memory does not suffice to train this model; lower training.micro_batch_tokens, "
-            "set training.activation_checkpointing: true, or make the model smaller: `nmt plan` "
-            "says what takes how much"
-        ) from error
 
 
 def _train(

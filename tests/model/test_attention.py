@@ -134,7 +134,7 @@ def test_recorded_weights_are_those_of_each_head() -> None:
     recorded = attention(x, memory, source_mask(), record)
     assert torch.equal(silent, recorded)
     assert [weights.shape for weights in record] == [(B, H, T, S)]
-    value = attention.project_value(memory)
+    _, value = attention.project_memory(memory)
     expected = attention.output((record[0] @ value).transpose(1, 2).reshape(B, T, H * K))
     torch.testing.assert_close(recorded, expected)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
+from nmt.training import layers
 from nmt.training.layers import can_compile, compile_layers, prepare_layers
 
 V = 32
@@ -36,8 +37,8 @@ def gradients(model: Transformer, shape: tuple[int, int, int]) -> list[Tensor]:
 
 
 def compiled(model: Transformer) -> list[nn.Module]:
-    layers: chain[nn.Module] = chain(model.encoder.layers, model.decoder.layers)
-    return [layer for layer in layers if layer._compiled_call_impl]
+    both: chain[nn.Module] = chain(model.encoder.layers, model.decoder.layers)
+    return [layer for layer in both if layer._compiled_call_impl]
 
 
 def test_nothing_is_compiled_on_a_cpu() -> None:
@@ -74,3 +75,28 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew() -> Non
 
 def test_only_a_gpu_is_compiled_for() -> None:
     assert not can_compile(torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    "triton, gcc, cc, capability, possible",
+    [
+        (True, True, "", (7, 0), True),
+        (False, True, "", (9, 0), False),
+        (True, False, "", (9, 0), False),
+        (True, False, "/opt/cc", (9, 0), True),
+        (True, True, "", (6, 1), False),
+    ],
+)
+def test_a_gpu_is_compiled_for_where_triton_knows_it_and_a_compiler_is_at_hand(
+    monkeypatch: pytest.MonkeyPatch,
+    triton: bool,
+    gcc: bool,
+    cc: str,
+    capability: tuple[int, int],
+    possible: bool,
+) -> None:
+    monkeypatch.setattr(layers, "find_spec", lambda name: name if triton else None)
+    monkeypatch.setattr(shutil, "which", lambda name: name if gcc else None)
+    monkeypatch.setenv("CC", cc)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    assert can_compile(torch.device("cuda")) == possible
