@@ -145,8 +145,22 @@ def test_a_run_that_was_not_scored_is_told(results: ModuleType, place: Path) -> 
     assert "train it to its end with `nmt train`" in str(ended.value.code)
 
 
+@pytest.mark.parametrize("commit", ["abc-dirty", "0000000", None])
 def test_code_that_no_commit_holds_is_told(
-    results: ModuleType, place: Path, capsys: pytest.CaptureFixture[str]
+    results: ModuleType, place: Path, capsys: pytest.CaptureFixture[str], commit: str | None
 ) -> None:
-    results.main(["--add", run_with(place / "demo", ROW | {"git": "abc-dirty"})])
+    results.main(["--add", run_with(place / "demo", ROW | {"git": commit})])
     assert "trained by code that no commit holds" in capsys.readouterr().err
+
+
+def test_a_score_that_is_doubtful_is_not_kept(results: ModuleType, place: Path) -> None:
+    doubtful = run_with(place / "demo", ROW | {"doubt": "the references look tokenised"})
+    with pytest.raises(SystemExit, match="demo: the references look tokenised"):
+        results.main(["--add", doubtful])
+    assert not (place / "rows").exists()
+
+
+def test_rows_of_other_signatures_are_told_apart(results: ModuleType) -> None:
+    other = json.loads(json.dumps(ROW).replace("13a", "zh"))
+    table = results.table([ROW, other, ROW])
+    assert "BLEU (rows 1, 3): `nrefs:1|tok:13a`; chrF: `nc:6`; BLEU (row 2)" in table

@@ -7,6 +7,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -22,17 +23,8 @@ if TYPE_CHECKING:
 
 _PYTHON = (3, 11)
 _TORCH = (2, 10)
-_LIBRARIES = (
-    "numpy",
-    "sentencepiece",
-    "sacrebleu",
-    "safetensors",
-    "datasets",
-    "pyarrow",
-    "protobuf",
-    "regex",
-    "tqdm",
-)
+_REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
+"""a library and the oldest version that will do, as pyproject.toml asks for them"""
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
@@ -77,17 +69,38 @@ def _torch() -> Check:
 
 
 def _libraries() -> Check:
-    versions, missing = [], []
-    for name in _LIBRARIES:
+    try:
+        required = importlib.metadata.requires("nmt") or []
+    except importlib.metadata.PackageNotFoundError:
+        return warning("libraries", "nmt itself is not installed, only found", "pip install .")
+    found, lacking = [], []
+    for name, oldest in _requirements(required):
         try:
-            versions.append(f"{name} {importlib.metadata.version(name)}")
+            version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            missing.append(name)
-    if missing:
+            lacking.append(f"{name} {oldest}")
+            continue
+        found.append(f"{name} {version}")
+        if _numbers(version) < _numbers(oldest):
+            lacking.append(f"{name} {oldest} (here: {version})")
+    if lacking:
+        names = " ".join(f"'{part.split()[0]}>={part.split()[1]}'" for part in lacking)
         return failure(
-            "libraries", f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}"
+            "libraries", f"missing or too old: {', '.join(lacking)}", f"pip install {names}"
         )
-    return ok("libraries", ", ".join(versions))
+    return ok("libraries", ", ".join(found))
+
+
+def _requirements(required: Sequence[str]) -> list[tuple[str, str]]:
+    """What nmt cannot do without and the oldest versions; torch has a line of its own."""
+    always = (line for line in required if "extra ==" not in line)
+    pairs = [match.groups() for line in always if (match := _REQUIREMENT.match(line))]
+    return [(name, oldest) for name, oldest in pairs if name != "torch"]
+
+
+def _numbers(version: str) -> list[int]:
+    """The numbers of a version, which tell the older of two."""
+    return [int(part) for part in re.findall(r"\d+", version.partition("+")[0])]
 
 
 def _device() -> Iterator[Check]:

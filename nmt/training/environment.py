@@ -19,22 +19,35 @@ LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 
 
 def describe_environment(
-    command: Sequence[str], device: torch.device, precision: str, fingerprints: Mapping[str, str]
+    command: Sequence[str],
+    device: torch.device,
+    precision: str,
+    processes: int,
+    fingerprints: Mapping[str, str],
 ) -> dict[str, Any]:
     """Everything one needs to tell why two runs differ; `fingerprints` are those of their text."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
+        **describe_software(),
+        "system": platform.platform(),
+        "processor": _processor(),
+        "cores": available_cores(),
+        "processes": processes,
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "precision": precision,
+        **fingerprints,
+    }
+
+
+def describe_software() -> dict[str, Any]:
+    """The code that computes, by its versions."""
+    return {
         "nmt": nmt.__version__,
         "git": _git_revision(),
         "python": platform.python_version(),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
-        "system": platform.platform(),
-        "processor": _processor(),
-        "cores": available_cores(),
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
-        "precision": precision,
-        **fingerprints,
     }
 
 

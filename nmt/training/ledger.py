@@ -15,18 +15,19 @@ from typing import Any
 import torch
 
 from nmt.config import Config
-from nmt.config_file import dump_config
 from nmt.data.corpora import resolve
 from nmt.data.parallel_text import ParallelText, SentencePair
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import evaluate
-from nmt.evaluation.metrics import chrf
+from nmt.evaluation.metrics import bleu_tokenizer, chrf, named_for
+from nmt.evaluation.text_checks import doubt_about_references
 from nmt.run_directory import RunDirectory, load_run
+from nmt.training.environment import describe_software
 
 _PRECISION = "fp32"
 """that of `nmt eval-bleu`, whatever the run was trained in"""
-_HARDWARE = ("system", "processor", "cores", "device", "precision")
+_HARDWARE = ("system", "processor", "cores", "processes", "threads", "device", "precision")
 _VERSIONS = ("nmt", "git", "python", "libraries")
 _PLACES = ("--run-dir", "--set data.directory")
 """options that say where files lie, and nothing of what is trained"""
@@ -66,22 +67,31 @@ def enter(
     directory: RunDirectory,
     device: torch.device,
     pairs: Sequence[SentencePair],
-    processes: int,
     log: Callable[[str], None],
 ) -> None:
-    """Score the weights that the run has chosen and write its row, at once or not at all."""
+    """Score the weights that the run has chosen and write its row, at once or not at all.
+
+    What the row says of hardware and versions is of the session that trained to the end; the score
+    may be of a later one, of whose versions it then tells as well.
+    """
     run = load_run(directory.path, device)
     settings = run.config.decoding
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
     sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    doubt = doubt_about_references(references, run.config.data.tokenized)
+    if doubt:
+        log(f"warning: {doubt}")
     found = evaluate(Translator(run, settings, _PRECISION), sources, references)
+    tokenize = bleu_tokenizer(run.config.data.target_language, run.config.data.tokenized)
     # the table of rows gives the interval of BLEU alone
-    scores = [found.score, chrf(found.translations, references, confidence=False)]
+    other = named_for(chrf(found.translations, references, confidence=False), tokenize)
+    scores = [found.score, other]
     best = _read(directory.best)
     environment = _read(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
     row = {
         "scores": [score.as_json() for score in scores],
+        "doubt": doubt,
         "test_set": _described(run.config, pairs),
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
         "weights": best.get("weights"),
@@ -89,11 +99,10 @@ def enter(
         **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
         "command": portable_command(sessions[-1].get("command", [])),
         "sessions": len(sessions),
-        "processes": processes,
         "configuration": configuration_digest(run.config),
         "data_fingerprint": sessions[-1].get("data_fingerprint"),
         **{name: sessions[-1].get(name) for name in (*_VERSIONS, *_HARDWARE)},
-        "threads": torch.get_num_threads(),
+        "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     directory.write_json(directory.result, row)
@@ -111,10 +120,13 @@ def fingerprint_of(pairs: Sequence[SentencePair]) -> str:
 
 
 def configuration_digest(config: Config) -> str:
-    """The sha256 of all settings but the folder where data lie."""
-    data = config.data.model_copy(update={"directory": ""})
-    text = dump_config(config.model_copy(update={"data": data}))
-    return hashlib.sha256(text.encode()).hexdigest()
+    """The sha256 of all settings that are not the defaults, but for the folder where data lie.
+
+    A knob that a later version adds leaves it as it is.
+    """
+    chosen = config.model_dump(mode="json", exclude_defaults=True)
+    chosen["data"].pop("directory", None)
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
 
 def portable_command(argv: Sequence[str]) -> str:

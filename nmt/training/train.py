@@ -123,7 +123,7 @@ def _go_on(
         log(f"{directory.path}: already trained to step {trainer.step:,}; {rest}")
     if not scored:
         directory.write_config(trainer.config)  # which may name another test set than before
-        enter(directory, trainer.device, pairs, group.size, log)
+        enter(directory, trainer.device, pairs, log)
     if not (trained and scored):
         log(f"translate with: nmt translate --model {directory.path}")
 
@@ -178,7 +178,9 @@ def _keep_recipe(
     if not directory.saved_checkpoints():  # of a start that came to nothing, nothing remains
         trainer.run.tokenizer.save(directory.tokenizer)
         directory.environment.unlink(missing_ok=True)
-    environment = describe_environment(sys.argv, trainer.device, trainer.precision, fingerprints)
+    environment = describe_environment(
+        sys.argv, trainer.device, trainer.precision, trainer.workers.size, fingerprints
+    )
     keep_environment(directory, environment)
     directory.write_config(trainer.config)
 

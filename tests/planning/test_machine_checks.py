@@ -52,16 +52,36 @@ def test_a_pytorch_that_loads_unsafely_is_refused(
     assert module._torch().status == status
 
 
-def test_missing_libraries_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_and_old_libraries_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
     def version(name: str) -> str:
-        if name in ("numpy", "regex"):
+        asked.append(name)
+        if name in ("sacremoses", "regex"):
             raise importlib.metadata.PackageNotFoundError(name)
-        return "1.0"
+        return "0.19.9" if name == "tqdm" else "9999.1"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     check = found(tmp_path)["libraries"]
-    assert (check.status, check.found) == ("failure", "not installed: numpy, regex")
-    assert check.remedy == "pip install numpy regex"
+    assert check.status == "failure"
+    assert check.found == (
+        "missing or too old: regex 2024.5.15, sacremoses 0.2, tqdm 4.66 (here: 0.19.9)"
+    )
+    assert check.remedy == "pip install 'regex>=2024.5.15' 'sacremoses>=0.2' 'tqdm>=4.66'"
+    assert {"pydantic", "pyyaml", "typer", "datasets"} <= set(asked)
+    assert "matplotlib" not in check.found
+
+
+def test_a_folder_that_is_not_installed_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def requires(name: str) -> list[str]:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    assert found(tmp_path)["libraries"].status == "warning"
 
 
 def test_a_machine_without_bf16_is_warned_of(

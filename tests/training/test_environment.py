@@ -16,7 +16,7 @@ from nmt.training.environment import LIBRARIES, describe_environment, keep_envir
 
 def described() -> dict[str, Any]:
     return describe_environment(
-        ["nmt", "train"], torch.device("cpu"), "fp32", {"data_fingerprint": "fingerprint"}
+        ["nmt", "train"], torch.device("cpu"), "fp32", 1, {"data_fingerprint": "fingerprint"}
     )
 
 

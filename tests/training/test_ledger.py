@@ -54,6 +54,20 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
     assert log[-1] == f"translate with: nmt translate --model {run.path}"
 
 
+def test_scores_of_tokenised_text_are_named_so(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested("data.tokenized=true"), tmp_path / "run", lambda message: None)
+    names = [score["name"] for score in row_of(run)["scores"]]
+    assert names == ["tokenised BLEU", "tokenised chrF"]
+
+
+def test_references_in_pieces_are_doubted(tested: Recipe, corpus: Path, tmp_path: Path) -> None:
+    (corpus / "test.de").write_text("ein Hu@@ nd\n" * 5, "utf-8")
+    log: list[str] = []
+    run = train(tested(), tmp_path / "run", log.append)
+    assert "in pieces of words" in row_of(run)["doubt"]
+    assert any(line.startswith("warning: the references are in pieces") for line in log)
+
+
 def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> None:
     run = train(tested(), tmp_path / "run", lambda message: None)
     row, environment = row_of(run), json.loads(run.environment.read_text("utf-8"))
@@ -189,6 +203,12 @@ def test_a_digest_is_of_all_settings_but_where_data_lie(recipe: Recipe) -> None:
     digest = configuration_digest(recipe())
     assert configuration_digest(recipe("data.directory=elsewhere")) == digest
     assert configuration_digest(recipe("seed=2")) != digest
+
+
+def test_a_digest_does_not_know_of_defaults(recipe: Recipe) -> None:
+    default = recipe().training.clip_norm
+    given = recipe(f"training.clip_norm={'null' if default is None else default}")
+    assert configuration_digest(given) == configuration_digest(recipe())
 
 
 def test_a_fingerprint_tells_texts_apart_and_not_files() -> None:
