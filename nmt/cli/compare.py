@@ -26,6 +26,7 @@ from nmt.cli.test_set_options import (
     TokenizedOption,
     named_set,
     parse_languages,
+    provenance,
     read_translations,
     set_from_files,
     set_of_run,
@@ -103,7 +104,9 @@ def compare(
             checkpoint_folder(run, checkpoint)
     _read_files(systems, task, not no_text_checks)
     for path in runs:
-        task.translations[path] = _translate(translator or load(path), path, task)
+        translator = translator or load(path)
+        task.models.append(provenance(translator, [str(path)], checkpoint))
+        task.translations[path] = _translate(translator, path, task)
         translator = None
     _print(task, systems, examples, as_json)
 
@@ -117,6 +120,8 @@ class _Task:
     data: "DataConfig | None" = None
     """the first run's"""
     translations: dict[Path, list[str]] = field(default_factory=dict)
+    models: list[dict[str, object]] = field(default_factory=list)
+    """what those that translate are, for the record"""
 
 
 def _refuse_contradictions(
@@ -209,6 +214,6 @@ def _print(task: _Task, systems: list[Path], examples: int, as_json: bool) -> No
     tokenize = task.against.tokenizer(task.tokenized)
     comparison = compare(found, task.against, tokenize, learnt, examples)
     if as_json:
-        print(json.dumps(comparison.as_json(), ensure_ascii=False))
+        print(json.dumps(comparison.as_json() | {"models": task.models}, ensure_ascii=False))
     else:
         print(render(comparison))

@@ -36,6 +36,7 @@ from nmt.cli.test_set_options import (
     TokenizedOption,
     named_set,
     parse_languages,
+    provenance,
     read_translations,
     set_from_files,
     set_of_run,
@@ -103,7 +104,8 @@ def eval_bleu(
     wanted = _Wanted(ter, confidence, not no_text_checks, per_sentence, as_json)
     if hypothesis:
         against = _set_of_file(test_set, source, reference, pair)
-        result, decoding = _score_file(hypothesis, against, tokenized, wanted), {}
+        result = _score_file(hypothesis, against, tokenized, wanted)
+        decoding, used = {}, {}
     else:
         with open_output(output) if output else nullcontext() as sink:
             translator = load_translator(
@@ -112,13 +114,14 @@ def eval_bleu(
                 length_penalty=length_penalty,
                 batch_tokens=batch_tokens,
             )
+            used = provenance(translator, model or [], checkpoint)
             against = set_of_run(translator, source, reference, test_set or "test")
             result = _score_model(translator, against, wanted)
             if sink:
                 sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
         tokenized, decoding = translator.run.config.data.tokenized, _settings_of(translator)
     result, failure = with_comet(result, against, comet_model, device) if comet else (result, None)
-    _print(result, against, tokenized, decoding, wanted)
+    _print(result, against, tokenized, decoding, used, wanted)
     if failure:
         raise failure
 
@@ -241,6 +244,7 @@ def _print(
     against: "EvaluationSet",
     tokenized: bool,
     decoding: dict[str, object],
+    used: dict[str, object],
     wanted: _Wanted,
 ) -> None:
     """The table, or one JSON object; where each sentence is asked for, the table is on stderr."""
@@ -252,8 +256,8 @@ def _print(
         rows = per_sentence(result.translations, against.references, tokenize, wanted.ter)
     count = len(result.translations)
     if wanted.as_json:
-        values = {**result.sheet.as_json(), "test_set": against.name, "sentences": count}
-        print(json.dumps({**values, **decoding, **({"per_sentence": rows} if rows else {})}))
+        values = {**result.sheet.as_json(), **against.as_json(), **used, **decoding}
+        print(json.dumps({**values, **({"per_sentence": rows} if rows else {})}))
         return
     details = [f"{count} sentence{'s' * (count != 1)} of {against}"]
     details += [f"{name.replace('_', ' ')} {value}" for name, value in decoding.items()]

@@ -1,6 +1,9 @@
 """The options of every command that scores translations, and the texts that they name."""
 
+import os
+import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,18 +40,29 @@ NoTextChecksOption = Annotated[
     ),
 ]
 
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?")
+"""a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419"""
+
 
 def parse_languages(pair: str | None) -> tuple[str, str] | None:
     """Source and target of a pair such as en-de.
 
     Raises:
-        ConfigError: it is no pair.
+        ConfigError: it is no pair of two language codes.
     """
     if pair is None:
         return None
     source, dash, target = pair.partition("-")
-    if not (source and dash and target) or "-" in target or source == target:
-        raise ConfigError(f"--languages '{pair}': expected source and target, such as en-de")
+    if not (source and dash and target) or "-" in target or source.lower() == target.lower():
+        raise ConfigError(
+            f"--languages '{pair}': expected source and target, such as en-de (or en_GB-de_AT)"
+        )
+    for name in (source, target):
+        if not _LANGUAGE.fullmatch(name):
+            raise ConfigError(
+                f"--languages '{pair}': '{name}' is no language code; expected two or three "
+                "letters each, with a country if need be: write en-de or en_GB-de"
+            )
     return source, target
 
 
@@ -130,6 +144,21 @@ def read_translations(file: Path, against: "EvaluationSet") -> list[str]:
             "translation that line n of the other is the reference of"
         )
     return lines
+
+
+def provenance(
+    translator: "Translator", models: Sequence[str], checkpoint: str
+) -> dict[str, object]:
+    """Which models translated, with which weights (seen from the run), and how precisely."""
+    from nmt.checkpoint import WEIGHTS
+    from nmt.run_directory import checkpoint_folder, find_run
+
+    weights = []
+    for path in map(Path, models):
+        run = find_run(path)
+        folder = path if (path / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
+        weights.append(Path(os.path.relpath(folder, run.path)).as_posix())
+    return {"model": list(models), "weights": weights, "precision": translator.precision}
 
 
 def _lines(count: int) -> str:

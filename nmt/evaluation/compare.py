@@ -77,8 +77,7 @@ class Comparison:
     def as_json(self) -> dict[str, object]:
         """Plain values."""
         return {
-            "test_set": self.against.name,
-            "sentences": len(self.against.references),
+            **self.against.as_json(),
             "systems": [
                 {
                     "label": system.label,

@@ -117,9 +117,10 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
         )
     if published := PUBLISHED.get((official_name, *codes_of(languages))):
         return f"{name} compares with the paper's {published}, and not with figures of sacreBLEU."
+    this = f"this is {official_name}" if official_name else "this text is not recognised as it"
     return (
         f"{name} is measured as the paper measured newstest2014 and compares with its figures on "
-        "that set alone; this is another one."
+        f"that set alone, unchanged; {this}."
     )
 
 

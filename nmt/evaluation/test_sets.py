@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nmt.data.parallel_text import SentencePair, read_lines
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
+from nmt.evaluation.paper_bleu import codes_of
 
 if TYPE_CHECKING:
     from sacrebleu.dataset.base import Dataset
@@ -56,6 +57,16 @@ class EvaluationSet:
         """`bleu_tokenizer` for the target language, as far as it is known."""
         return bleu_tokenizer(self.languages[1] if self.languages else "", tokenized)
 
+    def as_json(self) -> dict[str, object]:
+        """What tells this set from any other; `sha256` is that of the references."""
+        return {
+            "test_set": self.name,
+            "official_name": self.official_name or None,
+            "languages": "-".join(self.languages) if self.languages else None,
+            "sha256": fingerprint_of(self.references),
+            "sentences": len(self.references),
+        }
+
     def __str__(self) -> str:
         name = f"the run's {self.name} set" if self.name in OWN_SETS else self.name
         known = self.official_name
@@ -68,13 +79,14 @@ def set_of_pairs(
     """A set of texts from anywhere; the paper's test sets are recognised by their references.
 
     newstest2013 has the same German for English and for French: with other `languages` than the
-    paper's it is none of them.
+    paper's it is none of them. A country changes nothing.
     """
     pairs = list(pairs)
     references = [pair.target for pair in pairs]
     known, *found = recognised(references) or ("",)
-    if found and languages in (None, (found[0], found[1])):
-        languages = (found[0], found[1])
+    paper = (found[0], found[1]) if found else None
+    if paper and (languages is None or codes_of(languages) == paper):
+        languages = paper
     else:
         known = ""
     return EvaluationSet(name, references, [pair.source for pair in pairs], languages, known)
@@ -90,8 +102,13 @@ def set_of_references(
 
 def recognised(references: Sequence[str]) -> tuple[str, str, str] | None:
     """sacreBLEU's name and the languages, if these are the references of a set of the paper."""
+    return FINGERPRINTS.get(fingerprint_of(references))
+
+
+def fingerprint_of(references: Sequence[str]) -> str:
+    """SHA-256 of the references as `sha256sum` finds it of their file, if that has line feeds."""
     text = "".join(f"{line}\n" for line in references)
-    return FINGERPRINTS.get(hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def name_in_sacrebleu(name: str) -> str:
@@ -106,7 +123,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
 
     newstest2014 is the whole wmt14/full, as in the paper. sacreBLEU keeps test sets in the folder
     that the environment variable SACREBLEU names, or else in ~/.sacrebleu. Where a set has several
-    references, they are those of the first.
+    references, they are those of the first. It knows languages without their countries.
 
     Raises:
         ConfigError: sacreBLEU has no set of that name, or not in these languages.
@@ -117,6 +134,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
         near = difflib.get_close_matches(name, datasets, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
         raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+    languages = codes_of(languages)
     pair, pairs = "-".join(languages), datasets[known].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 from nmt.errors import DataError
 
-SUBWORD_MARKS = ("@@ ", "▁")
+SUBWORD_MARKS = {
+    "@@": re.compile(r"@@(?: |$)"),
+    "▁": re.compile("▁"),
+    "￭": re.compile("￭"),
+    "￨": re.compile("￨"),
+    "##": re.compile(r"(?<!\S)##(?!AT##)[^\W\d_]"),
+}
+"""what subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece leave in a text
+
+`##AT##` is a hyphen in the paper's tokens, "## Title" a heading and "#word" a hashtag.
+"""
 # A full stop or comma after a word; in plain text of any language hardly one stands apart.
 _MARK = re.compile(r"\w(\s?)[.,](?=\s|$)")
 _ANYWAY = "or score it as it is with --no-text-checks"
@@ -34,18 +44,18 @@ class TextForm:
 
 def form_of(lines: Sequence[str]) -> TextForm:
     """Judge a text by its marks and its punctuation."""
-    pieces = next((mark for mark in SUBWORD_MARKS if _share(mark, lines) > 0.05), "")
+    found = (mark for mark, pattern in SUBWORD_MARKS.items() if _share(pattern, lines) > 0.05)
     marks = [mark for line in lines for mark in _MARK.findall(line)]
     apart = sum(map(bool, marks))
     escaped = sum(_ESCAPE.search(line) is not None for line in lines)
     tokenized = None if len(marks) < 2 else apart * 2 > len(marks)
     evidence = f"{apart} of {len(marks)} full stops and commas stand apart"
-    return TextForm(pieces.strip(), tokenized, escaped, evidence)
+    return TextForm(next(found, ""), tokenized, escaped, evidence)
 
 
-def _share(mark: str, lines: Sequence[str]) -> float:
+def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:
     """Of the lines, how many hold the mark."""
-    return sum(mark in f"{line} " for line in lines) / max(1, len(lines))
+    return sum(mark.search(line) is not None for line in lines) / max(1, len(lines))
 
 
 def refuse_unfit(

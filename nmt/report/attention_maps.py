@@ -1,11 +1,12 @@
 """Where each head looks (the paper's figures 3 to 5): attention weights over a sentence, drawn."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+from nmt.decoding.translator import print_warning
 from nmt.errors import DataError
 from nmt.report.figure import drawing, font_families, save_figure
 from nmt.report.pieces import Pieces, readable, whole_words
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
     from nmt.model.attention import AttentionRecord
@@ -34,6 +36,8 @@ CELL = 0.125
 """inches: a row or column of a map, high enough for a label"""
 LETTER = 0.065
 """inches: the width of a letter of a label, on average"""
+TITLE_MARGIN = 0.05
+"""inches: free on either side of the title"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +102,12 @@ def by_words(attention: AttentionMap) -> AttentionMap:
     )
 
 
-def attend(run: "Run", sentence: str) -> Attended:
+def attend(run: "Run", sentence: str, longest: int = MAX_PIECES) -> Attended:
     """Translate `sentence` and record the attention of every layer.
 
     Raises:
-        DataError: an empty sentence, one that is no text, or more pieces on a side than a figure
-            can show.
+        DataError: an empty sentence, one that is no text, one of more than `longest` pieces, or a
+            translation of more than `MAX_PIECES`.
     """
     import torch
 
@@ -121,7 +125,7 @@ def attend(run: "Run", sentence: str) -> Attended:
     read = readable(run.tokenizer.source_pieces(sentence)[:-1])
     if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")
-    _refuse_long(read.labels, "sentence")
+    _refuse_long(read.labels, "sentence", longest)
     device = next(run.model.parameters()).device
     source = torch.tensor(run.tokenizer.encode_source([sentence]), device=device)  # (1, S)
     record = AttentionRecord()
@@ -130,14 +134,14 @@ def attend(run: "Run", sentence: str) -> Attended:
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
     written = readable(run.tokenizer.target_pieces(best.tokens))
-    _refuse_long(written.labels, "translation")
+    _refuse_long(written.labels, "translation", MAX_PIECES)
     return Attended(sentence, read, written, record)
 
 
-def _refuse_long(pieces: Sequence[str], what: str) -> None:
-    if len(pieces) > MAX_PIECES:
+def _refuse_long(pieces: Sequence[str], what: str, longest: int) -> None:
+    if len(pieces) > longest:
         raise DataError(
-            f"the {what} has {len(pieces)} pieces; attention maps are legible up to {MAX_PIECES}, "
+            f"the {what} has {len(pieces)} pieces; attention maps are legible up to {longest}, "
             "give a shorter sentence"
         )
 
@@ -181,8 +185,12 @@ def one_head(attention: AttentionMap, head: int) -> AttentionMap:
     return replace(attention, title=title, weights=attention.weights[head - 1 : head])
 
 
-def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
+def draw_attention(
+    attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
+) -> list[Path]:
     """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
+
+    `warn` hears of characters that no font has.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -201,7 +209,7 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
         across * max(1.0, width * CELL) + margins[0] + labels[0],
         down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
     ) as figure:
-        families = font_families("".join(attention.rows + attention.columns))
+        families = font_families("".join(attention.rows + attention.columns), warn)
         panels = figure.subplots(down, across, squeeze=False)
         for panel in panels.flat[len(maps) :]:
             panel.set_axis_off()
@@ -214,11 +222,18 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
         for panel in panels[:, 0]:
             panel.set_yticks(range(height), attention.rows, family=families)
             panel.set_ylabel(attention.row_title)
-        figure.suptitle(attention.title, fontsize=8.0 if alone else 9.0)
+        _set_title(figure, attention.title, 8.0 if alone else 9.0)
         place = "bottom" if alone else "right"
         scale = figure.colorbar(image, ax=panels, location=place, shrink=0.6, aspect=25)
         scale.set_label("attention weight")
         return save_figure(figure, output, dots_per_inch=200)
+
+
+def _set_title(figure: "Figure", title: str, size: float) -> None:
+    """Write it above all panels; a figure too narrow for it becomes wider."""
+    text = figure.suptitle(title, fontsize=size)
+    width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
+    figure.set_figwidth(max(figure.get_figwidth(), width))
 
 
 def _draw_map(panel: "Axes", weights: "npt.NDArray[np.float32]") -> "AxesImage":

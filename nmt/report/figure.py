@@ -4,7 +4,7 @@ matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when 
 `pyplot` and its global state are never touched.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,8 @@ BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 COLUMN_WIDTH = 3.3
 """inches: one column of a two-column page"""
 LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
+MOST_NAMED = 10
+"""characters without a font that a warning names"""
 
 
 @contextmanager
@@ -83,16 +85,32 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
     return paths
 
 
-def font_families(text: str) -> list[str]:
-    """The house font, then installed fonts for the characters of `text` that it lacks."""
-    from matplotlib import font_manager
+def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
+    """The house font, then installed fonts for the characters of `text` that it lacks.
 
-    families = list(STYLE["font.family"])
+    Characters that no font has are told to `warn`; matplotlib draws boxes in their place.
+    """
+    from matplotlib import font_manager, get_cachedir
+
+    families, boxes = list(STYLE["font.family"]), []
     path = font_manager.findfont(families[0])
     missing = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
     for entry in font_manager.fontManager.ttflist if missing else ():
+        if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
+            boxes.append(entry.name)  # it has a box for every character there is
+            continue
         found = missing & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
         if found:
             families.append(entry.name)
             missing -= found
-    return families
+    if not missing:
+        return families
+    named = [
+        c if c.isprintable() else f"U+{ord(c):04X}" for c in dict.fromkeys(text) if c in missing
+    ]
+    warn(
+        f"no installed font has {' '.join(named[:MOST_NAMED])}{' …' * (len(named) > MOST_NAMED)}, "
+        "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
+        f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"
+    )
+    return families + boxes[:1]

@@ -13,8 +13,9 @@ import nmt
 from nmt.config_file import load_config
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
+from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.curves import read_metrics
-from nmt.report.page.attention import attend_all, attention_section
+from nmt.report.page.attention import LEGIBLE, attend_all, attention_section
 from nmt.report.page.configuration import configuration_section
 from nmt.report.page.corpus import data_section
 from nmt.report.page.html import Html
@@ -145,16 +146,21 @@ def _attention(
         return attention_section(
             "The run has kept no sentence to look into; name some with --sentence."
         )
-    attended = attend_all(run, sentences, max(SENTENCES, len(asked)))
+    longest = MAX_PIECES if asked else LEGIBLE
+    attended = attend_all(run, sentences, max(SENTENCES, len(asked)), longest)
+    refused = (
+        f"empty or not UTF-8, has more than {longest} pieces, or a translation of more than "
+        f"{MAX_PIECES}"
+    )
     if asked and 0 < len(attended) < len(set(asked)):
         log(
-            f"attention is shown of {len(attended)} of the {len(set(asked))} sentences; the others "
-            "are empty, or too long for a map that can be read"
+            f"attention is shown of {len(attended)} of the {len(set(asked))} sentences; each of "
+            f"the others is {refused}"
         )
     if not attended:
         return attention_section(
-            "None of the sentences is short enough for a map that can be read; "
-            "name others with --sentence."
+            f"None of the {'sentences asked for' if asked else 'sentences that the run kept'} can "
+            f"be drawn: each is {refused}; name others with --sentence."
         )
     return attention_section(attended)
 

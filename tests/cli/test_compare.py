@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -78,7 +79,11 @@ def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_pa
     assert "A and B score the same." in printed
     assert "occurs in the training text" in printed
     found = json.loads(succeed(*arguments, "--json", "--test-set", "validation"))
-    assert found["test_set"] == "validation"
+    assert found["test_set"] == "validation" and found["official_name"] is None
+    assert found["sha256"] == hashlib.sha256((tiny_run.parent / "test.de").read_bytes()).hexdigest()
+    assert [model["model"] for model in found["models"]] == [[str(tiny_run)], [str(checkpoint)]]
+    assert {tuple(m["weights"]) for m in found["models"]} == {("checkpoints/step-00000001",)}
+    assert {model["precision"] for model in found["models"]} == {"fp32"}
     scores = [system["scores"][1]["score"] for system in found["systems"]]
     assert scores[0] == scores[1] < scores[2] == 100
 

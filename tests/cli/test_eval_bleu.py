@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 import sys
@@ -9,6 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nmt.cli.eval_bleu import eval_bleu
+from nmt.data.parallel_text import read_lines
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
@@ -69,7 +71,9 @@ def test_json_is_one_object(hypothesis: Path, reference: Path) -> None:
     printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--json")
     sheet = score_sheet(HYPOTHESES, EvaluationSet("", REFERENCES))
     found = json.loads(printed)
-    assert found == {**sheet.as_json(), "test_set": str(reference), "sentences": 3}
+    known = EvaluationSet(str(reference), REFERENCES).as_json()
+    assert known["sha256"] == hashlib.sha256(reference.read_bytes()).hexdigest()
+    assert found == {**sheet.as_json(), **known}
     assert found["score"] == round(bleu(HYPOTHESES, REFERENCES).value, 2)
     assert [score["name"] for score in found["scores"]] == ["BLEU", "chrF++"]
 
@@ -126,6 +130,29 @@ def test_a_named_test_set_needs_no_reference(
     error = invoke("--hypothesis", short, *named).exception
     assert isinstance(error, DataError)
     assert f"{short} has 2 lines, newstest2014 (wmt14/full) has 3 lines" in str(error)
+
+
+@pytest.mark.parametrize("languages", ["EN-DE", "en_GB-de_DE", "en-de"])
+def test_the_papers_test_set_is_known_however_its_languages_are_written(
+    test_data: Path, tmp_path: Path, languages: str
+) -> None:
+    lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
+    reference = write(tmp_path / "ref.de", lines)
+    files = ("--hypothesis", reference, "--reference", reference, "--no-confidence")
+    found = json.loads(succeed(*files, "--languages", languages, "--json"))
+    assert (found["official_name"], found["languages"]) == ("wmt14/full", "en-de")
+    assert "compares with the paper's 27.3 (base)" in found["remarks"][-1]
+
+
+def test_an_edited_copy_of_the_papers_test_set_is_not_recognised(
+    test_data: Path, tmp_path: Path
+) -> None:
+    lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
+    edited = write(tmp_path / "ref.de", [lines[0] + "!", *lines[1:]])
+    files = ("--hypothesis", edited, "--reference", edited, "--no-confidence")
+    found = json.loads(succeed(*files, "--languages", "en-de", "--json"))
+    assert found["official_name"] is None
+    assert found["remarks"][-1].endswith("unchanged; this text is not recognised as it.")
 
 
 def test_comet_is_asked_where_it_is_installed(
@@ -235,6 +262,13 @@ def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
         ("--hypothesis h --test-set wmt14", "add --languages, such as en-de"),
         ("--hypothesis h --reference r --languages de", "expected source and target, such as"),
         ("--hypothesis h --reference r --languages de-de", "expected source and target, such as"),
+        ("--hypothesis h --reference r --languages DE-de", "expected source and target, such as"),
+        ("--hypothesis h --reference r --languages en-GB-de", "such as en-de (or en_GB-de_AT)"),
+        (
+            "--hypothesis h --reference r --languages english-german",
+            "'english' is no language code; expected two or three letters each, with a country",
+        ),
+        ("--hypothesis h --test-set wmt14 --languages en-d3", "'d3' is no language code"),
         ("--model m --languages en-de", "--languages goes with --hypothesis"),
         ("--model m --source s", "--source and --reference go together"),
         ("--model m --reference r", "--source and --reference go together"),
@@ -304,6 +338,13 @@ def test_a_model_is_scored_on_files_that_are_given(tiny_run: Path, tmp_path: Pat
     assert found["sentences"] == 2
     assert found["beam_size"] == 1
     assert found["length_penalty"] == 0.6
+    assert found["model"] == [str(tiny_run)]
+    assert found["weights"] == ["checkpoints/step-00000001"]
+    assert found["precision"] == "fp32"
+    checkpoint = tiny_run / "checkpoints" / "step-00000001"
+    both = json.loads(succeed("-m", tiny_run, "-m", checkpoint, *files, "--json"))
+    assert both["model"] == [str(tiny_run), str(checkpoint)]
+    assert both["weights"] == ["checkpoints/step-00000001"] * 2
     longer = write(tmp_path / "longer.txt", ["a", "b", "c"])
     error = invoke("-m", tiny_run, "--source", longer, "--reference", reference).exception
     assert isinstance(error, DataError)

@@ -38,7 +38,8 @@ def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
     [
         (None, "", "Say the languages (--languages en-de) for the paper's own BLEU as well."),
         (("en", "de"), "", "paper BLEU is measured as the paper measured newstest2014"),
-        (("en", "de"), "wmt19", "on that set alone; this is another one."),
+        (("en", "de"), "", "that set alone, unchanged; this text is not recognised as it."),
+        (("en", "de"), "wmt19", "on that set alone, unchanged; this is wmt19."),
         (("en", "de"), "wmt14/full", "compares with the paper's 27.3 (base) and 28.4 (big), and"),
         (("en", "de"), "wmt13", "25.8 (base) and 26.4 (big) of its table 3"),
         (("en", "fr"), "wmt14/full", "compares with the paper's 38.1 (base) and 41.8 (big"),

@@ -140,6 +140,33 @@ def test_the_real_ones_are_recognised(
     assert recognised(lines[:-1]) is None
 
 
+@pytest.mark.parametrize("languages", [("EN", "DE"), ("en_GB", "de_DE"), ("en", "de")])
+def test_a_country_and_capitals_change_nothing(test_data: Path, languages: tuple[str, str]) -> None:
+    lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
+    found = set_of_references("ref.de", lines, languages)
+    assert (found.official_name, found.languages) == ("wmt14/full", ("en", "de"))
+    other = set_of_references("ref.de", lines, ("fr_FR", "DE"))
+    assert (other.official_name, other.languages) == ("", ("fr_FR", "DE"))
+
+
+def test_sacrebleu_is_asked_without_the_country(tmp_path: Path) -> None:
+    prepare(tmp_path, "wmt19", "en-de", src="One\n", ref="Eins\n")
+    assert asked(tmp_path, "wmt19", "en_GB-DE") == ["wmt19", "wmt19", ["One"], ["Eins"]]
+
+
+def test_json_tells_the_set_from_any_other() -> None:
+    found = EvaluationSet("mine.de", ["ein", "zwei"], None, ("en", "de"), "wmt14/full").as_json()
+    assert found == {
+        "test_set": "mine.de",
+        "official_name": "wmt14/full",
+        "languages": "en-de",
+        "sha256": hashlib.sha256(b"ein\nzwei\n").hexdigest(),
+        "sentences": 2,
+    }
+    unknown = EvaluationSet("mine.de", ["ein"]).as_json()
+    assert unknown["official_name"] is unknown["languages"] is None
+
+
 def test_another_direction_than_the_papers_is_not_the_papers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

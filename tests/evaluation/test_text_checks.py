@@ -28,6 +28,17 @@ def test_tokens_and_pieces_are_recognised() -> None:
     assert form_of(PIECES).subword_mark == "@@"
     assert form_of(["ends in a p@@"]).subword_mark == "@@"
     assert form_of(["▁the ▁c at ▁sat"]).subword_mark == "▁"
+    assert form_of(["the c￭ at￭ ."]).subword_mark == "￭"
+    assert form_of(["the￨L cat￨C"]).subword_mark == "￨"
+    assert form_of(["the c ##at sat"]).subword_mark == "##"
+    assert form_of(["##at sat"]).subword_mark == "##"
+
+
+@pytest.mark.parametrize(
+    "line", ["#word and #more", "## Title", "C## and ##5", "rich ##AT##-##AT## text", "a@@b ## c"]
+)
+def test_other_signs_are_no_marks_of_pieces(line: str) -> None:
+    assert form_of([line] * 9).subword_mark == ""
 
 
 def test_without_punctuation_nothing_is_claimed() -> None:
@@ -63,6 +74,7 @@ def test_texts_of_one_form_pass() -> None:
     [
         (PIECES, PLAIN, False, r"hyp.de is still in pieces of words \(marked '@@'\); join"),
         (PIECES, TOKENIZED, True, "hyp.de is still in pieces of words"),
+        (["the c ##at ."], PLAIN, False, r"hyp.de is still in pieces of words \(marked '##'\)"),
         (PLAIN, PIECES, False, "ref.de is still in pieces of words"),
         (TOKENIZED, PLAIN, False, r"hyp.de is tokenised \(4 of 4.*is not \(0 of 4.*sacremoses"),
         (TOKENIZED, PLAIN, True, "hyp.de is tokenised .*--no-text-checks"),

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import Config
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
-from nmt.model.transformer import Transformer
 from nmt.report.attention_maps import (
     KINDS,
     MAX_PIECES,
@@ -23,42 +21,6 @@ from nmt.report.attention_maps import (
     one_head,
 )
 from nmt.report.pieces import Pieces, readable
-
-LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
-
-
-class LetterTokenizer:
-    """A letter a piece: as much of a tokenizer as the maps need."""
-
-    def encode_source(self, texts: list[str]) -> list[list[int]]:
-        return [[4 + LETTERS.index(c) for c in text.replace(" ", "▁")] + [3] for text in texts]
-
-    def source_pieces(self, text: str) -> list[str]:
-        return [*text.replace(" ", "▁"), "</s>"]
-
-    def target_pieces(self, ids: Any) -> list[str]:
-        return [LETTERS[i - 4] if i >= 4 else "<unk>" for i in ids]
-
-
-@pytest.fixture(scope="module")
-def run() -> Any:
-    torch.manual_seed(1)
-    config = Config.model_validate(
-        {
-            "model": {
-                "d_model": 8,
-                "heads": 2,
-                "d_ff": 8,
-                "encoder_layers": 2,
-                "decoder_layers": 3,
-            },
-            "decoding": {"beam_size": 1, "max_length_offset": 3},
-        }
-    )
-    size = 4 + len(LETTERS)
-    model = Transformer(config.model, size, size).eval()
-    model.target_embedding.weight.data[3] = 0.0  # never the most probable: it does not stop
-    return SimpleNamespace(config=config, tokenizer=LetterTokenizer(), model=model)
 
 
 @pytest.fixture(scope="module")
@@ -175,3 +137,30 @@ def test_a_word_is_attended_to_with_the_sum_and_attends_with_the_mean_of_its_pie
 def test_bytes_that_are_no_text_are_refused(run: Any) -> None:
     with pytest.raises(DataError, match=r"'M.udcfcll' is not UTF-8 from character 2 on"):
         attend(run, "M\udcfcll")
+
+
+def single_head(text: str, kind: Any, size: int) -> Attended:
+    """`text` and a translation of as many words, for a map of one head."""
+    rows = size + 1  # the end of the sentence, or its start
+    record = AttentionRecord(**{kind: [torch.full((1, 1, rows, rows), 1 / rows)] * 12})
+    words = readable([f"▁{word}" for word in text.split()])
+    return Attended(text, words, words, record)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["a", "She reads a book."])
+def test_the_title_over_a_few_words_is_not_cut_off(tmp_path: Path, text: str, kind: Any) -> None:
+    from matplotlib.image import imread
+
+    attended = single_head(text, kind, len(text.split()))
+    drawn = one_head(by_words(attention_map(attended, kind)), 1)
+    ink = imread(draw_attention(drawn, tmp_path / "one")[0])[..., :3].min(axis=2) < 0.9
+    assert ink[: len(ink) // 4].any()
+    assert not ink[:, :4].any() and not ink[:, -4:].any()
+
+
+def test_characters_without_a_font_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    drawn = attention_map(single_head("\U000e0fff", "cross", 1), "cross")
+    draw_attention(drawn, tmp_path / "box", told.append)
+    assert len(told) == 1 and "no installed font has U+E0FFF, so boxes are drawn" in told[0]

@@ -1,6 +1,7 @@
 """Properties of every figure: what is written where, and what a missing piece says."""
 
 import builtins
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,5 +71,51 @@ def test_a_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
         pass
 
 
+@pytest.fixture
+def cat_font(tmp_path: Path) -> Iterator[str]:
+    """The name of an installed font with a single character, 猫."""
+    from fontTools.fontBuilder import FontBuilder
+    from fontTools.ttLib.tables._g_l_y_f import Glyph
+    from matplotlib.font_manager import fontManager
+
+    name, path, before = "One Cat", tmp_path / "cat.ttf", list(fontManager.ttflist)
+    font = FontBuilder(1000)
+    font.setupGlyphOrder([".notdef", "cat"])
+    font.setupCharacterMap({ord("猫"): "cat"})
+    font.setupGlyf({".notdef": Glyph(), "cat": Glyph()})
+    font.setupHorizontalMetrics({".notdef": (500, 0), "cat": (500, 0)})
+    font.setupHorizontalHeader(ascent=800, descent=-200)
+    font.setupNameTable({"familyName": name, "styleName": "Regular"})
+    font.setupOS2(sTypoAscender=800)
+    font.setupPost()
+    font.save(path)
+    fontManager.addfont(path)
+    yield name
+    fontManager.ttflist[:] = before
+
+
 def test_european_text_needs_no_second_font() -> None:
-    assert font_families("Ein Mädchen, déjà vu, Łódź, мир ␣ $ ▁") == ["DejaVu Sans"]
+    text, told = "Ein Mädchen, déjà vu, Łódź, мир ␣ $ ▁", list[str]()
+    assert font_families(text, told.append) == ["DejaVu Sans"] and not told
+
+
+def test_a_font_with_the_character_goes_before_boxes_for_all(cat_font: str) -> None:
+    told: list[str] = []
+    families = font_families("a 猫", told.append)
+    assert families[-1] == cat_font and not told
+    assert not any(family.startswith("Last Resort") for family in families)
+
+
+def test_characters_without_a_font_become_boxes_and_are_named(
+    cat_font: str, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    text, told = "猫\U000e0ffe" + "".join(map(chr, range(0xF0000, 0xF0012))), list[str]()
+    families = font_families(text, told.append)
+    (message,) = told
+    assert message.startswith("no installed font has U+E0FFE U+F0000 U+F0001 ")
+    assert " U+F0008 …, so boxes are drawn instead; install a font" in message
+    assert cat_font in families and "猫" not in message and "U+F0009" not in message
+    with drawing(2, 2) as figure:
+        figure.suptitle(text, family=families)
+        save_figure(figure, tmp_path / "boxes")
+    assert not recwarn.list  # matplotlib does not repeat it, glyph by glyph

@@ -83,7 +83,7 @@ def test_only_a_gpu_is_compiled_for() -> None:
         (True, True, "", (7, 0), True),
         (False, True, "", (9, 0), False),
         (True, False, "", (9, 0), False),
-        (True, False, "/opt/cc", (9, 0), True),
+        (True, False, "my-cc", (9, 0), True),
         (True, True, "", (6, 1), False),
     ],
 )

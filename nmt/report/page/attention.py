@@ -18,21 +18,19 @@ NAMES: Mapping[Kind, str] = {
     "cross": "Cross (decoder to encoder)",
 }
 LEGIBLE = 40
-"""pieces of a sentence that is chosen by itself"""
+"""pieces of a sentence that nobody asked for by name"""
 
 
-def attend_all(run: Run, sentences: Iterable[str], most: int) -> list[Attended]:
-    """Translate the first `most` sentences that are neither empty nor too long to be shown."""
+def attend_all(run: Run, sentences: Iterable[str], most: int, longest: int) -> list[Attended]:
+    """Translate the first `most` sentences of 1 to `longest` pieces that a map can show."""
     found: list[Attended] = []
     for sentence in dict.fromkeys(sentences):
         if len(found) == most:
             break
-        if not 3 <= len(run.tokenizer.source_pieces(sentence)) <= LEGIBLE:
-            continue
         try:
-            found.append(attend(run, sentence))
+            found.append(attend(run, sentence, longest))
         except DataError:
-            continue  # its translation is too long to be read
+            continue  # it is empty, no text, or too long to be read, as is its translation
     return found
 
 

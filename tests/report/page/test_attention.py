@@ -11,7 +11,7 @@ import torch
 
 from nmt.model.attention import AttentionRecord
 from nmt.report.attention_maps import KINDS, Attended
-from nmt.report.page.attention import attention_section
+from nmt.report.page.attention import attend_all, attention_section
 from nmt.report.pieces import readable
 
 
@@ -50,3 +50,14 @@ def test_every_weight_is_there_to_a_255th(attended: Attended) -> None:
 def test_why_there_is_no_map_is_said() -> None:
     html = attention_section("no weights <here>")
     assert "no weights &lt;here&gt;" in html and "attention-data" not in html
+
+
+def test_sentences_from_one_piece_to_the_longest_are_shown(run: Any) -> None:
+    sentences = ["", "a", "a" * 5, "a" * 6, "M\udcfcll"]
+    shown = attend_all(run, sentences, most=4, longest=5)
+    assert [one.text for one in shown] == ["a", "a" * 5]
+
+
+def test_no_more_sentences_are_shown_than_there_is_room_for(run: Any) -> None:
+    shown = attend_all(run, ["a", "a", "b", "c"], most=2, longest=5)
+    assert [one.text for one in shown] == ["a", "b"]

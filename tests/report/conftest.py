@@ -1,0 +1,47 @@
+"""A model of a few weights and a tokenizer of letters, for what looks into a run."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config import Config
+from nmt.model.transformer import Transformer
+
+LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
+
+
+class LetterTokenizer:
+    """A letter a piece: as much of a tokenizer as the maps need."""
+
+    def encode_source(self, texts: list[str]) -> list[list[int]]:
+        return [[4 + LETTERS.index(c) for c in text.replace(" ", "▁")] + [3] for text in texts]
+
+    def source_pieces(self, text: str) -> list[str]:
+        return [*text.replace(" ", "▁"), "</s>"]
+
+    def target_pieces(self, ids: Any) -> list[str]:
+        return [LETTERS[i - 4] if i >= 4 else "<unk>" for i in ids]
+
+
+@pytest.fixture(scope="session")
+def run() -> Any:
+    """A run with two encoder layers, three decoder layers and two heads."""
+    torch.manual_seed(1)
+    config = Config.model_validate(
+        {
+            "model": {
+                "d_model": 8,
+                "heads": 2,
+                "d_ff": 8,
+                "encoder_layers": 2,
+                "decoder_layers": 3,
+            },
+            "decoding": {"beam_size": 1, "max_length_offset": 3},
+        }
+    )
+    size = 4 + len(LETTERS)
+    model = Transformer(config.model, size, size).eval()
+    model.target_embedding.weight.data[3] = 0.0  # never the most probable: it does not stop
+    return SimpleNamespace(config=config, tokenizer=LetterTokenizer(), model=model)

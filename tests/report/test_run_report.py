@@ -1,0 +1,62 @@
+"""Whose attention a report shows, and what it says of the others."""
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nmt.report.attention_maps import MAX_PIECES
+from nmt.report.page.attention import LEGIBLE
+from nmt.report.run_report import _attention
+from nmt.training.examples import Example
+
+
+@pytest.fixture
+def run(run: Any) -> Any:
+    """One whose translations have as many pieces as the sentence: its </s> counts as a token."""
+    settings = run.config.decoding.model_copy(update={"max_length_offset": -1})
+    config = run.config.model_copy(update={"decoding": settings})
+    return SimpleNamespace(config=config, tokenizer=run.tokenizer, model=run.model)
+
+
+def chapter(run: Any, asked: list[str], kept: list[str]) -> tuple[str, list[str]]:
+    """The chapter, and what was logged."""
+    told: list[str] = []
+    examples = {1: [Example(text, "b", "b") for text in kept]}
+    return _attention(run, asked, examples, told.append), told
+
+
+@pytest.mark.parametrize("length", [1, LEGIBLE, LEGIBLE + 1, MAX_PIECES])
+def test_a_sentence_asked_for_is_shown_as_long_as_nmt_plot_draws_it(run: Any, length: int) -> None:
+    html, told = chapter(run, ["a" * length], [])
+    assert f'"text":"{"a" * length}"' in html.replace(": ", ":") and not told
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "said"),
+    [
+        ([""], ["a"], r"sentences asked for .* is empty .* more than 80 pieces, .* more than 80;"),
+        (["a" * 81], [], r"sentences asked for .* is empty .* more than 80 pieces,"),
+        ([], ["", "a" * 41], r"the run kept .* is empty .* more than 40 pieces, .* more than 80;"),
+    ],
+)
+def test_why_none_of_the_sentences_is_shown_is_said(
+    run: Any, asked: list[str], kept: list[str], said: str
+) -> None:
+    html, _ = chapter(run, asked, kept)
+    assert re.search(f"None of the sentences .*{said.removeprefix('sentences ')}", html)
+    assert "attention-data" not in html
+
+
+def test_sentences_kept_by_the_run_are_shown_from_one_piece_on(run: Any) -> None:
+    html, told = chapter(run, [], ["a", "a" * LEGIBLE, "a" * (LEGIBLE + 1)])
+    assert html.count('"text"') == 2 and not told
+
+
+def test_what_is_left_out_of_the_sentences_asked_for_is_said(run: Any) -> None:
+    _, told = chapter(run, ["a", "a" * 81], ["b"])
+    assert told == [
+        "attention is shown of 1 of the 2 sentences; each of the others is empty or not UTF-8, has "
+        "more than 80 pieces, or a translation of more than 80"
+    ]
