@@ -46,6 +46,7 @@ def load(
     batch_tokens: int | None = None,
     coverage_penalty: float | None = None,
     copy_unknown: bool | None = None,
+    early_stopping: bool | None = None,
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
@@ -65,5 +66,6 @@ def load(
         "batch_tokens": batch_tokens,
         "coverage_penalty": coverage_penalty,
         "copy_unknown": copy_unknown,
+        "early_stopping": early_stopping,
     }
     return load_text_translator([model], checkpoint, device, precision, changes)

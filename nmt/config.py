@@ -340,6 +340,9 @@ class DecodingConfig(Section):
     in lines with a glossary's terms, forbidden words or a given beginning"""
     max_length_offset: int = Field(50, ge=1)
     """the longest translation has as many tokens as the source plus this"""
+    early_stopping: bool = False
+    """end the search of a sentence once as many hypotheses have ended as the beam is wide, though
+    another might still be better: faster; a search with terms goes on"""
     batch_tokens: int = Field(4096, ge=1)
     """padded source tokens translated at once"""
 

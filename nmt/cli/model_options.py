@@ -91,6 +91,13 @@ CopyUnknownOption = Annotated[
         help="Write the source word that was attended to for the unknown symbol.",
     ),
 ]
+EarlyStoppingOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--early-stopping/--exact-stopping",
+        help="End once as many hypotheses have ended as the beam is wide: faster.",
+    ),
+]
 DocumentOption = Annotated[
     bool, typer.Option("--document", help="Split long lines into sentences, and join them again.")
 ]

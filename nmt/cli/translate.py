@@ -27,6 +27,7 @@ from nmt.cli.model_options import (
     Device,
     DeviceOption,
     DocumentOption,
+    EarlyStoppingOption,
     LengthPenaltyOption,
     MinLengthOption,
     ModelsOption,
@@ -104,6 +105,7 @@ def translate(
     no_repeat_ngram: NoRepeatNgramOption = None,
     coverage_penalty: CoveragePenaltyOption = None,
     copy_unknown: CopyUnknownOption = None,
+    early_stopping: EarlyStoppingOption = None,
     n_best: NBestOption = 1,
     as_json: JsonOption = False,
     sample: SampleOption = False,
@@ -138,6 +140,7 @@ def translate(
             no_repeat_ngram=no_repeat_ngram,
             coverage_penalty=coverage_penalty,
             copy_unknown=copy_unknown,
+            early_stopping=early_stopping,
             batch_tokens=batch_tokens,
         )
         chosen = with_choices(translator, mbr, candidates, alignments)

@@ -2,7 +2,8 @@
 
 At every step each sentence keeps its `beam_size` most probable continuations. Those that end are
 set aside (Sutskever et al., 2014), the others are continued. The search of a sentence ends when
-none of its live hypotheses can still beat the ones set aside; the sentence then leaves the batch.
+none of its live hypotheses can still beat the ones set aside, or, with `early_stopping`, when as
+many are set aside as the beam is wide; the sentence then leaves the batch.
 """
 
 from dataclasses import dataclass, fields
@@ -17,6 +18,7 @@ from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.largest import largest
 from nmt.errors import CheckpointError
+from nmt.model.cache import remaining_sentences
 from nmt.model.transformer import Transformer
 
 NOT_NUMBERS = (
@@ -76,7 +78,7 @@ def beam_search(
         done = search.done(settings)
         if done.any():
             found |= search.results(done, eos)
-            remaining = (~done).nonzero()[:, 0]
+            remaining = remaining_sentences(done)
             search = search.keep(remaining)
             cache.keep_sentences(remaining)
     return [found[i] for i in range(len(source))]
@@ -127,6 +129,8 @@ class _Search:
     """(N, n_best, longest) filled up with EOS"""
     ended_scores: Tensor
     """(N, n_best) penalised, best first"""
+    ended_count: Tensor
+    """(N,) how many have ended, these and others"""
 
     @classmethod
     def begin(cls, max_lengths: Tensor, n_best: int, bos: int, eos: int) -> Self:
@@ -141,6 +145,7 @@ class _Search:
             scores=torch.zeros((batch, 1), device=max_lengths.device),
             ended_tokens=max_lengths.new_full((batch, n_best, longest), eos),
             ended_scores=torch.full((batch, n_best), IMPOSSIBLE, device=max_lengths.device),
+            ended_count=torch.zeros_like(max_lengths),
         )
 
     def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> None:
@@ -153,6 +158,7 @@ class _Search:
         ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
         self.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         if ended.any():
+            self.ended_count = self.ended_count + (ended & (best.scores > IMPOSSIBLE)).sum(1)
             penalised = best.scores / length_penalty(float(length), settings)
             self._set_aside(penalised.masked_fill(~ended, IMPOSSIBLE), eos)
 
@@ -169,10 +175,11 @@ class _Search:
         """Which sentences no live hypothesis can improve any more: (N,) booleans.
 
         log P never rises, so its present value over the largest possible penalty bounds every
-        future score: the rule is exact.
+        future score: the rule is exact. `early_stopping` adds one that is not.
         """
         bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
-        return ~(bound > self.ended_scores[:, -1])
+        done = ~(bound > self.ended_scores[:, -1])
+        return done | (self.ended_count >= settings.beam_size) if settings.early_stopping else done
 
     def results(self, done: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
         """The ended hypotheses of the sentences that are done, by place in the batch."""

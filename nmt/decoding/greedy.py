@@ -10,6 +10,7 @@ from nmt.decoding.beam_search import NOT_NUMBERS, length_limits, length_penalty
 from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import CheckpointError
+from nmt.model.cache import remaining_sentences
 from nmt.model.transformer import Transformer
 
 
@@ -63,7 +64,7 @@ def greedy_search(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )
         found |= {i: Hypothesis.from_row(row, score, eos) for i, row, score in rows}
-        live = (~ended).nonzero()[:, 0]
+        live = remaining_sentences(ended)
         sentences, latest, tokens = sentences[live], latest[live], tokens[live]
         scores, max_lengths = scores[live], max_lengths[live]
         cache.keep_sentences(live)

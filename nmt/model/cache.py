@@ -49,12 +49,32 @@ class LayerCache:
             for stored in (self.key, self.value)
         )
 
-    def keep_sentences(self, sentences: Tensor) -> None:
-        """Keep the sentences (N',) alone."""
-        self.cross_key = self.cross_key.index_select(0, sentences)
-        self.cross_value = self.cross_value.index_select(0, sentences)
-        self.key = self.key.index_select(0, sentences)
-        self.value = self.value.index_select(0, sentences)
+    def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
+        """Keep the sentences (N',) alone, of which only those in the places `moved` move."""
+        self.cross_key = _kept(self.cross_key, sentences, moved)
+        self.cross_value = _kept(self.cross_value, sentences, moved)
+        self.key = _kept(self.key, sentences, moved)
+        self.value = _kept(self.value, sentences, moved)
+
+
+def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
+    """Rows `sentences` of what is stored: in its own memory where few of them move."""
+    if 2 * len(moved) > len(sentences):
+        return stored.index_select(0, sentences)
+    stored[moved] = stored[sentences[moved]]
+    return stored[: len(sentences)]
+
+
+def remaining_sentences(done: Tensor) -> Tensor:
+    """The places of the sentences that are not done (N,), in an order in which most stay: (N',).
+
+    What is done leaves holes, and these are filled from the end.
+    """
+    kept = (~done).nonzero()[:, 0]
+    count = len(kept)
+    places = torch.arange(count, device=done.device)
+    places[done[:count]] = kept[kept >= count]
+    return places
 
 
 class DecoderCache:
@@ -94,8 +114,10 @@ class DecoderCache:
         """Drop the finished sentences: (N',) indices of those to keep."""
         self.source_mask = self.source_mask.index_select(0, sentences)
         self.descent = self.descent.index_select(0, sentences)
+        places = torch.arange(len(sentences), device=sentences.device)
+        moved = (sentences != places).nonzero()[:, 0]
         for layer in self.layers:
-            layer.keep_sentences(sentences)
+            layer.keep_sentences(sentences, moved)
 
     def _make_room(self, room: int) -> None:
         """Leave out the positions from which nobody descends; then there is room for `room`."""

@@ -21,7 +21,10 @@ from nmt.model.transformer import Transformer
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
-"""hypotheses in a batch, up to which FBGEMM is the fastest"""
+"""hypotheses in a batch, up to which FBGEMM multiplies integers the fastest"""
+ONE_CORE = 2 << 20
+"""bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
+than it saves"""
 
 
 class PackedLinear(nn.Module):
@@ -57,12 +60,21 @@ class Int8Linear(nn.Module):
         self.for_few = _for_library("x86", quantized, bias)
         has_amx = "amx_int8" in processor_features()
         self.for_many = _for_library("onednn", quantized, bias) if has_amx else self.for_few
+        self.is_small = quantized.numel() < ONE_CORE
         self.seven_bits = eight_bits_overflow()
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
-        few = x.numel() <= FEW_ROWS * x.shape[-1]
-        weight = self.for_few if few else self.for_many
+        if x.numel() > FEW_ROWS * x.shape[-1]:
+            return self._product(x, self.for_many)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self.is_small else threads)
+        try:
+            return self._product(x, self.for_few)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _product(self, x: Tensor, weight: object) -> Tensor:
         product: Tensor = torch.ops.quantized.linear_dynamic(x, weight, self.seven_bits)
         return product
 

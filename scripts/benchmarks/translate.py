@@ -1,12 +1,13 @@
 """How fast ids are translated, beside CTranslate2 and Hugging Face's `generate`.
 
 All engines take the same sentences, sorted by length, with the same weights, beam and penalty
-(log P over the length), and use all cores at their best setting: ours and CTranslate2 in one
-process or worker of one thread a core, of several batch sizes the fastest. With `--model` the
-weights are those of a run, the sentences real ones, and with `--reference` BLEU is given. Without
-it they are drawn at random, and every sentence has so many tokens that all engines write
-`--target-length`. Texts are cut into pieces before the clock starts. A row's `latency_ms` is the
-median of one sentence at a time, on `latency_threads`: one core or all, whichever is faster.
+(log P over the length), end a sentence when as many hypotheses have ended as the beam is wide, and
+use all cores at their best setting: ours and CTranslate2 in one process or worker of one thread a
+core, of several batch sizes the fastest. With `--model` the weights are those of a run, the
+sentences real ones, and with `--reference` BLEU is given. Without it they are drawn at random, and
+every sentence has so many tokens that all engines write `--target-length`. Texts are cut into
+pieces before the clock starts. A row's `latency_ms` is the median of one sentence at a time, on
+`latency_threads`: one core or all, whichever is faster.
 
 Each engine runs in a process of its own, in turn, `--rounds` times.
 """
@@ -31,7 +32,7 @@ from nmt.decoding.beam_search import beam_search
 from nmt.decoding.windows import batches
 from nmt.decoding.workers import Workers
 from nmt.device import tune_memory
-from nmt.evaluation.metrics import bleu
+from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
@@ -56,12 +57,13 @@ class Task:
             run = load_run(arguments.model, torch.device("cpu"))
             self.model, self.sizes = run.model, run.config.model
             self.tokenizer = run.tokenizer
-            self.tokenized = run.config.data.tokenized
+            data = run.config.data
+            self.tokenize = bleu_tokenizer(data.target_language, data.tokenized)
             self.pieces = list(run.tokenizer.target_vocabulary)
             lines = arguments.source.read_text("utf-8").split("\n")[: arguments.sentences]
             self.rows: Rows = run.tokenizer.encode_source(lines)
             return
-        self.sizes, self.tokenizer, self.tokenized = SIZES[arguments.size], None, False
+        self.sizes, self.tokenizer = SIZES[arguments.size], None
         words = arguments.vocabulary
         self.pieces = [f"piece{i}" for i in range(words)]
         self.model = Transformer(self.sizes, words, words, PAD).eval()
@@ -73,7 +75,12 @@ class Task:
 
     def settings(self) -> DecodingConfig:
         """Those that all engines understand alike."""
-        return DecodingConfig(beam_size=self.beam, length_normalization="average", **self.limits)
+        return DecodingConfig(
+            beam_size=self.beam,
+            length_normalization="average",
+            early_stopping=True,
+            **self.limits,
+        )
 
 
 def figures(
@@ -99,7 +106,7 @@ def figures(
             best = {"tokens_per_second": tokens / seconds, "batch": size, "tokens": tokens}
     if task.tokenizer and arguments.reference:
         references = arguments.reference.read_text("utf-8").split("\n")[: arguments.sentences]
-        score = bleu(task.tokenizer.decode(found), references, task.tokenized, confidence=False)
+        score = bleu(task.tokenizer.decode(found), references, task.tokenize, confidence=False)
         best["bleu"] = score.value
     for threads in {1, available_cores()} if arguments.latency_sentences else ():
         one(task.rows[:1], threads)
@@ -208,6 +215,7 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
                 min_new_tokens=settings.min_length,
                 max_new_tokens=source.shape[1] + settings.max_length_offset,
                 do_sample=False,
+                early_stopping=True,
             )
             found.append([[i for i in row[1:] if i not in (PAD, EOS)] for row in output.tolist()])
         return _in_order(parts, found, len(rows))

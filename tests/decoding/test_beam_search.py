@@ -157,6 +157,32 @@ def test_stopping_early_changes_no_result(
     assert early == [beam_search(m, source, settings, BOS, EOS, n_best=2) for m in models]
 
 
+def test_early_stopping_ends_at_as_many_hypotheses_as_the_beam_is_wide(
+    table_model: Callable[..., Any], source: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = DecodingConfig(beam_size=3, length_normalization="average", max_length_offset=30)
+    early = exact.model_copy(update={"early_stopping": True})
+    counts: list[int] = []
+    extend = beam_search_module._Search.extend
+
+    def counted(self: Any, *arguments: Any) -> None:
+        assert (self.ended_count < 3).all() or not counting
+        counts.append(len(self.sentences))
+        extend(self, *arguments)
+
+    monkeypatch.setattr(beam_search_module._Search, "extend", counted)
+    models = [table_model(VOCABULARY, seed) for seed in range(10)]
+    counting = False
+    slow = [beam_search(model, source, exact, BOS, EOS, n_best=3) for model in models]
+    work, counting = sum(counts), True
+    counts.clear()
+    fast = [beam_search(model, source, early, BOS, EOS, n_best=3) for model in models]
+    assert sum(counts) < 0.8 * work
+    pairs = [pair for all_of in zip(slow, fast, strict=True) for pair in zip(*all_of, strict=True)]
+    assert all(len(found) == 3 and found[0].score <= best[0].score for best, found in pairs)
+    assert 0 < sum(best[0] == found[0] for best, found in pairs) < len(pairs)
+
+
 def test_hypotheses_come_best_first_and_differ(transformer: Transformer, source: Tensor) -> None:
     settings = DecodingConfig(beam_size=5, max_length_offset=4)
     for n_best in beam_search(transformer, source, settings, BOS, EOS, n_best=5):

@@ -1,9 +1,10 @@
 """What the cache remembers, and for whom."""
 
+import pytest
 import torch
 from torch import Tensor
 
-from nmt.model.cache import STEPS_OF_ROOM, DecoderCache, LayerCache
+from nmt.model.cache import STEPS_OF_ROOM, DecoderCache, LayerCache, remaining_sentences
 
 
 def cache_of(sentences: int) -> DecoderCache:
@@ -68,3 +69,25 @@ def test_keep_sentences_drops_everything_of_the_others() -> None:
     assert len(cache.source_mask) == len(cache.descent) == len(layer.key) == 2
     assert layer.cross_key.flatten().tolist() == [0, 2]
     assert torch.equal(layer.cross_value, -layer.cross_key)
+
+
+@pytest.mark.parametrize("done", [[4], [0, 5], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], []])
+def test_sentences_that_remain_stay_in_their_places_but_for_the_holes(done: list[int]) -> None:
+    is_done = torch.zeros(6, dtype=torch.bool)
+    is_done[done] = True
+    places = remaining_sentences(is_done)
+    assert sorted(places.tolist()) == [n for n in range(6) if n not in done]
+    stay = [n for n in range(len(places)) if n not in done]
+    assert places[stay].tolist() == stay
+
+
+@pytest.mark.parametrize("kept", [[0, 5, 2, 3, 4], [1, 2, 3, 4, 5], [0, 1], [3]])
+def test_what_remains_is_the_same_whether_it_moves_or_is_copied(kept: list[int]) -> None:
+    cache = cache_of(sentences=6)
+    step(cache, 1.0)
+    before = [layer.key.clone() for layer in cache.layers]
+    cache.keep_sentences(torch.tensor(kept))
+    step(cache, 2.0)
+    for layer, key in zip(cache.layers, before, strict=True):
+        assert layer.cross_key.flatten().tolist() == kept
+        assert torch.equal(layer.key[:, : key.shape[1]][:, 0], key[kept][:, 0])
