@@ -122,9 +122,7 @@ def translate(
     device: DeviceOption = Device.auto,
     precision: PrecisionOption = Precision.auto,
 ) -> None:
-    """Translate text, one sentence a line: line n of the output translates line n of the input.
-    Typed at a terminal, each line is answered at once; Ctrl-D ends.
-    """
+    """Translate text, a line for a line; typed at a terminal, each at once, and Ctrl-D ends."""
     sampling = sampling_of(sample, temperature, top_k, top_p, seed)
     _refuse_clashes(length_penalty, normalization, mbr, candidates, document, n_best, alignments)
     terminology = terminology_of(glossary, forbid, forbid_file)
@@ -146,8 +144,8 @@ def translate(
         chosen = with_choices(translator, mbr, candidates, alignments)
         translator.prepare(n_best=candidates or n_best)  # before what is there is replaced
         done = sink.begin(lines, lambda: _settings(translator, context.params))
-        form = Form(json_input, as_json, n_best, document)
         with share(chosen, translator, workers, is_typed(file)) as shared:
+            form = Form(json_input, as_json, n_best, document)
             translate_lines(shared, form, lines, done, sink, file)
 
 

@@ -88,7 +88,8 @@ class MultiHeadAttention(nn.Module):
         """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D)."""
         if memory is x:
             return self.attend(*self.project_all(x), mask, record)
-        return self.attend(self.project_query(x), *self.project_memory(memory), mask, record)
+        key, value = self.project_memory(memory)
+        return self.attend(self.project_query(x), key, value, mask, record)
 
     def attend(
         self,
@@ -124,7 +125,8 @@ class MultiHeadAttention(nn.Module):
 
     def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
-        return self.project_query(x), *self.project_memory(x)
+        key, value = self.project_memory(x)
+        return self.project_query(x), key, value
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)

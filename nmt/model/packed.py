@@ -121,18 +121,22 @@ class PackedProjection(nn.Module):
         return product
 
 
-class PackedSelfAttention(MultiHeadAttention):
-    """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V]."""
+class Int8SelfAttention(MultiHeadAttention):
+    """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V].
 
-    def __init__(self, attention: MultiHeadAttention, kind: "PackedKind") -> None:
+    A sentence alone is translated the sooner. oneDNN's products of floats gain nothing by it and
+    take memory: their kernels are compiled for each shape.
+    """
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
         nn.Module.__init__(self)
         self.heads, self.dropout = attention.heads, attention.dropout
         projections = (attention.query, attention.key, attention.value)
-        self.query_key_value = kind(
+        self.query_key_value = Int8Linear(
             torch.cat([projection.weight for projection in projections]),
             torch.cat([projection.bias for projection in projections]),
         )
-        self.add_module("output", kind(attention.output.weight, attention.output.bias))
+        self.add_module("output", Int8Linear(attention.output.weight, attention.output.bias))
 
     def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
@@ -178,9 +182,8 @@ def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
 def _pack(model: nn.Module, kind: PackedKind) -> None:
     """Replace each matrix by a packed one, and so let it go before the next is packed."""
     for module in model.modules():  # no list of them: it would hold all that are replaced
-        if isinstance(module, EncoderLayer | DecoderLayer):
-            attention = PackedSelfAttention(module.self_attention, kind)
-            module.add_module("self_attention", attention)
+        if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
+            module.add_module("self_attention", Int8SelfAttention(module.self_attention))
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))

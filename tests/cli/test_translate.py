@@ -14,6 +14,7 @@ from nmt.cli import streams
 from nmt.cli.translate import translate
 from nmt.decoding.line import Line
 from nmt.decoding.translator import Translation, Translator
+from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.run_directory import load_run
 
@@ -41,7 +42,8 @@ def succeed(*arguments: str | Path, text: bytes | None = None) -> bytes:
 @pytest.fixture(scope="session")
 def expected(tiny_run: Path) -> bytes:
     """What the library makes of LINES."""
-    translator = Translator(load_run(tiny_run, torch.device("cpu")))
+    device = torch.device("cpu")
+    translator = Translator(load_run(tiny_run, device), precision=pick_precision("auto", device))
     return b"".join(t.text.encode() + b"\n" for t in translator.translate(LINES))
 
 

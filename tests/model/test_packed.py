@@ -47,7 +47,8 @@ def test_all_matrices_of_a_packed_model_are_packed(precision: str, kind: PackedK
         pytest.skip("this PyTorch cannot pack matrices in this way")
     ready = packed(Transformer(CONFIG, 50, 50), precision)
     assert not [m for m in ready.modules() if isinstance(m, torch.nn.Linear)]
-    assert sum(isinstance(m, kind) for m in ready.modules()) == 2 * 4 + 2 * 8 + 1
+    products = 2 * 4 + 2 * 8 + 1 if kind is Int8Linear else 2 * 6 + 2 * 10 + 1
+    assert sum(isinstance(m, kind) for m in ready.modules()) == products
 
 
 def test_without_the_operators_a_model_is_copied_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +78,7 @@ def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "can_pack", lambda kind, dtype: True)
     monkeypatch.setattr(module, "PackedLinear", Packing)
     packed(Transformer(CONFIG, 50, 50), "fp32")
-    assert len(seen) == 2 * 4 + 2 * 8 + 1
+    assert len(seen) == 2 * 6 + 2 * 10 + 1
     assert max(alive) <= 4  # those of one attention
 
 
