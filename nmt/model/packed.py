@@ -57,11 +57,12 @@ class Int8Linear(nn.Module):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         quantized = _quantized(weight)
-        self.for_few = _for_library("x86", quantized, bias)
-        has_amx = "amx_int8" in processor_features()
-        self.for_many = _for_library("onednn", quantized, bias) if has_amx else self.for_few
+        self.for_few = self.for_many = _for_library("x86", quantized, bias)
+        self.seven_bits = eight_bits_overflow("x86")
+        if "amx_int8" in processor_features():
+            self.for_many = _for_library("onednn", quantized, bias)
+            self.seven_bits |= eight_bits_overflow("onednn")
         self.is_small = quantized.numel() < ONE_CORE
-        self.seven_bits = eight_bits_overflow()
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
@@ -97,13 +98,13 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 
 @functools.cache
-def eight_bits_overflow() -> bool:
-    """Whether sums of two products are cut off at 16 bits, as on processors without VNNI.
+def eight_bits_overflow(engine: str) -> bool:
+    """Whether a library cuts sums of two products off at 16 bits, as on processors without VNNI.
 
     Then x may have 7 bits only. It is tried out with the largest integers there are.
     """
     ones = torch.ones(16, 16)
-    matrix = _for_library("x86", _quantized(ones), None)
+    matrix = _for_library(engine, _quantized(ones), None)
     sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)
     return bool((sums - 16).abs().amax() > 1)
 
