@@ -3,7 +3,7 @@
 At every step each sentence keeps its `beam_size` most probable continuations. Those that end are
 set aside (Sutskever et al., 2014), the others are continued. The search of a sentence ends when
 none of its live hypotheses can still beat the ones set aside, or, with `early_stopping`, when as
-many are set aside as the beam is wide; the sentence then leaves the batch.
+many are set aside as the beam is wide; the sentence then leaves the batch, at once or soon.
 """
 
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.largest import largest
 from nmt.errors import CheckpointError
-from nmt.model.cache import remaining_sentences
+from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
 NOT_NUMBERS = (
@@ -76,9 +76,13 @@ def beam_search(
         search.extend(best, eos, settings)
         cache.continue_hypotheses(best.parents)
         done = search.done(settings)
-        if done.any():
-            found |= search.results(done, eos)
-            remaining = remaining_sentences(done)
+        if not done.any():
+            continue
+        search.end(done)
+        leaving = leaving_sentences(done)
+        if leaving.any():
+            found |= search.results(leaving, eos)
+            remaining = remaining_sentences(leaving)
             search = search.keep(remaining)
             cache.keep_sentences(remaining)
     return [found[i] for i in range(len(source))]
@@ -180,6 +184,10 @@ class _Search:
         bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
         done = ~(bound > self.ended_scores[:, -1])
         return done | (self.ended_count >= settings.beam_size) if settings.early_stopping else done
+
+    def end(self, done: Tensor) -> None:
+        """Let nothing be found any more for the sentences that are done: (N,) booleans."""
+        self.scores = self.scores.masked_fill(done[:, None], IMPOSSIBLE)
 
     def results(self, done: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
         """The ended hypotheses of the sentences that are done, by place in the batch."""

@@ -10,7 +10,7 @@ from nmt.decoding.beam_search import NOT_NUMBERS, length_limits, length_penalty
 from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import CheckpointError
-from nmt.model.cache import remaining_sentences
+from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
 
@@ -43,7 +43,8 @@ def greedy_search(
     cache = model.start(model.encode(source) if memory is None else memory, source)
     if max_lengths is None:
         max_lengths = length_limits(source, model.padding, settings)
-    sentences = torch.arange(len(source), device=source.device)  # (N,) those not yet ended
+    sentences = torch.arange(len(source), device=source.device)  # (N,) those in the batch
+    done = torch.zeros_like(sentences, dtype=torch.bool)
     latest = torch.full_like(sentences, bos)
     tokens = latest.new_empty((len(source), 0))  # (N, T)
     scores = torch.zeros(len(source), device=source.device)
@@ -54,7 +55,7 @@ def greedy_search(
         latest = choose(log_p, sentences)
         scores = scores + log_p.gather(1, latest[:, None])[:, 0]
         tokens = torch.cat((tokens, latest[:, None]), dim=1)
-        ended = (latest == eos) | (tokens.shape[1] >= max_lengths)
+        ended = ~done & ((latest == eos) | (tokens.shape[1] >= max_lengths))
         if not ended.any():
             continue
         penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
@@ -64,8 +65,11 @@ def greedy_search(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )
         found |= {i: Hypothesis.from_row(row, score, eos) for i, row, score in rows}
-        live = remaining_sentences(ended)
-        sentences, latest, tokens = sentences[live], latest[live], tokens[live]
-        scores, max_lengths = scores[live], max_lengths[live]
-        cache.keep_sentences(live)
+        done |= ended
+        leaving = leaving_sentences(done)
+        if leaving.any():
+            live = remaining_sentences(leaving)
+            sentences, latest, tokens = sentences[live], latest[live], tokens[live]
+            scores, max_lengths, done = scores[live], max_lengths[live], done[live]
+            cache.keep_sentences(live)
     return [found[i] for i in range(len(source))]

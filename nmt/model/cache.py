@@ -6,6 +6,8 @@ descends. To continue other hypotheses is to take other rows of that mask: no ke
 copied. Now and then the positions from which nobody descends any more are left out.
 """
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,13 +31,11 @@ class LayerCache:
         self.value = cross_value.new_empty(sentences, 1, heads, width)
         self.stored = 0
 
-    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values (N, H, k, K) of new positions; return all (N, H, stored, K)."""
-        start, self.stored = self.stored, self.stored + key.shape[2]
-        self.key[:, start : self.stored] = key.transpose(1, 2)
-        self.value[:, start : self.stored] = value.transpose(1, 2)
-        stored = self.key[:, : self.stored], self.value[:, : self.stored]
-        return stored[0].transpose(1, 2), stored[1].transpose(1, 2)
+    def claim(self, count: int) -> "LayerMemory":
+        """Take the next places for `count` new positions; all that is then to be attended to."""
+        self.stored += count
+        key, value = self.key[:, : self.stored], self.value[:, : self.stored]
+        return LayerMemory(key, value, self.cross_key, self.cross_value)
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
         """Keep of each sentence the positions (N, stored'), and make room for `room` more."""
@@ -57,6 +57,24 @@ class LayerCache:
         self.value = _kept(self.value, sentences, moved)
 
 
+@dataclass
+class LayerMemory:
+    """What one decoder layer attends to in one step: (N, stored, H, K) and (N, H, S, K)."""
+
+    key: Tensor
+    """the places of the new positions are the last"""
+    value: Tensor
+    cross_key: Tensor
+    cross_value: Tensor
+
+    def add(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, stored, K)."""
+        new = key.shape[2]
+        self.key[:, -new:] = key.transpose(1, 2)
+        self.value[:, -new:] = value.transpose(1, 2)
+        return self.key.transpose(1, 2), self.value.transpose(1, 2)
+
+
 def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
     """Rows `sentences` of what is stored: in its own memory where few of them move."""
     if 2 * len(moved) > len(sentences):
@@ -65,15 +83,27 @@ def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
     return stored[: len(sentences)]
 
 
-def remaining_sentences(done: Tensor) -> Tensor:
-    """The places of the sentences that are not done (N,), in an order in which most stay: (N',).
+def leaving_sentences(done: Tensor) -> Tensor:
+    """Which of the sentences that are done leave the batch: (N,) -> (N,) booleans.
 
-    What is done leaves holes, and these are filled from the end.
+    Kernels are compiled for each number of rows that they are asked for. A batch therefore takes
+    few sizes, up to a quarter apart, and until it falls to the next some stay that are done.
     """
-    kept = (~done).nonzero()[:, 0]
+    going_on = int((~done).sum())
+    step = 1 << max(0, going_on.bit_length() - 3)
+    filling = -going_on % step
+    return done & (done.cumsum(0) > filling)
+
+
+def remaining_sentences(leaving: Tensor) -> Tensor:
+    """The places of the sentences that do not leave (N,), in an order in which most stay: (N',).
+
+    What leaves makes holes, and these are filled from the end.
+    """
+    kept = (~leaving).nonzero()[:, 0]
     count = len(kept)
-    places = torch.arange(count, device=done.device)
-    places[done[:count]] = kept[kept >= count]
+    places = torch.arange(count, device=leaving.device)
+    places[leaving[:count]] = kept[kept >= count]
     return places
 
 

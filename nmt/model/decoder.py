@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
-from nmt.model.cache import DecoderCache, LayerCache
+from nmt.model.cache import DecoderCache, LayerCache, LayerMemory
 from nmt.model.feed_forward import FeedForward
 from nmt.model.masks import causal_mask
 from nmt.model.sublayer import Sublayer, final_norm
@@ -52,7 +52,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         past_mask: Tensor | None,
         source_mask: Tensor,
-        cache: LayerCache,
+        memory: LayerMemory,
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
@@ -64,13 +64,13 @@ class DecoderLayer(nn.Module):
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             query, key, value = attention.project_all(x)
-            return attention.attend(query, *cache.append(key, value), past_mask)
+            return attention.attend(query, *memory.add(key, value), past_mask)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             to_memory = record.cross if record else None
             query = self.cross_attention.project_query(x)
             return self.cross_attention.attend(
-                query, cache.cross_key, cache.cross_value, source_mask, to_memory
+                query, memory.cross_key, memory.cross_value, source_mask, to_memory
             )
 
         x = self.self_attention_sublayer(x, attend_to_past)
@@ -111,5 +111,6 @@ class Decoder(nn.Module):
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
         past_mask = cache.advance(x.shape[1])
         for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            x = layer.step(x, past_mask, cache.source_mask, layer_cache, record)
+            memory = layer_cache.claim(x.shape[1])
+            x = layer.step(x, past_mask, cache.source_mask, memory, record)
         return self.norm(x)

@@ -4,7 +4,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.model.cache import STEPS_OF_ROOM, DecoderCache, LayerCache, remaining_sentences
+from nmt.model.cache import (
+    STEPS_OF_ROOM,
+    DecoderCache,
+    LayerCache,
+    leaving_sentences,
+    remaining_sentences,
+)
 
 
 def cache_of(sentences: int) -> DecoderCache:
@@ -18,7 +24,7 @@ def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor | None]:
     """One step of every sentence with these keys of its hypotheses: all keys, and who sees them."""
     mask = cache.advance(len(keys))
     new = torch.tensor(keys).expand(len(cache.source_mask), -1)[:, None, :, None]
-    key, value = cache.layers[0].append(new, -new)
+    key, value = cache.layers[0].claim(len(keys)).add(new, -new)
     assert torch.equal(value, -key)
     return key[:, 0, :, 0], mask
 
@@ -79,6 +85,25 @@ def test_sentences_that_remain_stay_in_their_places_but_for_the_holes(done: list
     assert sorted(places.tolist()) == [n for n in range(6) if n not in done]
     stay = [n for n in range(len(places)) if n not in done]
     assert places[stay].tolist() == stay
+
+
+def test_a_batch_takes_few_sizes_as_its_sentences_end() -> None:
+    done = torch.zeros(100, dtype=torch.bool)
+    sizes = set()
+    for place in torch.randperm(100, generator=torch.Generator().manual_seed(1)).tolist():
+        done[place] = True
+        leaving = leaving_sentences(done)
+        assert not (leaving & ~done).any()
+        going_on, size = int((~done).sum()), int((~leaving).sum())
+        assert going_on <= size <= 1.25 * going_on
+        sizes.add(size)
+    assert sorted(sizes) == [
+        *range(8),  # 0, 1, 2, 3, 4, 5, 6, 7
+        *range(8, 16, 2),
+        *range(16, 32, 4),
+        *range(32, 64, 8),
+        *(64, 80, 96, 100),
+    ]
 
 
 @pytest.mark.parametrize("kept", [[0, 5, 2, 3, 4], [1, 2, 3, 4, 5], [0, 1], [3]])

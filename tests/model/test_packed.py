@@ -11,8 +11,10 @@ from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.errors import ConfigError
+from nmt.model import int8
 from nmt.model import packed as module
-from nmt.model.packed import Int8Linear, PackedKind, PackedLinear, can_pack, packed
+from nmt.model.int8 import Int8Linear
+from nmt.model.packed import PackedKind, PackedLinear, can_pack, packed
 from nmt.model.transformer import Transformer
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
@@ -70,7 +72,7 @@ def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -
     alive: list[int] = []
 
     class Packing(torch.nn.Module):
-        def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
             super().__init__()
             alive.append(sum(matrix() is not None for matrix in seen))
             seen.append(weakref.ref(weight))
@@ -99,18 +101,21 @@ def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
 def test_integers_are_multiplied_by_what_suits_the_processor_and_the_rows(
     monkeypatch: pytest.MonkeyPatch, features: set[str], rows: int
 ) -> None:
-    monkeypatch.setattr(module, "processor_features", lambda: features)
+    monkeypatch.setattr(int8, "processor_features", lambda: features)
     if not can_pack(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     x, weight = torch.ones(rows, 64), torch.full((32, 64), 0.5)
     product = Int8Linear(weight, None)
     torch.testing.assert_close(product(x), x @ weight.T, rtol=0.01, atol=0.0)
+    torch.testing.assert_close(Int8Linear(weight, None, relu=True)(x), product(x))
+    assert not Int8Linear(-weight, None, relu=True)(x).any()
     assert (product.for_many is product.for_few) == (features == {"avx2"})
 
 
 PRODUCT = """
 import torch
-from nmt.model.packed import Int8Linear, can_pack
+from nmt.model.int8 import Int8Linear
+from nmt.model.packed import can_pack
 if can_pack(Int8Linear, torch.float32):
     draw = torch.Generator().manual_seed(1)
     few, many, weight = (torch.rand(n, 64, generator=draw) + 0.5 for n in (9, 40, 32))

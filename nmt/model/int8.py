@@ -1,0 +1,133 @@
+"""Products of 8-bit integers, for x86 CPUs: a quarter of the bytes to read."""
+
+import functools
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.attention import (
+    MultiHeadAttention,
+    fused_attention,
+    scaled_dot_product_attention,
+)
+from nmt.processor import processor_features
+
+FEW_ROWS = 16
+"""hypotheses in a batch, up to which FBGEMM multiplies integers the fastest"""
+ONE_CORE = 2 << 20
+"""bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
+than it saves"""
+
+
+class Int8Linear(nn.Module):
+    """x W^T + b in products of 8-bit integers, or with `relu` max(0, x W^T + b).
+
+    Each row of W has a scale of its own, and x has one that is found anew for each batch: what a
+    sentence becomes may depend on those beside it.
+
+    Two libraries compute the same sums of integers. FBGEMM is the faster for the few rows of a
+    single sentence; for many, on processors that multiply whole matrices of integers, oneDNN is,
+    and there each matrix is kept for both.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
+        super().__init__()
+        self.relu = relu
+        quantized = _quantized(weight)
+        self.for_few = self.for_many = _for_library("x86", quantized, bias)
+        self.seven_bits = eight_bits_overflow("x86")
+        if "amx_int8" in processor_features():
+            self.for_many = _for_library("onednn", quantized, bias)
+            self.seven_bits |= eight_bits_overflow("onednn")
+        self.is_small = quantized.numel() < ONE_CORE
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(..., D) -> (..., F)."""
+        if x.numel() > FEW_ROWS * x.shape[-1]:
+            return self._product(x, self.for_many)
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1 if self.is_small else threads)
+        try:
+            return self._product(x, self.for_few)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _product(self, x: Tensor, weight: object) -> Tensor:
+        integers = torch.ops.quantized
+        product = integers.linear_relu_dynamic if self.relu else integers.linear_dynamic
+        result: Tensor = product(x, weight, self.seven_bits)
+        return result
+
+
+def _quantized(weight: Tensor) -> Tensor:
+    """W in 8-bit integers, each row with the scale of its largest number."""
+    weight = weight.detach()
+    scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
+    zeros = torch.zeros(len(weight), dtype=torch.long)
+    with warnings.catch_warnings():
+        # PyTorch means to move these tensors elsewhere; `can_pack` notices when it has
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
+
+
+def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
+    """The matrix in the blocks of FBGEMM (x86) or oneDNN, and the bias beside it."""
+    torch.backends.quantized.engine = engine
+    return torch.ops.quantized.linear_prepack(quantized, bias)
+
+
+@functools.cache
+def eight_bits_overflow(engine: str) -> bool:
+    """Whether a library cuts sums of two products off at 16 bits, as on processors without VNNI.
+
+    Then x may have 7 bits only. It is tried out with the largest integers there are.
+    """
+    ones = torch.ones(16, 16)
+    matrix = _for_library(engine, _quantized(ones), None)
+    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)
+    return bool((sums - 16).abs().amax() > 1)
+
+
+class Int8Attention(MultiHeadAttention):
+    """Multi-head attention with matrices of integers; few queries attend as Eq. 1 is read.
+
+    The fused kernel takes twice as long for those of a single sentence.
+    """
+
+    def __init__(self, attention: MultiHeadAttention) -> None:
+        nn.Module.__init__(self)
+        self.heads, self.dropout = attention.heads, attention.dropout
+        self._add_projections(attention)
+        self.add_module("output", Int8Linear(attention.output.weight, attention.output.bias))
+
+    def _add_projections(self, attention: MultiHeadAttention) -> None:
+        for name in ("query", "key", "value"):
+            projection = getattr(attention, name)
+            self.add_module(name, Int8Linear(projection.weight, projection.bias))
+
+    def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
+        if query.shape[0] * query.shape[2] > FEW_ROWS:
+            return fused_attention(query, key, value, mask)
+        return scaled_dot_product_attention(query, key, value, mask)
+
+
+class Int8SelfAttention(Int8Attention):
+    """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V].
+
+    A sentence alone is translated the sooner. oneDNN's products of floats gain nothing by it and
+    take memory: their kernels are compiled for each shape.
+    """
+
+    def _add_projections(self, attention: MultiHeadAttention) -> None:
+        projections = (attention.query, attention.key, attention.value)
+        self.query_key_value = Int8Linear(
+            torch.cat([projection.weight for projection in projections]),
+            torch.cat([projection.bias for projection in projections]),
+        )
+
+    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
+        product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
+        parts = product.unflatten(2, (3, self.heads, -1)).transpose(1, 3).unbind(2)
+        return parts[0], parts[1], parts[2]

@@ -1,0 +1,117 @@
+"""A recorded step computes what the step does, for any number of sentences and hypotheses."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.decoding.beam_search import beam_search
+from nmt.decoding.greedy import greedy_search
+from nmt.model import recorded
+from nmt.model.attention import AttentionRecord
+from nmt.model.int8 import FEW_ROWS, Int8Linear
+from nmt.model.packed import can_pack, packed
+from nmt.model.recorded import RecordedDecoder
+from nmt.model.transformer import Transformer
+
+CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
+BOS, EOS = 2, 3
+
+
+@pytest.fixture(params=["post", "pre"])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    if not can_pack(Int8Linear, torch.float32):
+        pytest.skip("this PyTorch multiplies no 8-bit integers")
+    torch.manual_seed(1)
+    config = CONFIG.model_copy(update={"norm": request.param})
+    return packed(Transformer(config, 50, 50), "int8")
+
+
+def sentences(count: int, length: int = 6) -> Tensor:
+    random = torch.Generator().manual_seed(count)
+    return torch.randint(4, 50, (count, length), generator=random)
+
+
+def recordings(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is recorded from now on; the first step of few hypotheses is."""
+    made: list[object] = []
+    record = recorded._recorded
+
+    def noting(step: torch.nn.Module, inputs: tuple[Tensor, ...]) -> object:
+        made.append(record(step, inputs))
+        return made[-1]
+
+    monkeypatch.setattr(recorded, "_recorded", noting)
+    monkeypatch.setattr(recorded, "RECORD_AFTER", 1)
+    return made
+
+
+def test_what_is_recorded_searches_as_what_is_not(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = DecodingConfig(beam_size=4, max_length_offset=4)
+    batches = [sentences(1), sentences(1, 11), sentences(3), sentences(9), sentences(4)]
+    batches[2][1, 4:] = model.padding
+
+    def search() -> list[object]:
+        return [
+            (
+                beam_search(model, batch, settings, BOS, EOS),
+                greedy_search(model, batch, settings, BOS, EOS),
+            )
+            for batch in batches
+        ]
+
+    monkeypatch.setattr(recorded, "RECORD_AFTER", 1_000_000)
+    expected = search()
+    made = recordings(model, monkeypatch)
+    decoder = model.decoder
+    assert isinstance(decoder, RecordedDecoder)
+    decoder._steps_of_few = 0
+    assert search() == expected
+    assert [type(program).__name__ for program in made] == ["TopLevelTracedModule"]
+
+
+def test_it_is_recorded_once_it_is_worth_it(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = recordings(model, monkeypatch)
+    monkeypatch.setattr(recorded, "RECORD_AFTER", 20)
+    settings = DecodingConfig(beam_size=1, min_length=9, max_length_offset=4)
+    beam_search(model, sentences(1), settings, BOS, EOS)
+    assert not made
+    beam_search(model, sentences(FEW_ROWS + 1), settings, BOS, EOS)
+    assert not made
+    for _ in range(3):
+        beam_search(model, sentences(1), settings, BOS, EOS)
+    assert len(made) == 1
+
+
+def test_attention_that_is_asked_for_is_collected_all_the_same(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recordings(model, monkeypatch)
+    source = sentences(1)
+    with torch.inference_mode():
+        cache = model.start(model.encode(source), source)
+        for _ in range(3):
+            model.decode(torch.tensor([[BOS]]), cache)
+        seen = AttentionRecord()
+        model.decode(torch.tensor([[BOS]]), cache, seen)
+    assert [weights.shape for weights in seen.cross] == [(1, 4, 1, 6)] * 2
+
+
+def test_a_pytorch_that_cannot_record_translates_all_the_same(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = DecodingConfig(beam_size=4, max_length_offset=4)
+    expected = beam_search(model, sentences(2), settings, BOS, EOS)
+    made = recordings(model, monkeypatch)
+
+    def gone(*arguments: object, **options: object) -> None:
+        raise AttributeError("module 'torch.jit' has no attribute 'trace'")
+
+    monkeypatch.setattr(torch.jit, "trace", gone)
+    model.decoder._steps_of_few = 0  # type: ignore[assignment]
+    assert beam_search(model, sentences(2), settings, BOS, EOS) == expected
+    assert made == [None]
