@@ -3,6 +3,7 @@
     NmtError                 1   a run-time error the message explains
       DataError              1   text, corpora, tokenizers, downloads
       CheckpointError        1   weights and training state on disk
+        NotNumbersError      1   weights that compute none
       DivergedError          1   training that has left the numbers
       MissingExtraError      1   an optional dependency that is not installed
       ConfigError            2   a wrong configuration or wrong usage
@@ -27,6 +28,16 @@ class DataError(NmtError):
 
 class CheckpointError(NmtError):
     """A checkpoint or model directory that is missing, incomplete or damaged."""
+
+
+class NotNumbersError(CheckpointError):
+    """A model whose scores are not numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the model's scores are not numbers (NaN): its weights are damaged or its training "
+            "diverged; choose an earlier checkpoint with --checkpoint"
+        )
 
 
 class DivergedError(NmtError):

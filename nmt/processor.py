@@ -1,17 +1,19 @@
 """What this machine's processor can do, asked without loading PyTorch."""
 
+import functools
 import os
 from pathlib import Path
 
 
-def processor_features() -> set[str]:
+@functools.cache
+def processor_features() -> frozenset[str]:
     """The instruction sets of this machine's processor as Linux names them; empty elsewhere."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return set()
+        return frozenset()
     line = next((line for line in text.split("\n") if line.startswith("flags")), "")
-    return set(line.partition(":")[2].split())
+    return frozenset(line.partition(":")[2].split())
 
 
 def available_cores() -> int:

@@ -13,12 +13,14 @@ def test_processor_features_are_words() -> None:
 
 
 def test_no_processor_features_where_the_system_tells_none(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     def refuse(*arguments: object, **settings: object) -> str:
         raise FileNotFoundError
 
     monkeypatch.setattr(processor.Path, "read_text", refuse)
+    processor_features.cache_clear()
+    request.addfinalizer(processor_features.cache_clear)
     assert processor_features() == set()
 
 

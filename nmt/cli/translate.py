@@ -160,7 +160,7 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
         for name, value in options.items()
         if name not in {*NOT_COMPARED, *search, "precision"}
     }
-    if precision != "int8":  # in which a line depends on those translated beside it
+    if precision != "int8":  # there a line depends on those translated beside it
         del search["batch_tokens"]
     weights = weights_digest(translator.run.model)[:16]
     asked = translator.terminology.digest

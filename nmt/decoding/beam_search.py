@@ -17,14 +17,10 @@ from nmt.config import DecodingConfig
 from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.largest import largest
-from nmt.errors import CheckpointError
+from nmt.errors import NotNumbersError
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
-NOT_NUMBERS = (
-    "the model's scores are not numbers (NaN): its weights are damaged or its training diverged; "
-    "choose an earlier checkpoint with --checkpoint"
-)
 Length = TypeVar("Length", float, Tensor)
 
 
@@ -63,14 +59,14 @@ def beam_search(
     EOS included in both, ends there without EOS.
 
     Raises:
-        CheckpointError: the model's scores are not numbers.
+        NotNumbersError: the model's scores are not numbers.
     """
     max_lengths = length_limits(source, model.padding, settings)
     cache = model.start(model.encode(source), source)
     search = _Search.begin(max_lengths, n_best, bos, eos)
     found: dict[int, list[Hypothesis]] = {}
     while len(search.sentences):
-        log_p = model.decode(search.latest, cache).log_softmax(2).flatten(0, 1)  # (N * k, V)
+        log_p = model.step(search.latest, cache).log_softmax(2).flatten(0, 1)  # (N * k, V)
         forbid(log_p, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
         best = _best_continuations(log_p, search.scores, settings.beam_size)
         search.extend(best, eos, settings)
@@ -114,7 +110,7 @@ def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Conti
 
 @dataclass
 class _Search:
-    """The N sentences still searched, each with k live and `n_best` ended hypotheses.
+    """The N sentences in the batch, each with k live and `n_best` ended hypotheses.
 
     A slot that holds no hypothesis has the score -inf.
     """
@@ -160,9 +156,10 @@ class _Search:
         self.tokens = torch.cat((history, best.tokens[:, :, None]), dim=2)
         self.latest = best.tokens
         ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
+        ended &= best.scores > IMPOSSIBLE
         self.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         if ended.any():
-            self.ended_count = self.ended_count + (ended & (best.scores > IMPOSSIBLE)).sum(1)
+            self.ended_count = self.ended_count + ended.sum(1)
             penalised = best.scores / length_penalty(float(length), settings)
             self._set_aside(penalised.masked_fill(~ended, IMPOSSIBLE), eos)
 
@@ -183,16 +180,18 @@ class _Search:
         """
         bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
         done = ~(bound > self.ended_scores[:, -1])
-        return done | (self.ended_count >= settings.beam_size) if settings.early_stopping else done
+        if settings.early_stopping:
+            done |= self.ended_count >= settings.beam_size
+        return done
 
     def end(self, done: Tensor) -> None:
         """Let nothing be found any more for the sentences that are done: (N,) booleans."""
         self.scores = self.scores.masked_fill(done[:, None], IMPOSSIBLE)
 
-    def results(self, done: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
-        """The ended hypotheses of the sentences that are done, by place in the batch."""
+    def results(self, leaving: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
+        """The ended hypotheses of the sentences that leave (N,), by place in the batch."""
         found = {}
-        rows = (self.sentences[done], self.ended_tokens[done], self.ended_scores[done])
+        rows = (self.sentences[leaving], self.ended_tokens[leaving], self.ended_scores[leaving])
         for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
             found[sentence] = [
                 Hypothesis.from_row(row, score, eos)
@@ -200,7 +199,7 @@ class _Search:
                 if score > IMPOSSIBLE
             ]
             if not found[sentence]:
-                raise CheckpointError(NOT_NUMBERS)
+                raise NotNumbersError()
         return found
 
     def keep(self, sentences: Tensor) -> Self:

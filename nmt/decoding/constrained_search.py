@@ -19,12 +19,12 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.data.tokenizer import UNK
 from nmt.decoding.beam_allocation import Partial, SentenceSearch
-from nmt.decoding.beam_search import NOT_NUMBERS, length_limits
+from nmt.decoding.beam_search import length_limits
 from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
 from nmt.decoding.source_attention import alignment_layer, most_attended
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import DataError, NotNumbersError
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
@@ -49,7 +49,7 @@ def constrained_search(
     what the constraints may take.
 
     Raises:
-        CheckpointError: the model's scores are not numbers.
+        NotNumbersError: the model's scores are not numbers.
         DataError: constraints on a sentence that exclude each other.
     """
     limits = length_limits(source, model.padding, settings).tolist()
@@ -89,9 +89,9 @@ def _decode(
 ) -> tuple[Tensor, list[int] | None]:
     """The logits (R, V) of each row's next token, and, where it guides, what it attends to."""
     if not guided:
-        return model.decode(latest, cache).flatten(0, 1).float(), None
+        return model.step(latest, cache).flatten(0, 1).float(), None
     record = AttentionRecord()
-    logits = model.decode(latest, cache, record).flatten(0, 1).float()
+    logits = model.step(latest, cache, record).flatten(0, 1).float()
     weights = alignment_layer(record.cross).float().mean(1)  # (N, k, S)
     return logits, most_attended(weights, source, model.padding).flatten().tolist()
 
@@ -111,7 +111,7 @@ class _Step:
         self.slots = len(logits) // len(sentences)
         self.log_probabilities = logits.log_softmax(1)
         if self.log_probabilities.isnan().any():
-            raise CheckpointError(NOT_NUMBERS)
+            raise NotNumbersError()
         self.free = self.log_probabilities.clone()
         """impossible where a token may not follow, save as a part of a term"""
 

@@ -41,7 +41,7 @@ class EnsembleCache:
             cache.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences: (N',) indices of those to keep."""
+        """Drop the other sentences: (N',) indices of those to keep."""
         for cache in self.caches:
             cache.keep_sentences(sentences)
 
@@ -71,15 +71,15 @@ class Ensemble(nn.Module):
         models = members(self)
         return EnsembleCache([m.start(x, source) for m, x in zip(models, memory, strict=True)])
 
-    def decode(
-        self, target: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
+    def step(
+        self, latest: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
     ) -> Tensor:
         """The latest token of k hypotheses a sentence (N, k) -> log-probabilities (N, k, V).
 
         `attention` collects that of all models, layer by layer, one model after the other.
         """
         steps = zip(members(self), cache.caches, strict=True)
-        return log_mean_probability([model.decode(target, own, attention) for model, own in steps])
+        return log_mean_probability([model.step(latest, own, attention) for model, own in steps])
 
 
 def members(model: nn.Module) -> list[Transformer]:

@@ -98,13 +98,23 @@ class Transformer(nn.Module):
         """Source ids (B, S) -> memory (B, S, D)."""
         return self.network.encode(source, attention)
 
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source: Tensor,
+        attention: AttentionRecord | None = None,
+    ) -> Tensor:
+        """Target behind BOS (B, T), memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
+        return self.network.decode(target, memory, source, attention)
+
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Begin to decode from the memory (B, S, D) of the source ids (B, S)."""
+        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S)."""
         return self.network.start(memory, source)
 
-    def decode(self, target: Tensor, cache: DecoderCache) -> Tensor:
+    def step(self, latest: Tensor, cache: DecoderCache) -> Tensor:
         """The latest token of k hypotheses a sentence (B, k) -> logits of the next (B, k, V)."""
-        return self.network.decode(target, cache)
+        return self.network.step(latest, cache)
 
     def generate(
         self,

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.decoding.beam_search import NOT_NUMBERS, length_limits, length_penalty
+from nmt.decoding.beam_search import length_limits, length_penalty
 from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.errors import CheckpointError
+from nmt.errors import NotNumbersError
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
@@ -38,7 +38,7 @@ def greedy_search(
     model encodes the source as, where that is known.
 
     Raises:
-        CheckpointError: the model's scores are not numbers.
+        NotNumbersError: the model's scores are not numbers.
     """
     cache = model.start(model.encode(source) if memory is None else memory, source)
     if max_lengths is None:
@@ -50,7 +50,7 @@ def greedy_search(
     scores = torch.zeros(len(source), device=source.device)
     found: dict[int, Hypothesis] = {}
     while len(sentences):
-        log_p = model.decode(latest[:, None], cache)[:, 0].log_softmax(1)  # (N, V)
+        log_p = model.step(latest[:, None], cache)[:, 0].log_softmax(1)  # (N, V)
         forbid(log_p, tokens, settings, (model.padding, bos), eos)
         latest = choose(log_p, sentences)
         scores = scores + log_p.gather(1, latest[:, None])[:, 0]
@@ -60,7 +60,7 @@ def greedy_search(
             continue
         penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
         if penalised.isnan().any():
-            raise CheckpointError(NOT_NUMBERS)
+            raise NotNumbersError()
         rows = zip(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )
@@ -68,8 +68,8 @@ def greedy_search(
         done |= ended
         leaving = leaving_sentences(done)
         if leaving.any():
-            live = remaining_sentences(leaving)
-            sentences, latest, tokens = sentences[live], latest[live], tokens[live]
-            scores, max_lengths, done = scores[live], max_lengths[live], done[live]
-            cache.keep_sentences(live)
+            stay = remaining_sentences(leaving)
+            sentences, latest, tokens = sentences[stay], latest[stay], tokens[stay]
+            scores, max_lengths, done = scores[stay], max_lengths[stay], done[stay]
+            cache.keep_sentences(stay)
     return [found[i] for i in range(len(source))]

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.decoding.beam_search import NOT_NUMBERS
 from nmt.decoding.constraints import IMPOSSIBLE
 from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.errors import CheckpointError
+from nmt.errors import NotNumbersError
 from nmt.model.transformer import Transformer
 
 # logits divided by less are infinite, and divided by more all alike
@@ -60,11 +59,11 @@ class Draws:
         """One token for each row: logits (N, V) of sentences (N,) of the batch -> (N,).
 
         Raises:
-            CheckpointError: the logits are not numbers.
+            NotNumbersError: the logits are not numbers.
         """
         cumulative = self._sampling.probabilities(logits).cumsum(1)
         if cumulative[:, -1].isnan().any():
-            raise CheckpointError(NOT_NUMBERS)
+            raise NotNumbersError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=torch.float64, device=logits.device)[:, None]
         # the first token at which the sum exceeds the level; never one that adds nothing to it

@@ -15,11 +15,11 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.data.batch import Batch, collate
 from nmt.data.token_store import TokenStore
-from nmt.decoding.beam_search import NOT_NUMBERS, length_penalty
+from nmt.decoding.beam_search import length_penalty
 from nmt.decoding.translator import MAX_SOURCE_TOKENS, print_warning
 from nmt.decoding.windows import WINDOW_LINES, batches, cut, windows
 from nmt.device import autocast
-from nmt.errors import CheckpointError
+from nmt.errors import NotNumbersError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run
 
@@ -105,7 +105,7 @@ class Scorer:
         next is read. `progress` hears how many more are done, before they are yielded.
 
         Raises:
-            CheckpointError: the model's scores are not numbers.
+            NotNumbersError: the model's scores are not numbers.
         """
         first_number = 1
         for window in windows(pairs, window_lines, lambda pair: len(pair[0]) + len(pair[1])):
@@ -150,5 +150,5 @@ class Scorer:
         with autocast(self.device, self.precision):
             scores = token_log_probabilities(self.run.model, batch.to(self.device))
         if not scores.isfinite().all():
-            raise CheckpointError(NOT_NUMBERS)
+            raise NotNumbersError()
         return scores.tolist()

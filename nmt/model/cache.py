@@ -6,7 +6,7 @@ descends. To continue other hypotheses is to take other rows of that mask: no ke
 copied. Now and then the positions from which nobody descends any more are left out.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,23 @@ from torch import Tensor
 
 # Steps between two clearings: longer, and attention reads more positions that nobody descends from.
 STEPS_OF_ROOM = 4
+
+
+class Stored(NamedTuple):
+    """What one decoder layer attends to in one step: (N, stored, H, K) and (N, H, S, K)."""
+
+    key: Tensor
+    """the places of the new positions are the last"""
+    value: Tensor
+    cross_key: Tensor
+    cross_value: Tensor
+
+    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, stored, K)."""
+        new = key.shape[2]
+        self.key[:, -new:] = key.transpose(1, 2)
+        self.value[:, -new:] = value.transpose(1, 2)
+        return self.key.transpose(1, 2), self.value.transpose(1, 2)
 
 
 class LayerCache:
@@ -31,11 +48,11 @@ class LayerCache:
         self.value = cross_value.new_empty(sentences, 1, heads, width)
         self.stored = 0
 
-    def claim(self, count: int) -> "LayerMemory":
+    def claim(self, count: int) -> Stored:
         """Take the next places for `count` new positions; all that is then to be attended to."""
         self.stored += count
         key, value = self.key[:, : self.stored], self.value[:, : self.stored]
-        return LayerMemory(key, value, self.cross_key, self.cross_value)
+        return Stored(key, value, self.cross_key, self.cross_value)
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
         """Keep of each sentence the positions (N, stored'), and make room for `room` more."""
@@ -57,24 +74,6 @@ class LayerCache:
         self.value = _kept(self.value, sentences, moved)
 
 
-@dataclass
-class LayerMemory:
-    """What one decoder layer attends to in one step: (N, stored, H, K) and (N, H, S, K)."""
-
-    key: Tensor
-    """the places of the new positions are the last"""
-    value: Tensor
-    cross_key: Tensor
-    cross_value: Tensor
-
-    def add(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, stored, K)."""
-        new = key.shape[2]
-        self.key[:, -new:] = key.transpose(1, 2)
-        self.value[:, -new:] = value.transpose(1, 2)
-        return self.key.transpose(1, 2), self.value.transpose(1, 2)
-
-
 def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
     """Rows `sentences` of what is stored: in its own memory where few of them move."""
     if 2 * len(moved) > len(sentences):
@@ -86,9 +85,11 @@ def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
 def leaving_sentences(done: Tensor) -> Tensor:
     """Which of the sentences that are done leave the batch: (N,) -> (N,) booleans.
 
-    Kernels are compiled for each number of rows that they are asked for. A batch therefore takes
-    few sizes, up to a quarter apart, and until it falls to the next some stay that are done.
+    A CPU's kernels are compiled for each number of rows that they are asked for. There a batch
+    takes few sizes, up to a quarter apart, and until it falls to the next some stay that are done.
     """
+    if done.device.type != "cpu":
+        return done
     going_on = int((~done).sum())
     step = 1 << max(0, going_on.bit_length() - 3)
     filling = -going_on % step
@@ -141,7 +142,7 @@ class DecoderCache:
         self.descent = self.descent.gather(1, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the finished sentences: (N',) indices of those to keep."""
+        """Drop the other sentences: (N',) indices of those to keep."""
         self.source_mask = self.source_mask.index_select(0, sentences)
         self.descent = self.descent.index_select(0, sentences)
         places = torch.arange(len(sentences), device=sentences.device)

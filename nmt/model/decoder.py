@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
-from nmt.model.cache import DecoderCache, LayerCache, LayerMemory
+from nmt.model.cache import DecoderCache, LayerCache, Stored
 from nmt.model.feed_forward import FeedForward
 from nmt.model.masks import causal_mask
 from nmt.model.sublayer import Sublayer, final_norm
@@ -52,25 +52,25 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         past_mask: Tensor | None,
         source_mask: Tensor,
-        memory: LayerMemory,
+        stored: Stored,
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
 
-        `past_mask` (N, 1, k, stored) says which stored positions each descends from. The memory
-        of a sentence is there once, and its hypotheses are so many queries.
+        `past_mask` (N, 1, k, stored) says which stored positions each descends from. Keys and
+        values of a source are there once, and its sentence's hypotheses are so many queries.
         """
 
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             query, key, value = attention.project_all(x)
-            return attention.attend(query, *memory.add(key, value), past_mask)
+            return attention.attend(query, *stored.with_new(key, value), past_mask)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             to_memory = record.cross if record else None
             query = self.cross_attention.project_query(x)
             return self.cross_attention.attend(
-                query, memory.cross_key, memory.cross_value, source_mask, to_memory
+                query, stored.cross_key, stored.cross_value, source_mask, to_memory
             )
 
         x = self.self_attention_sublayer(x, attend_to_past)
@@ -110,7 +110,19 @@ class Decoder(nn.Module):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
         past_mask = cache.advance(x.shape[1])
-        for layer, layer_cache in zip(self.layers, cache.layers, strict=True):
-            memory = layer_cache.claim(x.shape[1])
-            x = layer.step(x, past_mask, cache.source_mask, memory, record)
-        return self.norm(x)
+        stored = [layer.claim(x.shape[1]) for layer in cache.layers]
+        return self.through_layers(x, past_mask, cache.source_mask, stored, record)
+
+    def through_layers(
+        self,
+        x: Tensor,
+        past_mask: Tensor | None,
+        source_mask: Tensor,
+        stored: Sequence[Stored],
+        record: AttentionRecord | None = None,
+    ) -> Tensor:
+        """A step through all layers, each with what it attends to: (N, k, D) -> (N, k, D)."""
+        for layer, own in zip(self.layers, stored, strict=True):
+            x = layer.step(x, past_mask, source_mask, own, record)
+        normalized: Tensor = self.norm(x)
+        return normalized

@@ -14,7 +14,7 @@ from nmt.model.attention import (
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
-"""hypotheses in a batch, up to which FBGEMM multiplies integers the fastest"""
+"""hypotheses in a batch, or words of a source, up to which FBGEMM multiplies the fastest"""
 ONE_CORE = 2 << 20
 """bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
 than it saves"""
@@ -40,14 +40,14 @@ class Int8Linear(nn.Module):
         if "amx_int8" in processor_features():
             self.for_many = _for_library("onednn", quantized, bias)
             self.seven_bits |= eight_bits_overflow("onednn")
-        self.is_small = quantized.numel() < ONE_CORE
+        self.size = quantized.numel()
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
         if x.numel() > FEW_ROWS * x.shape[-1]:
             return self._product(x, self.for_many)
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.is_small else threads)
+        torch.set_num_threads(1 if self.size < ONE_CORE else threads)
         try:
             return self._product(x, self.for_few)
         finally:
@@ -73,8 +73,12 @@ def _quantized(weight: Tensor) -> Tensor:
 
 def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
     """The matrix in the blocks of FBGEMM (x86) or oneDNN, and the bias beside it."""
+    before = torch.backends.quantized.engine
     torch.backends.quantized.engine = engine
-    return torch.ops.quantized.linear_prepack(quantized, bias)
+    try:
+        return torch.ops.quantized.linear_prepack(quantized, bias)
+    finally:
+        torch.backends.quantized.engine = before
 
 
 @functools.cache
@@ -92,7 +96,7 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with matrices of integers; few queries attend as Eq. 1 is read.
 
-    The fused kernel takes twice as long for those of a single sentence.
+    The fused kernel takes twice as long for the hypotheses of a single sentence.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:

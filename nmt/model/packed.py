@@ -10,13 +10,13 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NotNumbersError
 from nmt.model.decoder import DecoderLayer
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import EncoderLayer
 from nmt.model.feed_forward import FeedForward
 from nmt.model.int8 import Int8Attention, Int8Linear, Int8SelfAttention
-from nmt.model.recorded import RecordedDecoder
+from nmt.model.traced import TracedDecoder
 from nmt.model.transformer import Transformer
 
 
@@ -78,10 +78,13 @@ def packed(model: Transformer, precision: str) -> Transformer:
 
     Raises:
         ConfigError: int8 elsewhere than on a CPU, or with a PyTorch that has it not.
+        NotNumbersError: int8 of weights that are not numbers, which have no largest one.
     """
     ready = _copied(model, torch.bfloat16 if precision == "bf16" else torch.float32)
     kind: PackedKind = Int8Linear if precision == "int8" else PackedLinear
     weight = next(ready.parameters())
+    if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
+        raise NotNumbersError()
     if weight.device.type == "cpu" and can_pack(kind, weight.dtype):
         _pack(ready, kind)
     elif kind is Int8Linear:
@@ -89,7 +92,7 @@ def packed(model: Transformer, precision: str) -> Transformer:
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
-    return ready
+    return ready.eval()
 
 
 def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
@@ -98,7 +101,7 @@ def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
         id(weight): nn.Parameter(weight.detach().to(dtype, copy=True), requires_grad=False)
         for weight in model.parameters()
     }
-    return copy.deepcopy(model, copies).eval().to(dtype)
+    return copy.deepcopy(model, copies).to(dtype)
 
 
 def _pack(model: nn.Module, kind: PackedKind) -> None:
@@ -115,7 +118,11 @@ def _pack(model: nn.Module, kind: PackedKind) -> None:
             projection = PackedProjection(module.output_embedding, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
-                module.add_module("decoder", RecordedDecoder(module.decoder))
+                largest = max(
+                    (m.size for m in module.decoder.modules() if isinstance(m, Int8Linear)),
+                    default=0,
+                )
+                module.add_module("decoder", TracedDecoder(module.decoder, largest))
 
 
 def _pack_attention(layer: EncoderLayer | DecoderLayer) -> None:

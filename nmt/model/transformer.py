@@ -53,30 +53,39 @@ class Transformer(nn.Module):
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
         """
-        memory = self.encode(source, attention)
-        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
-        x = self.decoder(x, memory, padding_mask(source, self.padding), attention)
-        return self.output_embedding.logits(x)  # (B, T, V)
+        return self.decode(target_input, self.encode(source, attention), source, attention)
 
     def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
         """Source ids (B, S) -> memory (B, S, D)."""
         x = self._embed(self.source_embedding, source)
         return self.encoder(x, padding_mask(source, self.padding), attention)
 
+    def decode(
+        self,
+        target_input: Tensor,
+        memory: Tensor,
+        source: Tensor,
+        attention: AttentionRecord | None = None,
+    ) -> Tensor:
+        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V)."""
+        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
+        x = self.decoder(x, memory, padding_mask(source, self.padding), attention)
+        return self.output_embedding.logits(x)  # (B, T, V)
+
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Begin to decode from the memory (B, S, D) of the source ids (B, S)."""
+        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S)."""
         return self.decoder.start(memory, padding_mask(source, self.padding))
 
-    def decode(
-        self, target: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None
+    def step(
+        self, latest: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None
     ) -> Tensor:
         """The latest token of k hypotheses a sentence (N, k) -> logits of the next (N, k, V).
 
         `attention` collects what they attend to in the source, (N, H, k, S) a layer.
         """
-        latest = target.reshape(-1, 1)  # all stand at the same position of their sentence
-        x = self._embed(self.target_embedding, latest, start=cache.length)  # (N * k, 1, D)
-        x = self.decoder.step(x.view(*target.shape, -1), cache, attention)
+        rows = latest.reshape(-1, 1)  # all stand at the same position of their sentence
+        x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
+        x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
 
     def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:

@@ -226,7 +226,7 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     with autocast(device, precision):
         cache = model.start(model.encode(source), source)
         for _ in range(length):
-            model.decode(source[:, :1], cache)[:, 0].float().logsumexp(1)
+            model.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return _Clock().own_since(start)

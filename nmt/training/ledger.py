@@ -20,7 +20,6 @@ from nmt.data.parallel_text import ParallelText, SentencePair
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import evaluate
-from nmt.evaluation.metrics import bleu_tokenizer, chrf, named_for
 from nmt.evaluation.text_checks import doubt_about_references
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
@@ -82,15 +81,11 @@ def enter(
     if doubt:
         log(f"warning: {doubt}")
     found = evaluate(Translator(run, settings, _PRECISION), sources, references)
-    tokenize = bleu_tokenizer(run.config.data.target_language, run.config.data.tokenized)
-    # the table of rows gives the interval of BLEU alone
-    other = named_for(chrf(found.translations, references, confidence=False), tokenize)
-    scores = [found.score, other]
     best = _read(directory.best)
     environment = _read(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
     row = {
-        "scores": [score.as_json() for score in scores],
+        "scores": [score.as_json() for score in found.sheet.scores],
         "doubt": doubt,
         "test_set": _described(run.config, pairs),
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
@@ -106,7 +101,7 @@ def enter(
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     directory.write_json(directory.result, row)
-    for score in scores:
+    for score in found.sheet.scores:
         log(f"test set: {score}")
     log(f"written down in {directory.result}")
 

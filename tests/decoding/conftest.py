@@ -51,7 +51,7 @@ class TableModel:
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
         return PrefixCache(source)
 
-    def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+    def step(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
         cache.append(tokens)
         state = (cache.source[:, :1] * 7919).expand_as(tokens)
         for position in range(cache.prefix.shape[2]):
@@ -76,7 +76,7 @@ class Copier(nn.Module):
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
         return PrefixCache(source)
 
-    def decode(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+    def step(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
         cache.append(tokens)
         position = min(cache.prefix.shape[2], cache.source.shape[1]) - 1
         return self.certainty[cache.source[:, position, None].expand_as(tokens)]

@@ -76,7 +76,7 @@ def exhaustive_search(
         for tokens, log_p in live:
             cache = model.start(model.encode(source), source)
             for token in (BOS, *tokens):
-                logits = model.decode(torch.tensor([[token]]), cache)[0, 0]
+                logits = model.step(torch.tensor([[token]]), cache)[0, 0]
             log_probabilities = logits.log_softmax(0).tolist()
             extended += [((*tokens, token), log_p + log_probabilities[token]) for token in allowed]
         for tokens, log_p in extended:

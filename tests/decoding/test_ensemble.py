@@ -115,7 +115,7 @@ def test_the_cache_counts_the_steps(source: Tensor) -> None:
     cache = ensemble.start(ensemble.encode(source), source)
     for step in range(3):
         assert cache.length == step
-        assert ensemble.decode(torch.full((12, 1), 5), cache).shape == (12, 1, VOCABULARY)
+        assert ensemble.step(torch.full((12, 1), 5), cache).shape == (12, 1, VOCABULARY)
 
 
 def test_an_ensemble_is_scored_like_a_model(random_run: Run) -> None:

@@ -98,14 +98,16 @@ def test_shapes(model: Transformer, source: Tensor) -> None:
     assert model(source, target).shape == (B, T, V)
     memory = model.encode(source)
     assert memory.shape == (B, S, 16)
-    assert model.decode(target[:, :1], model.start(memory, source)).shape == (B, 1, V)
+    assert model.step(target[:, :1], model.start(memory, source)).shape == (B, 1, V)
 
 
 def test_decoding_step_by_step_gives_the_logits_of_one_pass(source: Tensor) -> None:
     model = make().eval()
     target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
-    cache = model.start(model.encode(source), source)
-    steps = [model.decode(target[:, t : t + 1], cache) for t in range(T)]
+    memory = model.encode(source)
+    assert torch.equal(model.decode(target, memory, source), model(source, target))
+    cache = model.start(memory, source)
+    steps = [model.step(target[:, t : t + 1], cache) for t in range(T)]
     torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target))
 
 

@@ -80,7 +80,7 @@ def test_the_score_is_the_models_own(table_model: Callable[..., Any]) -> None:
     cache, expected, latest = model.start(source, source), 0.0, BOS
     longest = 2 + 8
     for token in [*found.tokens, EOS][:longest]:
-        logits = model.decode(torch.tensor([[latest]]), cache)[0, 0]
+        logits = model.step(torch.tensor([[latest]]), cache)[0, 0]
         expected += logits.log_softmax(0)[token].item()
         latest = token
     assert found.score == pytest.approx(expected, abs=1e-4)

@@ -48,7 +48,7 @@ class WithoutCache:
     def start(self, memory: Tensor, source: Tensor) -> Any:
         return self.prefix_cache(source)
 
-    def decode(self, tokens: Tensor, cache: Any) -> Tensor:
+    def step(self, tokens: Tensor, cache: Any) -> Tensor:
         """The latest tokens (N, k) -> logits (N, k, V)."""
         cache.append(tokens)
         source = cache.source.repeat_interleave(tokens.shape[1], 0)

@@ -24,7 +24,7 @@ def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor | None]:
     """One step of every sentence with these keys of its hypotheses: all keys, and who sees them."""
     mask = cache.advance(len(keys))
     new = torch.tensor(keys).expand(len(cache.source_mask), -1)[:, None, :, None]
-    key, value = cache.layers[0].claim(len(keys)).add(new, -new)
+    key, value = cache.layers[0].claim(len(keys)).with_new(new, -new)
     assert torch.equal(value, -key)
     return key[:, 0, :, 0], mask
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import ModelConfig
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NotNumbersError
 from nmt.model import int8
 from nmt.model import packed as module
 from nmt.model.int8 import Int8Linear
@@ -65,6 +65,14 @@ def test_int8_is_refused_where_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(module, "can_pack", lambda kind, dtype: False)
     with pytest.raises(ConfigError, match="int8 was asked for.*this is cpu with.*use bf16"):
         packed(Transformer(CONFIG, 50, 50), "int8")
+
+
+def test_weights_that_are_no_numbers_are_named_before_they_are_packed_as_integers() -> None:
+    model = Transformer(CONFIG, 50, 50)
+    with torch.no_grad():
+        model.encoder.layers[1].feed_forward.inner.weight[3, 4] = float("nan")
+    with pytest.raises(NotNumbersError, match="not numbers .NaN.*--checkpoint"):
+        packed(model, "int8")
 
 
 def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_cached_decoding_equals_one_full_pass(model: Transformer) -> None:
     steps = []
     for t in range(T):
         assert cache.length == t
-        steps.append(model.decode(target[:, t : t + 1], cache))
+        steps.append(model.step(target[:, t : t + 1], cache))
     torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target), rtol=0, atol=1e-5)
 
 
@@ -95,7 +95,7 @@ def test_hypotheses_share_one_copy_of_their_sentence(model: Transformer) -> None
     source[1, 3:] = PAD
     cache = model.start(model.encode(source), source)
     cache.continue_hypotheses(torch.zeros(B, beam, dtype=torch.long))
-    steps = [model.decode(target[:, :, t], cache) for t in range(T)]
+    steps = [model.step(target[:, :, t], cache) for t in range(T)]
     expected = model(source.repeat_interleave(beam, dim=0), target.flatten(0, 1))
     found = torch.stack(steps, dim=2).flatten(0, 1)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
@@ -116,7 +116,7 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
     for step in range(length):
         latest = torch.randint(1, V, history.shape[:2], generator=random)
         history = torch.cat((history, latest[:, :, None]), dim=2)
-        logits = model.decode(latest, cache)
+        logits = model.step(latest, cache)
         beams = history.shape[1]
         expected = model(source.repeat_interleave(beams, dim=0), history.flatten(0, 1))[:, -1]
         torch.testing.assert_close(logits.flatten(0, 1), expected, rtol=0, atol=1e-5)
@@ -135,11 +135,11 @@ def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transfo
     source[2, 5:] = PAD
     cache = model.start(model.encode(source), source)
     for t in range(3):
-        model.decode(target[:, t : t + 1], cache)
+        model.step(target[:, t : t + 1], cache)
     kept = torch.tensor([0, 2])
     cache.keep_sentences(kept)
     assert len(cache.source_mask) == 2
-    steps = [model.decode(target[kept, t : t + 1], cache) for t in range(3, T)]
+    steps = [model.step(target[kept, t : t + 1], cache) for t in range(3, T)]
     expected = model(source[kept], target[kept])[:, 3:]
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
 

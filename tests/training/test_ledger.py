@@ -45,7 +45,7 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
     translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
     expected = bleu(translations, [p.target for p in pairs]).as_json()
     assert row["scores"][0] == expected
-    assert [score["name"] for score in row["scores"]] == ["BLEU", "chrF"]
+    assert [score["name"] for score in row["scores"]] == ["BLEU", "chrF++", "paper BLEU"]
     assert all(score["signature"] for score in row["scores"]) and expected["confidence_95"]
     kept = ("weights", "trained_steps", "target_tokens", "training_seconds")
     assert {name: row[name] for name in kept} == {name: best[name] for name in kept}
@@ -57,7 +57,7 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
 def test_scores_of_tokenised_text_are_named_so(tested: Recipe, tmp_path: Path) -> None:
     run = train(tested("data.tokenized=true"), tmp_path / "run", lambda message: None)
     names = [score["name"] for score in row_of(run)["scores"]]
-    assert names == ["tokenised BLEU", "tokenised chrF"]
+    assert names == ["tokenised BLEU", "tokenised chrF++"]
 
 
 def test_references_in_pieces_are_doubted(tested: Recipe, corpus: Path, tmp_path: Path) -> None:

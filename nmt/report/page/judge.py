@@ -7,7 +7,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import bleu_by_length, word_f1_by_rarity
 from nmt.evaluation.evaluate import evaluate, find_split
-from nmt.evaluation.metrics import bleu_tokenizer, chrf, named_for, sentence_utilities
+from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 from nmt.evaluation.training_text import training_words
 from nmt.report.page.quality import Judged
 
@@ -57,7 +57,7 @@ def judge(
         references=references,
         translations=translations,
         sentences_in_all=len(pairs),
-        scores=[result.score, named_for(chrf(translations, references), tokenize)],
+        scores=result.sheet.scores,
         sentence_scores=[
             sentence_utilities("chrf", texts)[0][1]
             for texts in zip(translations, references, strict=True)

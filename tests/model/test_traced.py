@@ -1,4 +1,4 @@
-"""A recorded step computes what the step does, for any number of sentences and hypotheses."""
+"""A traced step computes what the step does, for any number of sentences and hypotheses."""
 
 import pytest
 import torch
@@ -7,11 +7,11 @@ from torch import Tensor
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.decoding.beam_search import beam_search
 from nmt.decoding.greedy import greedy_search
-from nmt.model import recorded
+from nmt.model import traced
 from nmt.model.attention import AttentionRecord
 from nmt.model.int8 import FEW_ROWS, Int8Linear
 from nmt.model.packed import can_pack, packed
-from nmt.model.recorded import RecordedDecoder
+from nmt.model.traced import TracedDecoder
 from nmt.model.transformer import Transformer
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
@@ -32,21 +32,21 @@ def sentences(count: int, length: int = 6) -> Tensor:
     return torch.randint(4, 50, (count, length), generator=random)
 
 
-def recordings(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What is recorded from now on; the first step of few hypotheses is."""
+def tracings(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What is traced from now on; the first step of few hypotheses is."""
     made: list[object] = []
-    record = recorded._recorded
+    trace = traced._traced
 
     def noting(step: torch.nn.Module, inputs: tuple[Tensor, ...]) -> object:
-        made.append(record(step, inputs))
+        made.append(trace(step, inputs))
         return made[-1]
 
-    monkeypatch.setattr(recorded, "_recorded", noting)
-    monkeypatch.setattr(recorded, "RECORD_AFTER", 1)
+    monkeypatch.setattr(traced, "_traced", noting)
+    monkeypatch.setattr(traced, "TRACE_AFTER", 1)
     return made
 
 
-def test_what_is_recorded_searches_as_what_is_not(
+def test_what_is_traced_searches_as_what_is_not(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = DecodingConfig(beam_size=4, max_length_offset=4)
@@ -62,21 +62,21 @@ def test_what_is_recorded_searches_as_what_is_not(
             for batch in batches
         ]
 
-    monkeypatch.setattr(recorded, "RECORD_AFTER", 1_000_000)
+    monkeypatch.setattr(traced, "TRACE_AFTER", 1_000_000)
     expected = search()
-    made = recordings(model, monkeypatch)
+    made = tracings(model, monkeypatch)
     decoder = model.decoder
-    assert isinstance(decoder, RecordedDecoder)
+    assert isinstance(decoder, TracedDecoder)
     decoder._steps_of_few = 0
     assert search() == expected
-    assert [type(program).__name__ for program in made] == ["TopLevelTracedModule"]
+    assert [type(program).__name__ for program in made] == ["ScriptMethod"]
 
 
-def test_it_is_recorded_once_it_is_worth_it(
+def test_it_is_traced_once_it_is_worth_it(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = recordings(model, monkeypatch)
-    monkeypatch.setattr(recorded, "RECORD_AFTER", 20)
+    made = tracings(model, monkeypatch)
+    monkeypatch.setattr(traced, "TRACE_AFTER", 20)
     settings = DecodingConfig(beam_size=1, min_length=9, max_length_offset=4)
     beam_search(model, sentences(1), settings, BOS, EOS)
     assert not made
@@ -90,23 +90,23 @@ def test_it_is_recorded_once_it_is_worth_it(
 def test_attention_that_is_asked_for_is_collected_all_the_same(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recordings(model, monkeypatch)
+    tracings(model, monkeypatch)
     source = sentences(1)
     with torch.inference_mode():
         cache = model.start(model.encode(source), source)
         for _ in range(3):
-            model.decode(torch.tensor([[BOS]]), cache)
+            model.step(torch.tensor([[BOS]]), cache)
         seen = AttentionRecord()
-        model.decode(torch.tensor([[BOS]]), cache, seen)
+        model.step(torch.tensor([[BOS]]), cache, seen)
     assert [weights.shape for weights in seen.cross] == [(1, 4, 1, 6)] * 2
 
 
-def test_a_pytorch_that_cannot_record_translates_all_the_same(
+def test_a_pytorch_that_cannot_trace_translates_all_the_same(
     model: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = DecodingConfig(beam_size=4, max_length_offset=4)
     expected = beam_search(model, sentences(2), settings, BOS, EOS)
-    made = recordings(model, monkeypatch)
+    made = tracings(model, monkeypatch)
 
     def gone(*arguments: object, **options: object) -> None:
         raise AttributeError("module 'torch.jit' has no attribute 'trace'")
@@ -114,4 +114,4 @@ def test_a_pytorch_that_cannot_record_translates_all_the_same(
     monkeypatch.setattr(torch.jit, "trace", gone)
     model.decoder._steps_of_few = 0  # type: ignore[assignment]
     assert beam_search(model, sentences(2), settings, BOS, EOS) == expected
-    assert made == [None]
+    assert [type(program).__name__ for program in made] == ["method"]
