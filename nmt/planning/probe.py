@@ -15,7 +15,8 @@ import torch
 from nmt.config import Config
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import BOS, PAD
-from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import pick_device, pick_precision, tune_memory, use_threads
+from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.layers import prepare_layers
@@ -219,14 +220,13 @@ def _middle(values: Sequence[float]) -> float:
 def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     """To decode a batch of a validation token by token, all its sentences being of this length."""
     device = next(model.parameters()).device
-    model.eval()
+    ready = packed(model, precision)
     rows = max(1, BATCH_TOKENS // length)
     source = torch.full((rows, length), BOS, device=device)
     start = _Clock()
-    with autocast(device, precision):
-        cache = model.start(model.encode(source), source)
-        for _ in range(length):
-            model.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
+    cache = ready.start(ready.encode(source), source)
+    for _ in range(length):
+        ready.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return _Clock().own_since(start)
