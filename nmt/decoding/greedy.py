@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.decoding.beam_search import length_limits, length_penalty
+from nmt.decoding.beam_search import length_limits, length_penalty, log_probabilities
 from nmt.decoding.constraints import forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.errors import NotNumbersError
@@ -50,7 +50,7 @@ def greedy_search(
     scores = torch.zeros(len(source), device=source.device)
     found: dict[int, Hypothesis] = {}
     while len(sentences):
-        log_p = model.step(latest[:, None], cache)[:, 0].log_softmax(1)  # (N, V)
+        log_p = log_probabilities(model.step(latest[:, None], cache)[:, 0])  # (N, V)
         forbid(log_p, tokens, settings, (model.padding, bos), eos)
         latest = choose(log_p, sentences)
         scores = scores + log_p.gather(1, latest[:, None])[:, 0]

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
 
+FEW_QUERIES = 8
+"""of a sentence, such as its hypotheses"""
+
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """softmax(Q K^T / sqrt(d_k)): (B, H, T, K), (B, H, S, K) -> (B, H, T, S).
@@ -106,13 +109,17 @@ class MultiHeadAttention(nn.Module):
         return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        """Eq. 1 by the fused kernel; as it is read where a CPU trains in bf16 or with `dropout`.
+        """Eq. 1 by the fused kernel; on a CPU as it is read, where that is faster in bf16.
 
-        In bf16 that is faster, and only `dropout` has masks of each thread's own.
+        That is in training, and for few queries of keys that lie side by side. It is also needed
+        for `dropout`, which has masks of each thread's own.
         """
         p = self.dropout.p if self.training else 0.0
-        if self.training and query.device.type == "cpu" and (p or query.dtype == torch.bfloat16):
-            return scaled_dot_product_attention(query, key, value, mask, self.dropout)
+        if query.device.type == "cpu":
+            bf16 = query.dtype == torch.bfloat16
+            few = query.shape[2] <= FEW_QUERIES and key.is_contiguous()
+            if (self.training and (p or bf16)) or (bf16 and few):
+                return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)
 
     def project_query(self, x: Tensor) -> Tensor:

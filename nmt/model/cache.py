@@ -41,8 +41,9 @@ class LayerCache:
     """
 
     def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
-        self.cross_key = cross_key
-        self.cross_value = cross_value
+        # a sentence's head by head, as they are read at every step
+        self.cross_key = cross_key.contiguous()
+        self.cross_value = cross_value.contiguous()
         sentences, heads, _, width = cross_key.shape
         self.key = cross_key.new_empty(sentences, 1, heads, width)
         self.value = cross_value.new_empty(sentences, 1, heads, width)
