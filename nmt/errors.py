@@ -33,11 +33,14 @@ class CheckpointError(NmtError):
 class NotNumbersError(CheckpointError):
     """A model whose scores are not numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(
+    def __init__(
+        self,
+        message: str = (
             "the model's scores are not numbers (NaN): its weights are damaged or its training "
             "diverged; choose an earlier checkpoint with --checkpoint"
-        )
+        ),
+    ) -> None:
+        super().__init__(message)
 
 
 class DivergedError(NmtError):
