@@ -118,11 +118,7 @@ def _pack(model: nn.Module, kind: PackedKind) -> None:
             projection = PackedProjection(module.output_embedding, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
-                largest = max(
-                    (m.size for m in module.decoder.modules() if isinstance(m, Int8Linear)),
-                    default=0,
-                )
-                module.add_module("decoder", TracedDecoder(module.decoder, largest))
+                module.add_module("decoder", TracedDecoder(module.decoder))
 
 
 def _pack_attention(layer: EncoderLayer | DecoderLayer) -> None:

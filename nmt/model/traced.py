@@ -4,6 +4,7 @@ A sentence alone gives the processor little to do in each of the hundreds of ope
 and Python takes as long to call them as they take. TorchScript calls them in half the time.
 """
 
+import functools
 import warnings
 from collections.abc import Callable
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache, Stored
 from nmt.model.decoder import Decoder
-from nmt.model.int8 import FEW_ROWS, ONE_CORE
+from nmt.model.int8 import FEW_ROWS, ONE_CORE, Int8Linear
 
 TRACE_AFTER = 64
 """steps of few hypotheses, a few sentences: tracing takes half a second and pays after as many"""
@@ -26,11 +27,9 @@ class TracedDecoder(Decoder):
     `Int8Attention` choose for as many. Where PyTorch cannot trace it, it is as it was.
     """
 
-    def __init__(self, decoder: Decoder, largest_matrix: int) -> None:
-        """`largest_matrix` is the size in bytes of the largest matrix of a layer."""
+    def __init__(self, decoder: Decoder) -> None:
         nn.Module.__init__(self)
         self.layers, self.norm = decoder.layers, decoder.norm
-        self._on_one_core = largest_matrix < ONE_CORE
         self._steps_of_few = 0
         self._program: Callable[..., Tensor] | None = None
 
@@ -46,13 +45,18 @@ class TracedDecoder(Decoder):
         stored = [tensor for layer in cache.layers for tensor in layer.claim(x.shape[1])]
         inputs = (x, past_mask, cache.source_mask, *stored)
         threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self._on_one_core else threads)
+        torch.set_num_threads(1 if self.is_small else threads)
         try:
             if self._program is None:
                 self._program = _traced(_Step(self), inputs)
             return self._program(*inputs)
         finally:
             torch.set_num_threads(threads)
+
+    @functools.cached_property
+    def is_small(self) -> bool:
+        """Whether a second core would only be waited for, as in `Int8Linear`."""
+        return all(m.size < ONE_CORE for m in self.modules() if isinstance(m, Int8Linear))
 
 
 class _Step(nn.Module):

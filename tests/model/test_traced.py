@@ -115,3 +115,24 @@ def test_a_pytorch_that_cannot_trace_translates_all_the_same(
     model.decoder._steps_of_few = 0  # type: ignore[assignment]
     assert beam_search(model, sentences(2), settings, BOS, EOS) == expected
     assert [type(program).__name__ for program in made] == ["method"]
+
+
+def test_a_second_core_is_used_where_matrices_are_large(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracings(model, monkeypatch)
+    monkeypatch.setattr(traced, "ONE_CORE", CONFIG.d_model * CONFIG.d_ff)
+    threads: list[int] = []
+    use = torch.set_num_threads
+    monkeypatch.setattr(torch, "set_num_threads", lambda n: (threads.append(n), use(n)))
+    decoder = model.decoder
+    assert isinstance(decoder, TracedDecoder) and not decoder.is_small
+    before = torch.get_num_threads()
+    with torch.inference_mode():
+        cache = model.start(torch.zeros(1, 2, 32), torch.ones(1, 2).long())
+        threads.clear()
+        decoder.step(torch.zeros(1, 1, 32), cache)
+    assert threads[0] == before == torch.get_num_threads()
+    monkeypatch.setattr(traced, "ONE_CORE", CONFIG.d_model * 3 * CONFIG.d_model + 1)
+    del decoder.is_small
+    assert decoder.is_small
