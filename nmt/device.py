@@ -13,7 +13,7 @@ import torch
 from nmt.errors import ConfigError, NmtError
 from nmt.processor import available_cores, processor_features
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 KERNELS_KEPT = "128"
 
 
@@ -70,9 +70,10 @@ def tune_memory() -> None:
 
     A step of training frees and asks again for the same hundreds of megabytes. glibc would return
     them to the kernel and fetch them anew, page by page, which costs as much as the arithmetic on
-    them; it is told to keep them, those of all threads in one place. oneDNN caches 1,024 compiled
-    kernels with megabytes of scratch each, one for every shape it met; the lengths of text rarely
-    repeat, so it is told to keep the latest few.
+    them; it is told to keep them. (In one place for all threads, they would wait for each other
+    and search long lists: a tenth of a step of two threads.) oneDNN caches 1,024 compiled kernels
+    with megabytes of scratch each, one for every shape it met; the lengths of text rarely repeat,
+    so it is told to keep the latest few.
     To be called before the first matrix product; elsewhere than on Linux without effect.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KERNELS_KEPT)
@@ -80,7 +81,6 @@ def tune_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
-        libc.mallopt(M_ARENA_MAX, 1)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,9 +1,11 @@
 """The rhythm of training: step, record, validate, save (sections 5.1 to 5.4)."""
 
+import contextlib
+import gc
 import math
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -29,6 +31,16 @@ from nmt.training.validation import Validator
 # Steps until it is asked how saving went; the weight of a step in what loss is usual.
 _STEPS_TO_SAVE = 50
 _FOLLOW = 0.02
+
+
+@contextlib.contextmanager
+def _collecting_only_what_is_new() -> Iterator[None]:
+    """Spare Python's garbage collector all that exists by now, which stays until training ends."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class Trainer:
@@ -133,7 +145,7 @@ class Trainer:
             DivergedError: a step's loss is not a number, or far above that of the steps before, and
                 nothing was changed by it; or the validation loss is none.
         """
-        with self._signals:
+        with self._signals, _collecting_only_what_is_new():
             self.model.train()
             self.monitor.open_bar(self.step, self.config.training.max_steps)
             try:
