@@ -1,7 +1,9 @@
 """Products of 8-bit integers, for x86 CPUs: a quarter of the bytes to read."""
 
+import contextlib
 import functools
 import warnings
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +22,17 @@ ONE_CORE = 2 << 20
 than it saves"""
 
 
+@contextlib.contextmanager
+def one_core(only: bool) -> Iterator[None]:
+    """Compute on one core, if `only` that, and on all again afterwards."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1 if only else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 class Int8Linear(nn.Module):
     """x W^T + b in products of 8-bit integers, or with `relu` max(0, x W^T + b).
 
@@ -27,8 +40,8 @@ class Int8Linear(nn.Module):
     sentence becomes may depend on those beside it.
 
     Two libraries compute the same sums of integers. FBGEMM is the faster for the few rows of a
-    single sentence; for many, on processors that multiply whole matrices of integers, oneDNN is,
-    and there each matrix is kept for both.
+    single sentence; for many oneDNN is, on processors with instructions for such sums, and there
+    each matrix is kept for both.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
@@ -37,7 +50,7 @@ class Int8Linear(nn.Module):
         quantized = _quantized(weight)
         self.for_few = self.for_many = _for_library("x86", quantized, bias)
         self.seven_bits = eight_bits_overflow("x86")
-        if "amx_int8" in processor_features():
+        if processor_features() & {"amx_int8", "avx512_vnni"}:
             self.for_many = _for_library("onednn", quantized, bias)
             self.seven_bits |= eight_bits_overflow("onednn")
         self.size = quantized.numel()
@@ -46,12 +59,8 @@ class Int8Linear(nn.Module):
         """(..., D) -> (..., F)."""
         if x.numel() > FEW_ROWS * x.shape[-1]:
             return self._product(x, self.for_many)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.size < ONE_CORE else threads)
-        try:
+        with one_core(self.size < ONE_CORE):
             return self._product(x, self.for_few)
-        finally:
-            torch.set_num_threads(threads)
 
     def _product(self, x: Tensor, weight: object) -> Tensor:
         integers = torch.ops.quantized

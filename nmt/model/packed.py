@@ -83,15 +83,16 @@ def packed(model: Transformer, precision: str) -> Transformer:
     ready = _copied(model, torch.bfloat16 if precision == "bf16" else torch.float32)
     kind: PackedKind = Int8Linear if precision == "int8" else PackedLinear
     weight = next(ready.parameters())
-    if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
-        raise NotNumbersError()
-    if weight.device.type == "cpu" and can_pack(kind, weight.dtype):
-        _pack(ready, kind)
-    elif kind is Int8Linear:
+    can = weight.device.type == "cpu" and can_pack(kind, weight.dtype)
+    if kind is Int8Linear and not can:
         raise ConfigError(
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
+    if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
+        raise NotNumbersError()
+    if can:
+        _pack(ready, kind)
     return ready.eval()
 
 

@@ -14,10 +14,11 @@ from torch import Tensor, nn
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache, Stored
 from nmt.model.decoder import Decoder
-from nmt.model.int8 import FEW_ROWS, ONE_CORE, Int8Linear
+from nmt.model.int8 import FEW_ROWS, ONE_CORE, Int8Linear, one_core
 
 TRACE_AFTER = 64
-"""steps of few hypotheses, a few sentences: tracing takes half a second and pays after as many"""
+"""steps of few hypotheses, a few sentences: tracing takes a quarter of a second and pays if more
+follow"""
 
 
 class TracedDecoder(Decoder):
@@ -44,14 +45,10 @@ class TracedDecoder(Decoder):
         past_mask = cache.descent[:, None]  # whole, where `advance` may return None
         stored = [tensor for layer in cache.layers for tensor in layer.claim(x.shape[1])]
         inputs = (x, past_mask, cache.source_mask, *stored)
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1 if self.is_small else threads)
-        try:
+        with one_core(self.is_small):
             if self._program is None:
                 self._program = _traced(_Step(self), inputs)
             return self._program(*inputs)
-        finally:
-            torch.set_num_threads(threads)
 
     @functools.cached_property
     def is_small(self) -> bool:

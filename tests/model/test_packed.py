@@ -104,7 +104,7 @@ def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
     assert all(weight.requires_grad for weight in model.parameters())
 
 
-@pytest.mark.parametrize("features", [{"avx2"}, {"amx_int8"}])
+@pytest.mark.parametrize("features", [{"avx2"}, {"avx512_vnni"}, {"amx_int8"}])
 @pytest.mark.parametrize("rows", [2, 40])
 def test_integers_are_multiplied_by_what_suits_the_processor_and_the_rows(
     monkeypatch: pytest.MonkeyPatch, features: set[str], rows: int
