@@ -116,9 +116,12 @@ class MultiHeadAttention(nn.Module):
         """
         p = self.dropout.p if self.training else 0.0
         if query.device.type == "cpu":
-            bf16 = query.dtype == torch.bfloat16
-            few = query.shape[2] <= FEW_QUERIES and key.is_contiguous()
-            if (self.training and (p or bf16)) or (bf16 and few):
+            in_bf16 = query.dtype == torch.bfloat16
+            if self.training:
+                as_read = in_bf16 or p > 0
+            else:
+                as_read = in_bf16 and query.shape[2] <= FEW_QUERIES and key.is_contiguous()
+            if as_read:
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)
 
