@@ -4,7 +4,9 @@ Windows bound the memory, whatever the length of the stream; lines of similar le
 other leave little to be computed on padding.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 from nmt.data.tokenizer import EOS
@@ -37,19 +39,27 @@ def batches(
 ) -> Iterator[list[int]]:
     """Cut the indices, longest line first, so that rows x longest <= batch_tokens.
 
-    A line that is longer alone stands alone.
+    A line that is longer alone stands alone. There are as few batches as that allows, and they are
+    as even as so few can be: workers that share them end at about the same time.
     """
-    batch: list[int] = []
-    room = 0
-    for i in sorted(indices, key=lambda i: lengths[i], reverse=True):
-        if len(batch) == room and batch:
-            yield batch
-            batch = []
-        if not batch:
-            room = max(1, batch_tokens // max(lengths[i], SHORTEST_COUNTED))
-        batch.append(i)
-    if batch:
-        yield batch
+    order = sorted(indices, key=lambda i: lengths[i], reverse=True)
+    longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
+    fewest = len(_ends(longest_first, batch_tokens))
+    even = bisect_left(
+        range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
+    )
+    for start, end in pairwise([0, *_ends(longest_first, even)]):
+        yield order[start:end]
+
+
+def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
+    """Where each batch ends if all but the last are full."""
+    ends: list[int] = []
+    end = 0
+    while end < len(longest_first):
+        end = min(end + max(1, batch_tokens // longest_first[end]), len(longest_first))
+        ends.append(end)
+    return ends
 
 
 def worded(texts: Sequence[str], rows: Sequence[list[int]]) -> list[int]:

@@ -14,6 +14,27 @@ def test_batches_hold_every_index_once_longest_first() -> None:
     assert all(len(batch) * SHORTEST_COUNTED <= 80 for batch in found)
 
 
+def full_ones(lengths: list[int], batch_tokens: int) -> int:
+    count = 0
+    while lengths:
+        lengths = lengths[max(1, batch_tokens // max(lengths[0], SHORTEST_COUNTED)) :]
+        count += 1
+    return count
+
+
+def test_batches_are_even_and_no_more_than_full_ones_would_be() -> None:
+    assert [len(batch) for batch in batches(range(64), [24] * 64, 1024)] == [32, 32]
+    assert list(batches([], [], 1024)) == []
+    lengths = [200, 90, 60, 60, 31, 30, 29, 20, 20, 8, 5, 2]
+    for batch_tokens in (1, 64, 100, 128, 240, 600, 4096):
+        found = list(batches(range(len(lengths)), lengths, batch_tokens))
+        assert [i for batch in found for i in batch] == list(range(len(lengths)))
+        assert len(found) == full_ones(lengths, batch_tokens)
+        for batch in found:
+            padded = len(batch) * max(lengths[batch[0]], SHORTEST_COUNTED)
+            assert len(batch) == 1 or padded <= batch_tokens
+
+
 def test_only_rows_over_the_limit_are_cut_and_told_of() -> None:
     told: list[tuple[int, int]] = []
     rows = [[7, 8, EOS], [7, 8, 9, EOS], [EOS]]
