@@ -17,7 +17,7 @@ STEPS_OF_ROOM = 4
 
 
 class Stored(NamedTuple):
-    """What one decoder layer attends to in one step: (N, H, stored, K) and (N, H, S, K)."""
+    """What one decoder layer attends to in one step: (N, stored, H, K) and (N, H, S, K)."""
 
     key: Tensor
     """the places of the new positions are the last"""
@@ -28,42 +28,42 @@ class Stored(NamedTuple):
     def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, stored, K)."""
         new = key.shape[2]
-        self.key[:, :, -new:] = key
-        self.value[:, :, -new:] = value
-        return self.key, self.value
+        self.key[:, -new:] = key.transpose(1, 2)
+        self.value[:, -new:] = value.transpose(1, 2)
+        return self.key.transpose(1, 2), self.value.transpose(1, 2)
 
 
 class LayerCache:
-    """One decoder layer's keys and values, a sentence's head by head, as they are read.
+    """One decoder layer's keys and values.
 
-    Self-attention: (N, H, room, K), of which the first `stored` positions are taken.
+    Self-attention: (N, room, H, K), of which the first `stored` positions are taken.
     Cross-attention: (N, H, S, K), one entry a sentence, shared by all its hypotheses.
     """
 
     def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
+        # a sentence's head by head, as they are read at every step
         self.cross_key = cross_key.contiguous()
         self.cross_value = cross_value.contiguous()
         sentences, heads, _, width = cross_key.shape
-        self.key = cross_key.new_empty(sentences, heads, 1, width)
-        self.value = cross_value.new_empty(sentences, heads, 1, width)
+        self.key = cross_key.new_empty(sentences, 1, heads, width)
+        self.value = cross_value.new_empty(sentences, 1, heads, width)
         self.stored = 0
 
     def claim(self, count: int) -> Stored:
         """Take the next places for `count` new positions; all that is then to be attended to."""
         self.stored += count
-        key, value = self.key[:, :, : self.stored], self.value[:, :, : self.stored]
+        key, value = self.key[:, : self.stored], self.value[:, : self.stored]
         return Stored(key, value, self.cross_key, self.cross_value)
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
         """Keep of each sentence the positions (N, stored'), and make room for `room` more."""
-        sentences, heads, size, width = self.key.shape
+        sentences, size, *shape = self.key.shape
         self.stored = positions.shape[1]
-        # the first row of each head, once the positions of all stand below each other
-        first = torch.arange(sentences * heads, device=positions.device) * size
-        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, stored')
-        rows = F.pad(rows, (0, room)).flatten()  # what stands in the room is not read
+        # sentence n begins at row n * size once all stand below each other
+        first = torch.arange(sentences, device=positions.device)[:, None] * size
+        rows = F.pad(first + positions, (0, room)).flatten()  # what stands in the room is not read
         self.key, self.value = (
-            stored.flatten(0, 2).index_select(0, rows).view(sentences, heads, -1, width)
+            stored.flatten(0, 1).index_select(0, rows).view(sentences, -1, *shape)
             for stored in (self.key, self.value)
         )
 
@@ -127,7 +127,7 @@ class DecoderCache:
         None: everywhere, because no sentence ever had more than one hypothesis.
         """
         stored = self.descent.shape[2]
-        if stored + hypotheses > self.layers[0].key.shape[2]:
+        if stored + hypotheses > self.layers[0].key.shape[1]:
             self._make_room(STEPS_OF_ROOM * hypotheses)
         own = torch.eye(hypotheses, dtype=torch.bool, device=self.descent.device)
         own = own.expand(len(self.descent), -1, -1)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import (
-    FEW_QUERIES,
     MultiHeadAttention,
     fused_attention,
     scaled_dot_product_attention,
@@ -18,8 +17,6 @@ from nmt.processor import processor_features
 
 FEW_ROWS = 16
 """hypotheses in a batch, or words of a source, up to which FBGEMM multiplies the fastest"""
-FEW_SENTENCES = 4
-"""whose keys and values stay in float32; so few are not worth the conversions"""
 ONE_CORE = 2 << 20
 """bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
 than it saves"""
@@ -108,9 +105,7 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with matrices of integers; few queries attend as Eq. 1 is read.
 
-    The fused kernel takes twice as long for the hypotheses of a single sentence. Of many sentences
-    keys and values are more than the caches hold: there they are kept in bfloat16, where the
-    processor computes with it.
+    The fused kernel takes twice as long for the hypotheses of a single sentence.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
@@ -118,14 +113,6 @@ class Int8Attention(MultiHeadAttention):
         self.heads, self.dropout = attention.heads, attention.dropout
         self._add_projections(attention)
         self.add_module("output", Int8Linear(attention.output.weight, attention.output.bias))
-        self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
-
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
-        key, value = super().project_memory(memory)
-        if self.computes_bf16 and len(memory) > FEW_SENTENCES:
-            return key.bfloat16(), value.bfloat16()
-        return key, value
 
     def _add_projections(self, attention: MultiHeadAttention) -> None:
         for name in ("query", "key", "value"):
@@ -133,11 +120,9 @@ class Int8Attention(MultiHeadAttention):
             self.add_module(name, Int8Linear(projection.weight, projection.bias))
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        query, kind = query.to(key.dtype), query.dtype
-        few = query.shape[0] * query.shape[2] <= FEW_ROWS
-        if few or (kind != key.dtype and query.shape[2] <= FEW_QUERIES):
-            return scaled_dot_product_attention(query, key, value, mask).to(kind)
-        return fused_attention(query, key, value, mask).to(kind)
+        if query.shape[0] * query.shape[2] > FEW_ROWS:
+            return fused_attention(query, key, value, mask)
+        return scaled_dot_product_attention(query, key, value, mask)
 
 
 class Int8SelfAttention(Int8Attention):

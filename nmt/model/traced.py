@@ -36,8 +36,7 @@ class TracedDecoder(Decoder):
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
-        many = x.shape[0] * x.shape[1] > FEW_ROWS or cache.layers[0].key.dtype != x.dtype
-        if record is not None or many:
+        if record is not None or x.shape[0] * x.shape[1] > FEW_ROWS:
             return super().step(x, cache, record)
         self._steps_of_few += 1
         if self._program is None and self._steps_of_few < TRACE_AFTER:
