@@ -3,10 +3,10 @@
 Both train a post-norm Transformer of the same size on the same pairs a step, from weights of the
 same distribution, with PyTorch's fused Adam, the same dropout and label smoothing 0.1. What differs
 is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
-and computes the loss in one pass. It gathers memory in its first steps, which the clock leaves out
-for all. The other loop runs in float32, as it does by default, and in the
-precision that ours picks. Each engine runs in a process of its own, in turn. `share_of_matrix_rate`
-is what the matrix products of our steps take of the machine's rate for one large product.
+and computes the loss in one pass. All gather memory in their first steps, which the clock leaves
+out. The other loop runs in float32, as it does by default, and in the precision that ours picks. Each
+engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the matrix products of
+our steps take of the machine's rate for one large product.
 """
 
 import argparse
@@ -68,7 +68,7 @@ def figures(
     losses: list[float], tokens: list[int], ends: list[float], warm_up: int
 ) -> dict[str, Any]:
     """Speed after so many steps of warm-up, and how far the loss fell."""
-    seconds = ends[-1] - ends[warm_up - 1]
+    seconds = ends[-1] - ends[warm_up]
     per_token = [loss / count for loss, count in zip(losses, tokens, strict=True)]
     return {
         "tokens_per_second": sum(tokens[warm_up:]) / seconds,
@@ -103,7 +103,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     prepare_layers(model, config.training)
     run = Run(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
-    losses, tokens, ends = [], [], []
+    losses, tokens, ends = [], [], [time.perf_counter()]
     for _ in range(arguments.warm_up + arguments.steps):
         loss, count = trainer.take_step()
         losses.append(loss)
@@ -144,7 +144,7 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
         model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True
     )
     plan = BatchPlan(store.source.lengths, store.target.lengths, arguments.batch_tokens, seed=1)
-    losses, tokens, ends = [], [], []
+    losses, tokens, ends = [], [], [time.perf_counter()]
     for step in range(1, arguments.warm_up + arguments.steps + 1):
         batch = collate(store, plan.step(step - 1)).to(device)
         for group in optimizer.param_groups:
