@@ -4,9 +4,9 @@ Both train a post-norm Transformer of the same size on the same pairs a step, fr
 same distribution, with PyTorch's fused Adam, the same dropout and label smoothing 0.1. What differs
 is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
 and computes the loss in one pass. All gather memory in their first steps, which the clock leaves
-out. The other loop runs in float32, as it does by default, and in the precision that ours picks. Each
-engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the matrix products of
-our steps take of the machine's rate for one large product.
+out. The other loop runs in float32, as it does by default, and in the precision that ours picks.
+Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the matrix products
+of our steps take of the machine's rate for one large product.
 """
 
 import argparse
