@@ -5,8 +5,8 @@ same distribution, with PyTorch's fused Adam, the same dropout and label smoothi
 is the engine: ours tunes the memory allocator, lets threads compute shares of a step side by side,
 and computes the loss in one pass. All gather memory in their first steps, which the clock leaves
 out. The other loop runs in float32, as it does by default, and in the precision that ours picks.
-Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the matrix products
-of our steps take of the machine's rate for one large product.
+Each engine runs in a process of its own, in turn. `share_of_matrix_rate` is what the products of
+our steps take of the rate of the machine for one large product.
 """
 
 import argparse
