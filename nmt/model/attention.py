@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
+from nmt.model.layout import ROWS, Layout
 
 FEW_QUERIES = 8
 """of a sentence, such as its hypotheses"""
@@ -87,12 +88,17 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor,
         mask: Tensor | None,
         record: MutableSequence[Tensor] | None = None,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D)."""
+        """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D).
+
+        `layouts` are those of x and of memory.
+        """
+        of_x, of_memory = layouts
         if memory is x:
-            return self.attend(*self.project_all(x), mask, record)
-        key, value = self.project_memory(memory)
-        return self.attend(self.project_query(x), key, value, mask, record)
+            return self.attend(*self.project_all(x, of_x), mask, record, of_x)
+        key, value = self.project_memory(memory, of_memory)
+        return self.attend(self.project_query(x, of_x), key, value, mask, record, of_x)
 
     def attend(
         self,
@@ -101,12 +107,13 @@ class MultiHeadAttention(nn.Module):
         value: Tensor,
         mask: Tensor | None,
         record: MutableSequence[Tensor] | None = None,
+        layout: Layout = ROWS,
     ) -> Tensor:
         """Projected queries (B, H, T, K) attend to keys and values (B, H, S, K) -> (B, T, D)."""
         if record is not None:
             record.append(attention_weights(query, key, mask))
         heads = self._attention(query, key, value, mask)
-        return self.output(heads.transpose(1, 2).flatten(2))  # (B, T, D)
+        return self.output(layout.join_heads(heads))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Eq. 1 by the fused kernel; on a CPU as it is read, where that is faster in bf16.
@@ -125,18 +132,16 @@ class MultiHeadAttention(nn.Module):
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)
 
-    def project_query(self, x: Tensor) -> Tensor:
+    def project_query(self, x: Tensor, layout: Layout = ROWS) -> Tensor:
         """Q W^Q for all heads: (B, T, D) -> (B, H, T, K)."""
-        return self._split_heads(self.query(x))
+        return layout.split_heads(self.query(x), self.heads)
 
-    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor]:
         """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
-        return self._split_heads(self.key(memory)), self._split_heads(self.value(memory))
+        key, value = self.key(memory), self.value(memory)
+        return layout.split_heads(key, self.heads), layout.split_heads(value, self.heads)
 
-    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project_all(self, x: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
-        key, value = self.project_memory(x)
-        return self.project_query(x), key, value
-
-    def _split_heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(2, (self.heads, -1)).transpose(1, 2)  # (B, T, D) -> (B, H, T, K)
+        key, value = self.project_memory(x, layout)
+        return self.project_query(x, layout), key, value

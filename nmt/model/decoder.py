@@ -8,6 +8,7 @@ from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
 from nmt.model.cache import DecoderCache, LayerCache, Stored
 from nmt.model.feed_forward import FeedForward
+from nmt.model.layout import ROWS, Layout
 from nmt.model.masks import causal_mask
 from nmt.model.sublayer import Sublayer, final_norm
 
@@ -32,14 +33,19 @@ class DecoderLayer(nn.Module):
         target_mask: Tensor,
         source_mask: Tensor,
         record: AttentionRecord | None = None,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """All target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D)."""
+        """All target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
+
+        `layouts` are those of target and source.
+        """
         to_self, to_memory = (record.decoder, record.cross) if record else (None, None)
+        of_target = (layouts[0], layouts[0])
         x = self.self_attention_sublayer(
-            x, lambda x: self.self_attention(x, x, target_mask, to_self)
+            x, lambda x: self.self_attention(x, x, target_mask, to_self, of_target)
         )
         x = self.cross_attention_sublayer(
-            x, lambda x: self.cross_attention(x, memory, source_mask, to_memory)
+            x, lambda x: self.cross_attention(x, memory, source_mask, to_memory, layouts)
         )
         return self.feed_forward_sublayer(x, self.feed_forward)
 
@@ -95,12 +101,13 @@ class Decoder(nn.Module):
         memory: Tensor,
         source_mask: Tensor,
         record: AttentionRecord | None = None,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
         """Embedded target (B, T, D), memory (B, S, D), mask (B, 1, 1, S) -> (B, T, D)."""
         # Padding stands at the end, so the causal mask already hides it from every real position.
-        target_mask = causal_mask(x.shape[1], x.device)
+        target_mask = causal_mask(layouts[0].length(x), x.device)
         for layer in self.layers:
-            x = layer(x, memory, target_mask, source_mask, record)
+            x = layer(x, memory, target_mask, source_mask, record, layouts)
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:

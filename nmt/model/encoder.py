@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
+from nmt.model.layout import ROWS, Layout
 from nmt.model.sublayer import Sublayer, final_norm
 
 
@@ -20,9 +21,17 @@ class EncoderLayer(nn.Module):
         self.self_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)
 
-    def forward(self, x: Tensor, mask: Tensor, record: list[Tensor] | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        record: list[Tensor] | None = None,
+        layout: Layout = ROWS,
+    ) -> Tensor:
         """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
-        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, mask, record))
+        x = self.self_attention_sublayer(
+            x, lambda x: self.self_attention(x, x, mask, record, (layout, layout))
+        )
         return self.feed_forward_sublayer(x, self.feed_forward)
 
 
@@ -34,8 +43,14 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = final_norm(config)
 
-    def forward(self, x: Tensor, mask: Tensor, record: AttentionRecord | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor,
+        record: AttentionRecord | None = None,
+        layout: Layout = ROWS,
+    ) -> Tensor:
         """Embedded source (B, S, D) -> memory (B, S, D)."""
         for layer in self.layers:
-            x = layer(x, mask, record and record.encoder)
+            x = layer(x, mask, record and record.encoder, layout)
         return self.norm(x)

@@ -13,6 +13,7 @@ from nmt.model.attention import (
     fused_attention,
     scaled_dot_product_attention,
 )
+from nmt.model.layout import ROWS, Layout
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
@@ -139,8 +140,8 @@ class Int8SelfAttention(Int8Attention):
             torch.cat([projection.bias for projection in projections]),
         )
 
-    def project_all(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def project_all(self, x: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
         product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
-        parts = product.unflatten(2, (3, self.heads, -1)).transpose(1, 3).unbind(2)
-        return parts[0], parts[1], parts[2]
+        query, key, value = layout.split_heads(product, 3 * self.heads).chunk(3, dim=1)
+        return query, key, value

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from nmt.model.layout import ROWS, Layout
+
 
 def sinusoids(length: int, d_model: int) -> Tensor:
     """The table of section 3.5, computed in float64: -> (length, D) float32.
@@ -27,10 +29,10 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoids(initial_length, d_model), persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+    def forward(self, x: Tensor, start: int = 0, layout: Layout = ROWS) -> Tensor:
         """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
-        end, table = start + x.shape[1], self.table
+        end, table = start + layout.length(x), self.table
         if end > len(table):
             with torch.inference_mode(False):  # which would keep the table from training
-                table = self.table = sinusoids(2 * end, x.shape[2]).to(table)
-        return x + table[start:end]
+                table = self.table = sinusoids(2 * end, x.shape[-1]).to(table)
+        return x + layout.at_positions(table[start:end])

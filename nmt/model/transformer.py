@@ -9,6 +9,7 @@ from nmt.model.decoder import Decoder
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
+from nmt.model.layout import ROWS, Layout, TokenLayout
 from nmt.model.masks import padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 
@@ -47,18 +48,30 @@ class Transformer(nn.Module):
         self._initialize(config.initialization_gain)
 
     def forward(
-        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
+        self,
+        source: Tensor,
+        target_input: Tensor,
+        attention: AttentionRecord | None = None,
+        tokens_alone: bool = False,
     ) -> Tensor:
         """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
+        With `tokens_alone` padding is left out: logits (N, V) of `token_places` of the target.
         """
-        return self.decode(target_input, self.encode(source, attention), source, attention)
+        of_source, of_target = ROWS, ROWS
+        if tokens_alone:
+            of_source = TokenLayout(source, self.padding)
+            of_target = TokenLayout(target_input, self.padding)
+        memory = self.encode(source, attention, of_source)
+        return self.decode(target_input, memory, source, attention, (of_target, of_source))
 
-    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
+    def encode(
+        self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = ROWS
+    ) -> Tensor:
         """Source ids (B, S) -> memory (B, S, D)."""
-        x = self._embed(self.source_embedding, source)
-        return self.encoder(x, padding_mask(source, self.padding), attention)
+        x = self._embed(self.source_embedding, source, layout=layout)
+        return self.encoder(x, padding_mask(source, self.padding), attention, layout)
 
     def decode(
         self,
@@ -66,10 +79,14 @@ class Transformer(nn.Module):
         memory: Tensor,
         source: Tensor,
         attention: AttentionRecord | None = None,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V)."""
-        x = self._embed(self.target_embedding, target_input)  # (B, T, D)
-        x = self.decoder(x, memory, padding_mask(source, self.padding), attention)
+        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V).
+
+        `layouts` are those of target and source.
+        """
+        x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
+        x = self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)
         return self.output_embedding.logits(x)  # (B, T, V)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
@@ -88,8 +105,11 @@ class Transformer(nn.Module):
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
 
-    def _embed(self, embedding: TokenEmbedding, ids: Tensor, start: int = 0) -> Tensor:
-        return self.dropout(self.positions(embedding(ids), start))  # (B, T) -> (B, T, D)
+    def _embed(
+        self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = ROWS
+    ) -> Tensor:
+        x = embedding(layout.tokens(ids))
+        return self.dropout(self.positions(x, start, layout))  # (B, T) -> (B, T, D)
 
     def _initialize(self, gain: float) -> None:
         """Glorot-uniform matrices and zero biases; embeddings draw N(0, 1 / d_model) themselves."""

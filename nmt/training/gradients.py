@@ -21,6 +21,7 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast, is_out_of_memory, step_seed
 from nmt.errors import DivergedError
 from nmt.model.dropout import masks_from
+from nmt.model.layout import token_places
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.loss import Loss, label_smoothed_cross_entropy
@@ -216,10 +217,15 @@ class Gradients:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
     def _loss(self, model: nn.Module, batch: Batch) -> Loss:
+        # a GPU computes padding beside the tokens, and compiles for each number of them
+        tokens_alone = self._device.type == "cpu"
         with autocast(self._device, self._precision, once=True):
-            logits = model(batch.source, batch.target_input)
+            logits = model(batch.source, batch.target_input, tokens_alone=tokens_alone)
+        target = batch.target_output
+        if tokens_alone:
+            target = target.flatten()[token_places(batch.target_input, PAD)]
         smoothing = self._run.config.training.label_smoothing
-        return label_smoothed_cross_entropy(logits, batch.target_output, PAD, smoothing)
+        return label_smoothed_cross_entropy(logits, target, PAD, smoothing)
 
     def _join_sum(self) -> None:
         """Add nothing to the sum of the gradients, which needs every worker."""

@@ -68,11 +68,11 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def label_smoothed_cross_entropy(
     logits: Tensor, target: Tensor, padding: int, smoothing: float
 ) -> Loss:
-    """Loss of logits (B, T, V) for target ids (B, T); positions of `padding` count nothing.
+    """Loss of logits (..., V) for target ids (...); positions of `padding` count nothing.
 
     The logits are consumed: their memory holds the gradient afterwards.
     """
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        logits.flatten(0, 1), target.flatten(), (target != padding).flatten(), smoothing
+        logits.flatten(0, -2), target.flatten(), (target != padding).flatten(), smoothing
     )
     return Loss(total, cross_entropy)

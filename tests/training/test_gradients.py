@@ -67,11 +67,11 @@ def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     seen = []
     forward = Transformer.forward
 
-    def limited(self: Transformer, source: Tensor, *arguments: Any) -> Tensor:
+    def limited(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
         seen.append(source.numel())
         if source.numel() > tokens:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
-        return forward(self, source, *arguments)
+        return forward(self, source, *arguments, **options)
 
     monkeypatch.setattr(Transformer, "forward", limited)
     return seen

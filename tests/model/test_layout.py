@@ -1,0 +1,97 @@
+"""Tokens without padding are what they are with it: logits, gradients, attention."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import ModelConfig
+from nmt.model.attention import AttentionRecord
+from nmt.model.layout import TOKENS_MULTIPLE, TokenLayout, token_places
+from nmt.model.transformer import Transformer
+from nmt.training.layers import compute_activations_again
+from nmt.training.loss import label_smoothed_cross_entropy
+
+PAD, V = 0, 40
+SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
+
+
+def batch(rows: int, longest: int, seed: int) -> Tensor:
+    """Ids of sentences of 1 to `longest` tokens, one of which is that long: (rows, longest)."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, longest + 1, (rows,), generator=generator)
+    lengths[rows // 2] = longest
+    ids = torch.randint(1, V, (rows, longest), generator=generator)
+    return ids.masked_fill(torch.arange(longest) >= lengths[:, None], PAD)
+
+
+@pytest.mark.parametrize(("rows", "longest"), [(1, 1), (1, 9), (4, 32), (7, 19), (40, 30)], ids=str)
+def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) -> None:
+    ids = batch(rows, longest, seed=1)
+    places = token_places(ids, PAD)
+    assert (places.diff() > 0).all()
+    tokens = ids.flatten()[places]
+    assert tokens[tokens != PAD].equal(ids[ids != PAD])
+    assert len(places) % TOKENS_MULTIPLE == 0 or len(places) == ids.numel()
+    assert len(places) - int((ids != PAD).sum()) < TOKENS_MULTIPLE
+
+
+def test_heads_are_split_and_joined_where_tokens_stand() -> None:
+    ids = batch(30, 25, seed=3)
+    layout = TokenLayout(ids, PAD)
+    x = torch.randn(len(layout.tokens(ids)), 12)
+    heads = layout.split_heads(x, heads=3)
+    assert heads.shape == (30, 3, 25, 4)
+    for number in (0, 77, 200, len(x) - 1):
+        row, position = int(layout.row[number]), int(layout.position[number])
+        assert heads[row, :, position].flatten().equal(x[number])
+    assert layout.join_heads(heads).equal(x)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize(
+    "sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((17, 600), (17, 4))], ids=str
+)
+def test_loss_and_gradients_are_those_of_padded_rows(
+    norm: str, sizes: tuple[tuple[int, int], tuple[int, int]]
+) -> None:
+    torch.manual_seed(1)
+    model = Transformer(ModelConfig(**SIZES, norm=norm, dropout=0.0), V, V, PAD).double()
+    source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
+    places = token_places(target, PAD)
+    gradients = []
+    for alone in (False, True):
+        logits = model(source, target, tokens_alone=alone)
+        right = target.flatten()[places] if alone else target
+        loss = label_smoothed_cross_entropy(logits, right, PAD, 0.1).total
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    for padded, packed in zip(*gradients, strict=True):
+        torch.testing.assert_close(packed, padded, rtol=1e-5, atol=1e-5)
+
+
+def test_logits_and_attention_are_those_of_padded_rows() -> None:
+    torch.manual_seed(2)
+    model = Transformer(ModelConfig(**SIZES), V, V, PAD).eval()
+    source, target = batch(20, 30, seed=6), batch(20, 11, seed=7)
+    records = AttentionRecord(), AttentionRecord()
+    padded = model(source, target, records[0])
+    packed = model(source, target, records[1], tokens_alone=True)
+    is_real = (target != PAD).flatten()
+    real_of_packed = is_real[token_places(target, PAD)]
+    torch.testing.assert_close(packed[real_of_packed], padded.flatten(0, 1)[is_real])
+    for mine, theirs in zip(records[1].cross, records[0].cross, strict=True):
+        real = (target != PAD)[:, None, :, None]
+        torch.testing.assert_close(mine * real, theirs * real)
+
+
+def test_activations_that_are_computed_again_give_the_same_gradient() -> None:
+    torch.manual_seed(3)
+    model = Transformer(ModelConfig(**SIZES, dropout=0.0), V, V, PAD)
+    source, target = batch(9, 12, seed=8), batch(9, 10, seed=9)
+    gradients = []
+    for again in (False, True):
+        if again:
+            compute_activations_again(model)
+        loss = model(source, target, tokens_alone=True).square().sum()
+        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+    for kept, computed in zip(*gradients, strict=True):
+        torch.testing.assert_close(computed, kept)
