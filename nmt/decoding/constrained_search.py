@@ -92,7 +92,8 @@ def _decode(
         return model.step(latest, cache).flatten(0, 1).float(), None
     record = AttentionRecord()
     logits = model.step(latest, cache, record).flatten(0, 1).float()
-    weights = alignment_layer(record.cross).float().mean(1)  # (N, k, S)
+    weights = alignment_layer(record.cross).float().mean(1)
+    weights = weights[:, :, : source.shape[1]]  # (N, k, S), without what the cache adds
     return logits, most_attended(weights, source, model.padding).flatten().tolist()
 
 

@@ -44,6 +44,11 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
+def side_by_side(key: Tensor) -> bool:
+    """Whether the keys of a head (B, H, S, K) stand one after the other in memory."""
+    return key.stride()[2:] == (key.shape[3], 1)
+
+
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0
 ) -> Tensor:
@@ -127,7 +132,7 @@ class MultiHeadAttention(nn.Module):
             if self.training:
                 as_read = in_bf16 or p > 0
             else:
-                as_read = in_bf16 and query.shape[2] <= FEW_QUERIES and key.is_contiguous()
+                as_read = in_bf16 and query.shape[2] <= FEW_QUERIES and side_by_side(key)
             if as_read:
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)

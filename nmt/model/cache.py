@@ -4,6 +4,10 @@ The hypotheses of a sentence share most of their past. Each step therefore store
 of all of them side by side, where they stay, and a mask tells from which positions a hypothesis
 descends. To continue other hypotheses is to take other rows of that mask: no key and no value is
 copied. Now and then the positions from which nobody descends any more are left out.
+
+Attention reads more than is there: the room for the next steps, which no hypothesis descends from,
+and a few places of padding behind the source. Lengths are so multiples of `LENGTHS_MULTIPLE`, and
+kernels, which are compiled for each, few.
 """
 
 from typing import NamedTuple
@@ -14,56 +18,56 @@ from torch import Tensor
 
 # Steps between two clearings: longer, and attention reads more positions that nobody descends from.
 STEPS_OF_ROOM = 4
+LENGTHS_MULTIPLE = 8
 
 
 class Stored(NamedTuple):
-    """What one decoder layer attends to in one step: (N, stored, H, K) and (N, H, S, K)."""
+    """What one decoder layer attends to in one step: (N, H, room, K) and (N, H, S, K)."""
 
     key: Tensor
-    """the places of the new positions are the last"""
     value: Tensor
+    new_key: Tensor
+    """the places in `key` of the new positions: (N, H, k, K)"""
+    new_value: Tensor
     cross_key: Tensor
     cross_value: Tensor
 
     def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, stored, K)."""
-        new = key.shape[2]
-        self.key[:, -new:] = key.transpose(1, 2)
-        self.value[:, -new:] = value.transpose(1, 2)
-        return self.key.transpose(1, 2), self.value.transpose(1, 2)
+        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, room, K)."""
+        self.new_key.copy_(key)
+        self.new_value.copy_(value)
+        return self.key, self.value
 
 
 class LayerCache:
-    """One decoder layer's keys and values.
+    """One decoder layer's keys and values, a sentence's head by head, as they are read.
 
-    Self-attention: (N, room, H, K), of which the first `stored` positions are taken.
+    Self-attention: (N, H, room, K), of which the first positions are taken.
     Cross-attention: (N, H, S, K), one entry a sentence, shared by all its hypotheses.
     """
 
     def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
-        # a sentence's head by head, as they are read at every step
-        self.cross_key = cross_key.contiguous()
-        self.cross_value = cross_value.contiguous()
+        self.cross_key = with_padding(cross_key, dim=2)
+        self.cross_value = with_padding(cross_value, dim=2)
         sentences, heads, _, width = cross_key.shape
-        self.key = cross_key.new_empty(sentences, 1, heads, width)
-        self.value = cross_value.new_empty(sentences, 1, heads, width)
-        self.stored = 0
+        self.key = cross_key.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
+        self.value = cross_value.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
 
-    def claim(self, count: int) -> Stored:
-        """Take the next places for `count` new positions; all that is then to be attended to."""
-        self.stored += count
-        key, value = self.key[:, : self.stored], self.value[:, : self.stored]
-        return Stored(key, value, self.cross_key, self.cross_value)
+    def stored(self, new: slice) -> Stored:
+        """All that is to be attended to in a step, with the places of its new positions."""
+        new_key, new_value = self.key[:, :, new], self.value[:, :, new]
+        return Stored(self.key, self.value, new_key, new_value, self.cross_key, self.cross_value)
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Keep of each sentence the positions (N, stored'), and make room for `room` more."""
-        sentences, size, *shape = self.key.shape
-        self.stored = positions.shape[1]
-        # sentence n begins at row n * size once all stand below each other
-        first = torch.arange(sentences, device=positions.device)[:, None] * size
-        rows = F.pad(first + positions, (0, room)).flatten()  # what stands in the room is not read
+        """Keep of each sentence the positions (N, stored'), in `room` for so many in all."""
+        sentences, heads, size, width = self.key.shape
+        # the first row of each head, once the positions of all stand below each other
+        first = torch.arange(sentences * heads, device=positions.device) * size
+        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, stored')
+        # What stands in the room is read and counts nothing, but must be numbers: the first row.
+        rows = F.pad(rows, (0, room - positions.shape[1])).flatten()
         self.key, self.value = (
-            stored.flatten(0, 1).index_select(0, rows).view(sentences, -1, *shape)
+            stored.flatten(0, 2).index_select(0, rows).view(sentences, heads, room, width)
             for stored in (self.key, self.value)
         )
 
@@ -73,6 +77,13 @@ class LayerCache:
         self.cross_value = _kept(self.cross_value, sentences, moved)
         self.key = _kept(self.key, sentences, moved)
         self.value = _kept(self.value, sentences, moved)
+
+
+def with_padding(x: Tensor, dim: int) -> Tensor:
+    """x, contiguous, with zeros behind it up to a multiple of `LENGTHS_MULTIPLE` along `dim`."""
+    sides = [0] * (2 * (x.dim() - dim))
+    sides[-1] = -x.shape[dim] % LENGTHS_MULTIPLE
+    return F.pad(x, sides).contiguous()
 
 
 def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
@@ -114,28 +125,28 @@ class DecoderCache:
 
     def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
         self.layers = layers
-        self.source_mask = source_mask
+        self.source_mask = with_padding(source_mask, dim=3)
         """(N, 1, 1, S)"""
         self.length = 0
         """target positions decoded so far"""
-        self.descent = source_mask.new_zeros(len(source_mask), 1, 0)
-        """(N, k, stored): True = hypothesis k descends from the position, or is at it"""
+        self.stored = 0
+        """positions that are taken, of all hypotheses of a sentence"""
+        self.descent = source_mask.new_zeros(len(source_mask), 1, LENGTHS_MULTIPLE)
+        """(N, k, room): True = hypothesis k descends from the position, or is at it"""
 
-    def advance(self, hypotheses: int) -> Tensor | None:
-        """Begin a step of `hypotheses` a sentence; where each may attend to: (N, 1, k, stored).
+    def advance(self, hypotheses: int) -> tuple[Tensor, list[Stored]]:
+        """Begin a step of `hypotheses` a sentence.
 
-        None: everywhere, because no sentence ever had more than one hypothesis.
+        Returns where each may attend to (N, 1, k, room), and what each layer has there.
         """
-        stored = self.descent.shape[2]
-        if stored + hypotheses > self.layers[0].key.shape[1]:
+        if self.stored + hypotheses > self.descent.shape[2]:
             self._make_room(STEPS_OF_ROOM * hypotheses)
         own = torch.eye(hypotheses, dtype=torch.bool, device=self.descent.device)
-        own = own.expand(len(self.descent), -1, -1)
-        self.descent = torch.cat((self.descent, own), dim=2)
+        new = slice(self.stored, self.stored + hypotheses)
+        self.descent[:, :, new] = own
+        self.stored += hypotheses
         self.length += 1
-        # one position a step: else several hypotheses would each have stored its own
-        only_one = self.descent.shape[2] == self.length
-        return None if only_one else self.descent[:, None]
+        return self.descent[:, None], [layer.stored(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
         """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
@@ -151,12 +162,16 @@ class DecoderCache:
         for layer in self.layers:
             layer.keep_sentences(sentences, moved)
 
-    def _make_room(self, room: int) -> None:
-        """Leave out the positions from which nobody descends; then there is room for `room`."""
-        living = self.descent.any(1)  # (N, stored)
+    def _make_room(self, least: int) -> None:
+        """Leave out the positions from which nobody descends; then there is room for `least`."""
+        living = self.descent.any(1)  # (N, room)
         count = int(living.sum(1).max())
         # the living first, in their order; sentences with fewer keep others that stay masked
         kept = (~living).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
-        self.descent = self.descent.gather(2, kept[:, None].expand(-1, self.descent.shape[1], -1))
+        room = count + least
+        room += -room % LENGTHS_MULTIPLE
+        index = kept[:, None].expand(-1, self.descent.shape[1], -1)
+        self.descent = F.pad(self.descent.gather(2, index), (0, room - count))
+        self.stored = count
         for layer in self.layers:
             layer.keep_positions(kept, room)

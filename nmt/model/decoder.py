@@ -56,14 +56,14 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Tensor,
-        past_mask: Tensor | None,
+        past_mask: Tensor,
         source_mask: Tensor,
         stored: Stored,
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
 
-        `past_mask` (N, 1, k, stored) says which stored positions each descends from. Keys and
+        `past_mask` (N, 1, k, room) says which stored positions each descends from. Keys and
         values of a source are there once, and its sentence's hypotheses are so many queries.
         """
 
@@ -116,14 +116,13 @@ class Decoder(nn.Module):
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
-        past_mask = cache.advance(x.shape[1])
-        stored = [layer.claim(x.shape[1]) for layer in cache.layers]
+        past_mask, stored = cache.advance(x.shape[1])
         return self.through_layers(x, past_mask, cache.source_mask, stored, record)
 
     def through_layers(
         self,
         x: Tensor,
-        past_mask: Tensor | None,
+        past_mask: Tensor,
         source_mask: Tensor,
         stored: Sequence[Stored],
         record: AttentionRecord | None = None,

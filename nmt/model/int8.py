@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import (
+    FEW_QUERIES,
     MultiHeadAttention,
     fused_attention,
     scaled_dot_product_attention,
@@ -18,6 +19,8 @@ from nmt.processor import processor_features
 
 FEW_ROWS = 16
 """hypotheses in a batch, or words of a source, up to which FBGEMM multiplies the fastest"""
+FEW_SENTENCES = 4
+"""whose keys and values stay in float32; so few are not worth the conversions"""
 ONE_CORE = 2 << 20
 """bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
 than it saves"""
@@ -106,7 +109,9 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with matrices of integers; few queries attend as Eq. 1 is read.
 
-    The fused kernel takes twice as long for the hypotheses of a single sentence.
+    The fused kernel takes twice as long for the hypotheses of a single sentence. Of many sentences
+    keys and values are more than the caches hold: there they are kept in bfloat16, where the
+    processor computes with it.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
@@ -114,6 +119,14 @@ class Int8Attention(MultiHeadAttention):
         self.heads, self.dropout = attention.heads, attention.dropout
         self._add_projections(attention)
         self.add_module("output", Int8Linear(attention.output.weight, attention.output.bias))
+        self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
+
+    def project_memory(self, memory: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor]:
+        """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
+        key, value = super().project_memory(memory, layout)
+        if self.computes_bf16 and len(memory) > FEW_SENTENCES:
+            return key.bfloat16(), value.bfloat16()
+        return key, value
 
     def _add_projections(self, attention: MultiHeadAttention) -> None:
         for name in ("query", "key", "value"):
@@ -121,9 +134,11 @@ class Int8Attention(MultiHeadAttention):
             self.add_module(name, Int8Linear(projection.weight, projection.bias))
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        if query.shape[0] * query.shape[2] > FEW_ROWS:
-            return fused_attention(query, key, value, mask)
-        return scaled_dot_product_attention(query, key, value, mask)
+        query, kind = query.to(key.dtype), query.dtype
+        few = query.shape[0] * query.shape[2] <= FEW_ROWS
+        if few or (kind != key.dtype and query.shape[2] <= FEW_QUERIES):
+            return scaled_dot_product_attention(query, key, value, mask).to(kind)
+        return fused_attention(query, key, value, mask).to(kind)
 
 
 class Int8SelfAttention(Int8Attention):

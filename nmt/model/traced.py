@@ -7,6 +7,7 @@ and Python takes as long to call them as they take. TorchScript calls them in ha
 import functools
 import warnings
 from collections.abc import Callable
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -36,15 +37,14 @@ class TracedDecoder(Decoder):
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
-        if record is not None or x.shape[0] * x.shape[1] > FEW_ROWS:
+        many = x.shape[0] * x.shape[1] > FEW_ROWS or cache.layers[0].key.dtype != x.dtype
+        if record is not None or many:
             return super().step(x, cache, record)
         self._steps_of_few += 1
         if self._program is None and self._steps_of_few < TRACE_AFTER:
             return super().step(x, cache, record)
-        cache.advance(x.shape[1])
-        past_mask = cache.descent[:, None]  # whole, where `advance` may return None
-        stored = [tensor for layer in cache.layers for tensor in layer.claim(x.shape[1])]
-        inputs = (x, past_mask, cache.source_mask, *stored)
+        past_mask, stored = cache.advance(x.shape[1])
+        inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
         with one_core(self.is_small):
             if self._program is None:
                 self._program = _traced(_Step(self), inputs)

@@ -98,7 +98,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The latest token of k hypotheses a sentence (N, k) -> logits of the next (N, k, V).
 
-        `attention` collects what they attend to in the source, (N, H, k, S) a layer.
+        `attention` collects what they attend to in the source, (N, H, k, S') a layer: S and the
+        padding that the cache adds.
         """
         rows = latest.reshape(-1, 1)  # all stand at the same position of their sentence
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)

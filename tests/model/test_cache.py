@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.cache import (
+    LENGTHS_MULTIPLE,
     STEPS_OF_ROOM,
     DecoderCache,
     LayerCache,
@@ -20,29 +21,28 @@ def cache_of(sentences: int) -> DecoderCache:
     return DecoderCache([LayerCache(cross, -cross)], mask)
 
 
-def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor | None]:
+def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor]:
     """One step of every sentence with these keys of its hypotheses: all keys, and who sees them."""
-    mask = cache.advance(len(keys))
+    mask, stored = cache.advance(len(keys))
     new = torch.tensor(keys).expand(len(cache.source_mask), -1)[:, None, :, None]
-    key, value = cache.layers[0].claim(len(keys)).with_new(new, -new)
+    key, value = stored[0].with_new(new, -new)
     assert torch.equal(value, -key)
+    assert mask.shape[3] == key.shape[2]
+    assert key.shape[2] % LENGTHS_MULTIPLE == 0
     return key[:, 0, :, 0], mask
 
 
 def seen(cache: DecoderCache, *keys: float) -> list[list[float]]:
     """What each hypothesis of the first sentence attends to in this step."""
     stored, mask = step(cache, *keys)
-    assert mask is not None
     return [stored[0][row].tolist() for row in mask[0, 0]]
 
 
-def test_one_hypothesis_attends_to_all_that_is_stored_without_a_mask() -> None:
+def test_one_hypothesis_attends_to_all_that_is_stored() -> None:
     cache = cache_of(sentences=2)
-    for t in range(2 * STEPS_OF_ROOM + 1):
-        keys, mask = step(cache, float(t))
-        assert mask is None
-        assert keys.tolist() == [list(map(float, range(t + 1)))] * 2
-    assert cache.length == 2 * STEPS_OF_ROOM + 1
+    for t in range(3 * LENGTHS_MULTIPLE + 1):
+        assert seen(cache, float(t)) == [list(map(float, range(t + 1)))]
+    assert cache.length == cache.stored == 3 * LENGTHS_MULTIPLE + 1
 
 
 def test_hypotheses_attend_to_their_ancestors_and_to_themselves() -> None:
@@ -62,9 +62,27 @@ def test_positions_without_descendants_are_cleared_away() -> None:
     for t in range(10 * STEPS_OF_ROOM):
         step(cache, float(t), t + 0.5)
         cache.continue_hypotheses(torch.tensor([[0, 0], [1, 1]]))
-    living, room = 10 * STEPS_OF_ROOM, 2 * STEPS_OF_ROOM
-    assert cache.layers[0].stored <= living + room
-    assert cache.layers[0].key.shape[1] <= living + room
+    living, room = 10 * STEPS_OF_ROOM, 2 * STEPS_OF_ROOM + LENGTHS_MULTIPLE
+    assert cache.stored <= cache.layers[0].key.shape[2] <= living + room
+
+
+def test_more_hypotheses_than_there_is_room_for_at_first() -> None:
+    cache = cache_of(sentences=1)
+    keys = [float(number) for number in range(LENGTHS_MULTIPLE + 3)]
+    cache.continue_hypotheses(torch.zeros(1, len(keys), dtype=torch.long))
+    assert seen(cache, *keys) == [[key] for key in keys]
+
+
+def test_what_stands_in_the_room_is_never_attended_to_and_is_numbers() -> None:
+    """Attention multiplies it by zero, which of what is not a number would not be zero."""
+    cache = cache_of(sentences=3)
+    for t in range(5 * LENGTHS_MULTIPLE):
+        keys, mask = step(cache, float(t))
+        assert keys.isfinite().all()
+        assert int(mask.sum()) == 3 * (t + 1)
+    assert cache.layers[0].cross_key.shape[2] == cache.source_mask.shape[3] == LENGTHS_MULTIPLE
+    assert int(cache.source_mask.sum()) == 3
+    assert int(cache.layers[0].cross_key[:, :, 1:].count_nonzero()) == 0
 
 
 def test_keep_sentences_drops_everything_of_the_others() -> None:
@@ -73,7 +91,7 @@ def test_keep_sentences_drops_everything_of_the_others() -> None:
     cache.keep_sentences(torch.tensor([0, 2]))
     layer = cache.layers[0]
     assert len(cache.source_mask) == len(cache.descent) == len(layer.key) == 2
-    assert layer.cross_key.flatten().tolist() == [0, 2]
+    assert layer.cross_key[:, 0, 0, 0].tolist() == [0, 2]
     assert torch.equal(layer.cross_value, -layer.cross_key)
 
 
@@ -114,5 +132,5 @@ def test_what_remains_is_the_same_whether_it_moves_or_is_copied(kept: list[int])
     cache.keep_sentences(torch.tensor(kept))
     step(cache, 2.0)
     for layer, key in zip(cache.layers, before, strict=True):
-        assert layer.cross_key.flatten().tolist() == kept
-        assert torch.equal(layer.key[:, : key.shape[1]][:, 0], key[kept][:, 0])
+        assert layer.cross_key[:, 0, 0, 0].tolist() == kept
+        assert torch.equal(layer.key[:, :, 0], key[kept][:, :, 0])

@@ -60,4 +60,4 @@ def test_steps_equal_one_pass(norm: str) -> None:
         expected = stack(x, memory, source_mask())
     torch.testing.assert_close(torch.cat(steps, dim=1), expected)
     assert cache.length == T
-    assert all(layer.stored == T for layer in cache.layers)
+    assert cache.stored == T

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.errors import ConfigError, NotNumbersError
-from nmt.model import int8
+from nmt.model import int8, traced
 from nmt.model import packed as module
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import PackedKind, PackedLinear, can_pack, packed
@@ -118,6 +118,32 @@ def test_integers_are_multiplied_by_what_suits_the_processor_and_the_rows(
     torch.testing.assert_close(Int8Linear(weight, None, relu=True)(x), product(x))
     assert not Int8Linear(-weight, None, relu=True)(x).any()
     assert (product.for_many is product.for_few) == (features == {"avx2"})
+
+
+@pytest.mark.parametrize("features, kept", [({"avx2"}, "float32"), ({"avx512_bf16"}, "bfloat16")])
+def test_many_sentences_are_remembered_in_what_the_processor_computes_with(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], kept: str
+) -> None:
+    monkeypatch.setattr(int8, "processor_features", lambda: features)
+    monkeypatch.setattr(traced, "TRACE_AFTER", 1)
+    if not can_pack(Int8Linear, torch.float32):
+        pytest.skip("this PyTorch multiplies no 8-bit integers")
+    torch.manual_seed(1)
+    model = Transformer(CONFIG, 50, 50).eval()
+    source, target = torch.randint(1, 50, (6, 7)), torch.randint(1, 50, (6, 5))
+    ready, expected = packed(model, "int8"), model(source, target)
+    cache = ready.start(ready.encode(source), source)
+    assert cache.layers[0].key.dtype == getattr(torch, kept)
+    sentences = [0, 1, 2, 3, 4, 5]
+    for t in range(5):
+        logits = ready.step(target[sentences, t : t + 1], cache)[:, 0]
+        right = expected[sentences, t]
+        assert (logits - right).norm() < 0.06 * right.norm()
+        if t == 2:  # few enough for a step to be traced
+            sentences = sentences[:2]
+            cache.keep_sentences(torch.tensor(sentences))
+    few = source[: int8.FEW_SENTENCES]
+    assert ready.start(ready.encode(few), few).layers[0].key.dtype == torch.float32
 
 
 PRODUCT = """

@@ -127,7 +127,7 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
             kept = torch.tensor([0, 2, 3])[: len(source) - 1]
             source, history = source[kept], history[kept]
             cache.keep_sentences(kept)
-    assert cache.layers[0].stored < 0.6 * length * beam
+    assert cache.stored < 0.6 * length * beam
 
 
 def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transformer) -> None:
