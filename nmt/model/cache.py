@@ -18,7 +18,7 @@ from torch import Tensor
 
 # Steps between two clearings: longer, and attention reads more positions that nobody descends from.
 STEPS_OF_ROOM = 4
-LENGTHS_MULTIPLE = 8
+LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
 
 
 class Stored(NamedTuple):
