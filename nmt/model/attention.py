@@ -44,8 +44,8 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
-def side_by_side(key: Tensor) -> bool:
-    """Whether the keys of a head (B, H, S, K) stand one after the other in memory."""
+def rows_are_adjacent(key: Tensor) -> bool:
+    """Whether the keys of each head (B, H, S, K) stand one after the other in memory."""
     return key.stride()[2:] == (key.shape[3], 1)
 
 
@@ -116,7 +116,7 @@ class MultiHeadAttention(nn.Module):
     ) -> Tensor:
         """Projected queries (B, H, T, K) attend to keys and values (B, H, S, K) -> (B, T, D)."""
         if record is not None:
-            record.append(attention_weights(query, key, mask))
+            record.append(attention_weights(query.to(key.dtype), key, mask))
         heads = self._attention(query, key, value, mask)
         return self.output(layout.join_heads(heads))  # (B, T, D)
 
@@ -132,7 +132,7 @@ class MultiHeadAttention(nn.Module):
             if self.training:
                 as_read = in_bf16 or p > 0
             else:
-                as_read = in_bf16 and query.shape[2] <= FEW_QUERIES and side_by_side(key)
+                as_read = in_bf16 and query.shape[2] <= FEW_QUERIES and rows_are_adjacent(key)
             if as_read:
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)

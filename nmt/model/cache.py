@@ -16,13 +16,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Steps between two clearings: longer, and attention reads more positions that nobody descends from.
+# Steps between two clearings, at least: with more, attention reads more that nobody descends from.
 STEPS_OF_ROOM = 4
 LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
 
 
 class Stored(NamedTuple):
-    """What one decoder layer attends to in one step: (N, H, room, K) and (N, H, S, K)."""
+    """What one decoder layer attends to in one step: (N, H, room, K) and (N, H, S', K)."""
 
     key: Tensor
     value: Tensor
@@ -43,7 +43,8 @@ class LayerCache:
     """One decoder layer's keys and values, a sentence's head by head, as they are read.
 
     Self-attention: (N, H, room, K), of which the first positions are taken.
-    Cross-attention: (N, H, S, K), one entry a sentence, shared by all its hypotheses.
+    Cross-attention: (N, H, S', K), one entry a sentence, shared by all its hypotheses; S' is S and
+    padding.
     """
 
     def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
@@ -53,7 +54,7 @@ class LayerCache:
         self.key = cross_key.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
         self.value = cross_value.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
 
-    def stored(self, new: slice) -> Stored:
+    def at_step(self, new: slice) -> Stored:
         """All that is to be attended to in a step, with the places of its new positions."""
         new_key, new_value = self.key[:, :, new], self.value[:, :, new]
         return Stored(self.key, self.value, new_key, new_value, self.cross_key, self.cross_value)
@@ -126,7 +127,7 @@ class DecoderCache:
     def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
         self.layers = layers
         self.source_mask = with_padding(source_mask, dim=3)
-        """(N, 1, 1, S)"""
+        """(N, 1, 1, S')"""
         self.length = 0
         """target positions decoded so far"""
         self.stored = 0
@@ -146,7 +147,7 @@ class DecoderCache:
         self.descent[:, :, new] = own
         self.stored += hypotheses
         self.length += 1
-        return self.descent[:, None], [layer.stored(new) for layer in self.layers]
+        return self.descent[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
         """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""

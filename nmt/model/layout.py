@@ -3,6 +3,8 @@
 All but attention computes each position on its own. On a CPU, which computes what it is given one
 after the other, a batch is therefore best trained on as its tokens alone; only attention, which
 relates the positions of a sentence, has them in rows.
+
+Shapes elsewhere, (B, L, D), are those of `ROWS`; without padding they are (N, D).
 """
 
 import torch
@@ -58,10 +60,10 @@ class TokenLayout(Layout):
         places = token_places(ids, padding)
         self.row, self.position = places // length, places % length
         """of each token in the batch: (N,)"""
-        numbers = torch.full((rows * length,), len(places), device=ids.device)
-        numbers[places] = torch.arange(len(places), device=ids.device)
-        self.numbers = numbers.view(rows, length)
-        """of the token at each place, N where there is none: (B, L)"""
+        token_at = torch.full((rows * length,), len(places), device=ids.device)
+        token_at[places] = torch.arange(len(places), device=ids.device)
+        self.token_at = token_at.view(rows, length)
+        """the number of the token at each place, N where there is none: (B, L)"""
         self._places = places
         self._of_heads: dict[int, tuple[Tensor, Tensor]] = {}
 
@@ -71,17 +73,20 @@ class TokenLayout(Layout):
 
     def length(self, x: Tensor) -> int:
         """Positions of the longest sentence."""
-        return self.numbers.shape[1]
+        return self.token_at.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
         """The row of a table (L, D) that belongs to each token: (N, D)."""
         return table[self.position]
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
-        """(N, D) -> (B, H, L, K); where no token stands another is read, which masks hide."""
+        """(N, D) -> (B, H, L, K); where no token stands another is read.
+
+        As a key masks hide it, and as a query `join_heads` leaves it out.
+        """
         of_tokens, of_places = self._order(heads)
         parts: Tensor = _ToPlaces.apply(x.reshape(len(of_tokens), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
-        rows, length = self.numbers.shape
+        rows, length = self.token_at.shape
         return parts.view(rows, heads, length, -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
@@ -93,10 +98,10 @@ class TokenLayout(Layout):
     def _order(self, heads: int) -> tuple[Tensor, Tensor]:
         """Of each token and head (N * H,) its place in (B * H * L,), and the other way round."""
         if heads not in self._of_heads:
-            length, count = self.numbers.shape[1], len(self.row)
+            length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
             of_tokens = (self.row[:, None] * heads + head) * length + self.position[:, None]
-            of_places = self.numbers[:, None] * heads + head[:, None]  # (B, H, L)
+            of_places = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
             no_token = count * heads
             self._of_heads[heads] = of_tokens.flatten(), of_places.clamp(max=no_token).flatten()
         return self._of_heads[heads]

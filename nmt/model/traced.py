@@ -72,7 +72,9 @@ class _Step(nn.Module):
 def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
     """The step as a TorchScript program, for any number of sentences, hypotheses and positions.
 
-    `inputs` show what it does; they stay as they are. Where it cannot be traced, it is returned.
+    `inputs` show what it does; they stay as they are. Their copies are apart, where the places of
+    new positions lie in what is attended to: a program takes it that inputs may overlap. Where it
+    cannot be traced, it is returned.
     """
     with warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
         # It warns of choices made in Python, which hold for few rows, and that it may be removed.

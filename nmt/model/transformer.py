@@ -57,7 +57,8 @@ class Transformer(nn.Module):
         """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
-        With `tokens_alone` padding is left out: logits (N, V) of `token_places` of the target.
+        With `tokens_alone` padding is left out: logits (N, V) of `token_places` of the target, and
+        attention from places of padding means nothing. No side may be padding alone then.
         """
         of_source, of_target = ROWS, ROWS
         if tokens_alone:
@@ -90,7 +91,11 @@ class Transformer(nn.Module):
         return self.output_embedding.logits(x)  # (B, T, V)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S)."""
+        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S).
+
+        This and the steps go together, inside or outside of `torch.inference_mode`; no gradient
+        flows through them, since each writes where the next reads.
+        """
         return self.decoder.start(memory, padding_mask(source, self.padding))
 
     def step(

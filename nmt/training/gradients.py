@@ -77,7 +77,7 @@ class Gradients:
     def share_among(self, shares: int) -> None:
         """Cut the steps to come into so many shares, where that can be done."""
         alone = self._device.type == "cpu" and self._workers.size == 1
-        # what is computed again draws its masks from the generator that all threads share
+        # what is computed again restores only the generator that all threads share
         divisible = alone and not self._run.config.training.activation_checkpointing
         self.shares = shares if divisible else 1
         threads = torch.get_num_threads()
@@ -217,7 +217,7 @@ class Gradients:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
     def _loss(self, model: nn.Module, batch: Batch) -> Loss:
-        # a GPU computes padding beside the tokens, and compiles for each number of them
+        # a GPU computes padding beside the tokens, whose number it would have to be asked for
         tokens_alone = self._device.type == "cpu"
         with autocast(self._device, self._precision, once=True):
             logits = model(batch.source, batch.target_input, tokens_alone=tokens_alone)

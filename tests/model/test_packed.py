@@ -13,6 +13,7 @@ from nmt.config import ModelConfig
 from nmt.errors import ConfigError, NotNumbersError
 from nmt.model import int8, traced
 from nmt.model import packed as module
+from nmt.model.attention import AttentionRecord
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import PackedKind, PackedLinear, can_pack, packed
 from nmt.model.transformer import Transformer
@@ -136,7 +137,9 @@ def test_many_sentences_are_remembered_in_what_the_processor_computes_with(
     assert cache.layers[0].key.dtype == getattr(torch, kept)
     sentences = [0, 1, 2, 3, 4, 5]
     for t in range(5):
-        logits = ready.step(target[sentences, t : t + 1], cache)[:, 0]
+        seen = AttentionRecord()
+        logits = ready.step(target[sentences, t : t + 1], cache, seen if t == 1 else None)[:, 0]
+        assert all(weights.shape[:3] == (6, 4, 1) for weights in seen.cross)
         right = expected[sentences, t]
         assert (logits - right).norm() < 0.06 * right.norm()
         if t == 2:  # few enough for a step to be traced
