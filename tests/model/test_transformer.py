@@ -108,7 +108,7 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
     model: Transformer, seed: int
 ) -> None:
     """Parents are drawn at random; positions are cleared away several times on the way."""
-    random, beam, length = torch.Generator().manual_seed(seed), 3, 20
+    random, beam, length = torch.Generator().manual_seed(seed), 3, 40
     source = random_ids(4, S, seed=seed)
     source[2, 3:] = PAD
     cache = model.start(model.encode(source), source)

@@ -103,7 +103,7 @@ def test_no_room_for_a_single_pair_is_an_error(
 def test_other_errors_are_not_taken_for_want_of_memory(
     trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def wrong(*arguments: object) -> None:
+    def wrong(*arguments: object, **options: object) -> None:
         raise RuntimeError("shapes do not fit")
 
     monkeypatch.setattr(Transformer, "forward", wrong)
@@ -265,12 +265,12 @@ def test_where_memory_still_runs_out_shares_are_computed_one_after_the_other(
     limited = trainer(dropout=0.3, micro_batch_tokens=1)
     lock, forward = threading.Lock(), Transformer.forward
 
-    def alone(self: Transformer, *arguments: Any) -> Tensor:
+    def alone(self: Transformer, *arguments: Any, **options: Any) -> Tensor:
         if not lock.acquire(blocking=False):
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
         try:
             time.sleep(0.002)
-            return forward(self, *arguments)
+            return forward(self, *arguments, **options)
         finally:
             lock.release()
 

@@ -141,11 +141,13 @@ def test_divergence_stops_with_advice(
 def test_a_run_may_roll_back_instead(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes up the weights of step 5, the best and last saved, and goes on with step 8."""
-    whole = train(recipe(), tmp_path / "whole", quiet)
+    """It takes up the weights of step 5, the last saved, and goes on with step 8."""
+    all_are_kept = "training.keep_last=9"
+    whole = train(recipe(all_are_kept), tmp_path / "whole", quiet)
     diverging(monkeypatch, 7)
     log: list[str] = []
-    run = train(recipe("training.on_divergence=roll_back"), tmp_path / "run", log.append)
+    rolling_back = recipe(all_are_kept, "training.on_divergence=roll_back")
+    run = train(rolling_back, tmp_path / "run", log.append)
     assert any("going on with the weights of step-00000005, without the" in line for line in log)
     assert same_weights(run.checkpoint(5), whole.checkpoint(5))
     assert ("roll_back", 7, 5) in events(run)
