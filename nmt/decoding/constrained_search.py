@@ -23,7 +23,7 @@ from nmt.decoding.beam_search import length_limits
 from nmt.decoding.constraints import IMPOSSIBLE, forbid
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
-from nmt.decoding.source_attention import alignment_layer, most_attended
+from nmt.decoding.source_attention import attention_of_step, most_attended
 from nmt.errors import DataError, NotNumbersError
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
@@ -92,7 +92,7 @@ def _decode(
         return model.step(latest, cache).flatten(0, 1).float(), None
     record = AttentionRecord()
     logits = model.step(latest, cache, record).flatten(0, 1).float()
-    weights = alignment_layer(record.cross).float().mean(1)
+    weights = attention_of_step(model, record.cross)
     weights = weights[:, :, : source.shape[1]]  # (N, k, S), without what the cache adds
     return logits, most_attended(weights, source, model.padding).flatten().tolist()
 

@@ -36,6 +36,17 @@ def forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Te
     return logits, torch.stack(weights).mean(0)
 
 
+def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
+    """Where the hypotheses of a step look, as `forced_attention` says it: (N, k, S).
+
+    `cross` are the weights of all layers, (N, H, k, S) each, those of one member after the other.
+    """
+    layers = iter(cross)
+    of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
+    weights = [alignment_layer(own).float().mean(1) for own in of_members]
+    return torch.stack(weights).mean(0)
+
+
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
     """A batch of source ids (with EOS) and target ids (without it), row by row."""
     ended = [[*target, EOS] for target in targets]

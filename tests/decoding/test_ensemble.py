@@ -16,7 +16,9 @@ from nmt.decoding.greedy import greedy_search
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.sampling import Draws, Sampling
 from nmt.decoding.scoring import Scorer
+from nmt.decoding.source_attention import attention_of_step, forced_attention, paired
 from nmt.errors import ConfigError
+from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, build_model
 
@@ -116,6 +118,19 @@ def test_the_cache_counts_the_steps(source: Tensor) -> None:
     for step in range(3):
         assert cache.length == step
         assert ensemble.step(torch.full((12, 1), 5), cache).shape == (12, 1, VOCABULARY)
+
+
+def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:
+    ensemble = cast(Any, Ensemble([transformer(3), transformer(4, d_model=24)]))
+    batch = paired([[5, 6, 7, EOS]], [[8, 9, 10, 11]])
+    _, expected = forced_attention(ensemble, batch)
+    cache = ensemble.start(ensemble.encode(batch.source), batch.source)
+    for t in range(batch.target_input.shape[1]):
+        record = AttentionRecord()
+        ensemble.step(batch.target_input[:, t : t + 1], cache, record)
+        looked = attention_of_step(ensemble, record.cross)[:, 0]
+        torch.testing.assert_close(looked[:, : expected.shape[2]], expected[:, t])
+        assert int(looked[:, expected.shape[2] :].count_nonzero()) == 0
 
 
 def test_an_ensemble_is_scored_like_a_model(random_run: Run) -> None:
