@@ -92,8 +92,7 @@ def _decode(
         return model.step(latest, cache).flatten(0, 1).float(), None
     record = AttentionRecord()
     logits = model.step(latest, cache, record).flatten(0, 1).float()
-    weights = attention_of_step(model, record.cross)
-    weights = weights[:, :, : source.shape[1]]  # (N, k, S), without what the cache adds
+    weights = attention_of_step(model, record.cross)  # (N, k, S)
     return logits, most_attended(weights, source, model.padding).flatten().tolist()
 
 

@@ -126,6 +126,8 @@ class DecoderCache:
 
     def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
         self.layers = layers
+        self.source_length = source_mask.shape[3]
+        """S, without the padding that is added here"""
         self.source_mask = with_padding(source_mask, dim=3)
         """(N, 1, 1, S')"""
         self.length = 0

@@ -117,7 +117,11 @@ class Decoder(nn.Module):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
         past_mask, stored = cache.advance(x.shape[1])
-        return self.through_layers(x, past_mask, cache.source_mask, stored, record)
+        x = self.through_layers(x, past_mask, cache.source_mask, stored, record)
+        if record is not None:  # of the source alone, without what the cache adds to it
+            for place, weights in enumerate(record.cross):
+                record.cross[place] = weights[..., : cache.source_length]
+        return x
 
     def through_layers(
         self,

@@ -9,7 +9,7 @@ from nmt.model.decoder import Decoder
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
-from nmt.model.layout import ROWS, Layout, TokenLayout
+from nmt.model.layout import ROWS, Layout
 from nmt.model.masks import padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 
@@ -52,20 +52,16 @@ class Transformer(nn.Module):
         source: Tensor,
         target_input: Tensor,
         attention: AttentionRecord | None = None,
-        tokens_alone: bool = False,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
         """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
-        With `tokens_alone` padding is left out: logits (N, V) of `token_places` of the target, and
-        attention from places of padding means nothing. No side may be padding alone then.
+        `layouts` are those of target and source. In a `TokenLayout` padding is left out: logits are
+        (N, V), and attention from places of padding means nothing. No side may be padding alone.
         """
-        of_source, of_target = ROWS, ROWS
-        if tokens_alone:
-            of_source = TokenLayout(source, self.padding)
-            of_target = TokenLayout(target_input, self.padding)
-        memory = self.encode(source, attention, of_source)
-        return self.decode(target_input, memory, source, attention, (of_target, of_source))
+        memory = self.encode(source, attention, layouts[1])
+        return self.decode(target_input, memory, source, attention, layouts)
 
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = ROWS
@@ -103,8 +99,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """The latest token of k hypotheses a sentence (N, k) -> logits of the next (N, k, V).
 
-        `attention` collects what they attend to in the source, (N, H, k, S') a layer: S and the
-        padding that the cache adds.
+        `attention` collects what they attend to in the source, (N, H, k, S) a layer.
         """
         rows = latest.reshape(-1, 1)  # all stand at the same position of their sentence
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)

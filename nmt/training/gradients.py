@@ -21,7 +21,7 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast, is_out_of_memory, step_seed
 from nmt.errors import DivergedError
 from nmt.model.dropout import masks_from
-from nmt.model.layout import token_places
+from nmt.model.layout import ROWS, Layout, TokenLayout
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.loss import Loss, label_smoothed_cross_entropy
@@ -218,12 +218,12 @@ class Gradients:
 
     def _loss(self, model: nn.Module, batch: Batch) -> Loss:
         # a GPU computes padding beside the tokens, whose number it would have to be asked for
-        tokens_alone = self._device.type == "cpu"
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS)
+        if self._device.type == "cpu":
+            layouts = TokenLayout(batch.target_input, PAD), TokenLayout(batch.source, PAD)
         with autocast(self._device, self._precision, once=True):
-            logits = model(batch.source, batch.target_input, tokens_alone=tokens_alone)
-        target = batch.target_output
-        if tokens_alone:
-            target = target.flatten()[token_places(batch.target_input, PAD)]
+            logits = model(batch.source, batch.target_input, layouts=layouts)
+        target = layouts[0].tokens(batch.target_output)
         smoothing = self._run.config.training.label_smoothing
         return label_smoothed_cross_entropy(logits, target, PAD, smoothing)
 

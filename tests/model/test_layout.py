@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
-from nmt.model.layout import TOKENS_MULTIPLE, TokenLayout, token_places
+from nmt.model.layout import ROWS, TOKENS_MULTIPLE, Layout, TokenLayout, token_places
 from nmt.model.transformer import Transformer
 from nmt.training.layers import compute_activations_again
 from nmt.training.loss import label_smoothed_cross_entropy
@@ -22,6 +22,10 @@ def batch(rows: int, longest: int, seed: int) -> Tensor:
     lengths[rows // 2] = longest
     ids = torch.randint(1, V, (rows, longest), generator=generator)
     return ids.masked_fill(torch.arange(longest) >= lengths[:, None], PAD)
+
+
+def without_padding(source: Tensor, target: Tensor) -> tuple[Layout, Layout]:
+    return TokenLayout(target, PAD), TokenLayout(source, PAD)
 
 
 @pytest.mark.parametrize(("rows", "longest"), [(1, 1), (1, 9), (4, 32), (7, 19), (40, 30)], ids=str)
@@ -57,11 +61,10 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     torch.manual_seed(1)
     model = Transformer(ModelConfig(**SIZES, norm=norm, dropout=0.0), V, V, PAD).double()
     source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
-    places = token_places(target, PAD)
     gradients = []
-    for alone in (False, True):
-        logits = model(source, target, tokens_alone=alone)
-        right = target.flatten()[places] if alone else target
+    for layouts in ((ROWS, ROWS), without_padding(source, target)):
+        logits = model(source, target, layouts=layouts)
+        right = layouts[0].tokens(target)
         loss = label_smoothed_cross_entropy(logits, right, PAD, 0.1).total
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for padded, packed in zip(*gradients, strict=True):
@@ -74,7 +77,7 @@ def test_logits_and_attention_are_those_of_padded_rows() -> None:
     source, target = batch(20, 30, seed=6), batch(20, 11, seed=7)
     records = AttentionRecord(), AttentionRecord()
     padded = model(source, target, records[0])
-    packed = model(source, target, records[1], tokens_alone=True)
+    packed = model(source, target, records[1], without_padding(source, target))
     is_real = (target != PAD).flatten()
     real_of_packed = is_real[token_places(target, PAD)]
     torch.testing.assert_close(packed[real_of_packed], padded.flatten(0, 1)[is_real])
@@ -91,7 +94,7 @@ def test_activations_that_are_computed_again_give_the_same_gradient() -> None:
     for again in (False, True):
         if again:
             compute_activations_again(model)
-        loss = model(source, target, tokens_alone=True).square().sum()
+        loss = model(source, target, layouts=without_padding(source, target)).square().sum()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for kept, computed in zip(*gradients, strict=True):
         torch.testing.assert_close(computed, kept)
