@@ -1,7 +1,8 @@
 """Section 6.1: beam search with a length penalty, "terminating early when possible".
 
-At every step each sentence keeps its `beam_size` most probable continuations. Those that end are
-set aside (Sutskever et al., 2014), the others are continued. The search of a sentence ends when
+At every step each sentence has its `beam_size` most probable continuations. Those that end are set
+aside (Sutskever et al., 2014), the others are continued, and the next best in the place of those
+that ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when
 none of its live hypotheses can still beat the ones set aside, or, with `early_stopping`, when as
 many are set aside as the beam is wide; the sentence then leaves the batch, at once or soon.
 """
@@ -79,8 +80,7 @@ def beam_search(
         log_p = log_probabilities(model.step(search.latest, cache)).flatten(0, 1)  # (N * k, V)
         forbid(log_p, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
         best = _best_continuations(log_p, search.scores, settings.beam_size)
-        search.extend(best, eos, settings)
-        cache.continue_hypotheses(best.parents)
+        cache.continue_hypotheses(search.extend(best, eos, settings))
         done = search.done(settings)
         if not done.any():
             continue
@@ -96,7 +96,10 @@ def beam_search(
 
 @dataclass
 class _Continuations:
-    """The k most probable one-token continuations of each sentence's hypotheses: all (N, k)."""
+    """The most probable one-token continuations of each sentence's hypotheses, best first.
+
+    All are (N, C), where C is at most twice the beam size: so many go on where all of the beam end.
+    """
 
     scores: Tensor
     """log P of the continued hypothesis"""
@@ -105,12 +108,20 @@ class _Continuations:
     tokens: Tensor
     """by which token"""
 
+    def take(self, places: Tensor) -> Self:
+        """Those in the places (N, k) alone."""
+        return type(self)(*(getattr(self, one.name).gather(1, places) for one in fields(self)))
+
 
 def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Continuations:
-    """Choose among the next tokens' log P (N * k', V) of hypotheses with log P `scores` (N, k')."""
-    row_best, row_tokens = largest(log_p, min(beam_size, log_p.shape[1]))  # (N * k', k)
-    totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * k)
-    best, position = totals.topk(min(beam_size, totals.shape[1]))  # (N, k)
+    """Choose among the next tokens' log P (N * k', V) of hypotheses with log P `scores` (N, k').
+
+    Of a hypothesis the beam takes one token that ends it at most, and as many others as it is wide.
+    """
+    of_each, in_all = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
+    row_best, row_tokens = largest(log_p, min(of_each, log_p.shape[1]))  # (N * k', k + 1)
+    totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * (k + 1))
+    best, position = totals.topk(min(in_all, totals.shape[1]))  # (N, C)
     return _Continuations(
         scores=best,
         parents=position // row_tokens.shape[1],
@@ -158,28 +169,36 @@ class _Search:
             ended_count=torch.zeros_like(max_lengths),
         )
 
-    def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> None:
-        """Make the continuations the live hypotheses, and set those aside that end."""
-        length = self.tokens.shape[2] + 1
-        parents = best.parents[:, :, None].expand(-1, -1, length - 1)
-        history = self.tokens.gather(1, parents)  # (N, k, T)
-        self.tokens = torch.cat((history, best.tokens[:, :, None]), dim=2)
-        self.latest = best.tokens
-        ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
-        ended &= best.scores > IMPOSSIBLE
-        self.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
-        if ended.any():
-            self.ended_count = self.ended_count + ended.sum(1)
-            penalised = best.scores / length_penalty(float(length), settings)
-            self._set_aside(penalised.masked_fill(~ended, IMPOSSIBLE), eos)
+    def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> Tensor:
+        """Set those continuations aside that end, make the others the live hypotheses.
 
-    def _set_aside(self, scores: Tensor, eos: int) -> None:
-        """Merge the live tokens with penalised `scores` (N, k) into the ended hypotheses."""
-        n_best, longest = self.ended_tokens.shape[1:]
-        tokens = F.pad(self.tokens, (0, longest - self.tokens.shape[2]), value=eos)
-        tokens = torch.cat((self.ended_tokens, tokens), dim=1)
-        merged = torch.cat((self.ended_scores, scores), dim=1)
+        Returns which hypothesis each live one continues (N, k).
+        """
+        length = self.tokens.shape[2] + 1
+        ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
+        if ended.any():
+            self._set_aside(best, ended, eos, settings)
+        best.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
+        live = best.take(best.scores.topk(min(settings.beam_size, ended.shape[1])).indices)
+        self.tokens = _continued(self.tokens, live)
+        self.scores, self.latest = live.scores, live.tokens
+        return live.parents
+
+    def _set_aside(
+        self, best: _Continuations, ended: Tensor, eos: int, settings: DecodingConfig
+    ) -> None:
+        """Merge those of the beam that `ended` (N, C) into the ended hypotheses."""
+        beam = slice(0, settings.beam_size)
+        in_beam = _Continuations(best.scores[:, beam], best.parents[:, beam], best.tokens[:, beam])
+        ended = ended[:, beam] & (in_beam.scores > IMPOSSIBLE)
+        self.ended_count = self.ended_count + ended.sum(1)
+        tokens = _continued(self.tokens, in_beam)  # (N, k, T)
+        length, (n_best, longest) = tokens.shape[2], self.ended_tokens.shape[1:]
+        scores = in_beam.scores / length_penalty(float(length), settings)
+        merged = torch.cat((self.ended_scores, scores.masked_fill(~ended, IMPOSSIBLE)), dim=1)
         self.ended_scores, kept = merged.topk(n_best)
+        tokens = F.pad(tokens, (0, longest - length), value=eos)
+        tokens = torch.cat((self.ended_tokens, tokens), dim=1)
         self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
 
     def done(self, settings: DecodingConfig) -> Tensor:
@@ -215,3 +234,9 @@ class _Search:
     def keep(self, sentences: Tensor) -> Self:
         """The search of these sentences alone: (N',) indices."""
         return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))
+
+
+def _continued(tokens: Tensor, best: _Continuations) -> Tensor:
+    """The hypotheses (N, k', T) that are continued, with their new tokens: (N, k, T + 1)."""
+    parents = best.parents[:, :, None].expand(-1, -1, tokens.shape[2])
+    return torch.cat((tokens.gather(1, parents), best.tokens[:, :, None]), dim=2)

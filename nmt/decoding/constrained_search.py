@@ -45,8 +45,8 @@ def constrained_search(
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) under the constraints on each; otherwise as `beam_search`.
 
-    The beam is wide enough for each bank, up to `WIDEST_BEAM`; the limit of the length grows by
-    what the constraints may take.
+    The beam is wide enough for each bank, up to `WIDEST_BEAM`, and narrower by each hypothesis that
+    ends; the limit of the length grows by what the constraints may take.
 
     Raises:
         NotNumbersError: the model's scores are not numbers.

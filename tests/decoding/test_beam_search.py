@@ -165,11 +165,12 @@ def test_early_stopping_ends_at_as_many_hypotheses_as_the_beam_is_wide(
     counts: list[int] = []
     extend = beam_search_module._Search.extend
 
-    def counted(self: Any, *arguments: Any) -> None:
+    def counted(self: Any, *arguments: Any) -> Tensor:
         # one that is done may wait for others before it leaves, but searches no further
         assert (self.scores[self.ended_count >= 3] == float("-inf")).all() or not counting
         counts.append(len(self.sentences))
-        extend(self, *arguments)
+        parents: Tensor = extend(self, *arguments)
+        return parents
 
     monkeypatch.setattr(beam_search_module._Search, "extend", counted)
     models = [table_model(VOCABULARY, seed) for seed in range(10)]
