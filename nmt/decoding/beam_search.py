@@ -45,12 +45,12 @@ def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Ten
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """log P of each next token: (…, V); on a CPU it takes the place of the logits, which is faster.
+    """log P of each next token: (…, V), in float32 on a GPU.
 
-    To fetch other memory takes as long as to compute it.
+    On a CPU it takes the place of the logits: to fetch other memory takes as long as to compute it.
     """
     if logits.device.type != "cpu":
-        return logits.log_softmax(-1)
+        return logits.log_softmax(-1, dtype=torch.float32)
     return torch.log_softmax(logits, -1, out=logits)
 
 

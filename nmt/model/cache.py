@@ -10,7 +10,8 @@ and a few places of padding behind the source. Lengths are so multiples of `LENG
 kernels, which are compiled for each, few.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -21,19 +22,36 @@ STEPS_OF_ROOM = 4
 LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
 
 
+class Attended(Protocol):
+    """What one decoder layer attends to in one step."""
+
+    @property
+    def cross_key(self) -> Tensor:
+        """(N, H, S', K)."""
+
+    @property
+    def cross_value(self) -> Tensor:
+        """(N, H, S', K)."""
+
+    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, room, K)."""
+
+
 class Stored(NamedTuple):
-    """What one decoder layer attends to in one step: (N, H, room, K) and (N, H, S', K)."""
+    """What a layer attends to, the places of what is new among it, as so many tensors."""
 
     key: Tensor
+    """(N, H, room, K)"""
     value: Tensor
     new_key: Tensor
     """the places in `key` of the new positions: (N, H, k, K)"""
     new_value: Tensor
     cross_key: Tensor
+    """(N, H, S', K)"""
     cross_value: Tensor
 
     def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, room, K)."""
+        """As `Attended`, in place."""
         self.new_key.copy_(key)
         self.new_value.copy_(value)
         return self.key, self.value
@@ -44,15 +62,17 @@ class LayerCache:
 
     Self-attention: (N, H, room, K), of which the first positions are taken.
     Cross-attention: (N, H, S', K), one entry a sentence, shared by all its hypotheses; S' is S and
-    padding.
+    padding, a `multiple`.
     """
 
-    def __init__(self, cross_key: Tensor, cross_value: Tensor) -> None:
-        self.cross_key = with_padding(cross_key, dim=2)
-        self.cross_value = with_padding(cross_value, dim=2)
+    def __init__(
+        self, cross_key: Tensor, cross_value: Tensor, multiple: int = LENGTHS_MULTIPLE
+    ) -> None:
+        self.cross_key = with_padding(cross_key, 2, multiple)
+        self.cross_value = with_padding(cross_value, 2, multiple)
         sentences, heads, _, width = cross_key.shape
-        self.key = cross_key.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
-        self.value = cross_value.new_zeros(sentences, heads, LENGTHS_MULTIPLE, width)
+        self.key = cross_key.new_zeros(sentences, heads, multiple, width)
+        self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
     def at_step(self, new: slice) -> Stored:
         """All that is to be attended to in a step, with the places of its new positions."""
@@ -80,10 +100,10 @@ class LayerCache:
         self.value = _kept(self.value, sentences, moved)
 
 
-def with_padding(x: Tensor, dim: int) -> Tensor:
-    """x, contiguous, with zeros behind it up to a multiple of `LENGTHS_MULTIPLE` along `dim`."""
+def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
+    """x, contiguous, with zeros behind it up to the next `multiple` along `dim`."""
     sides = [0] * (2 * (x.dim() - dim))
-    sides[-1] = -x.shape[dim] % LENGTHS_MULTIPLE
+    sides[-1] = -x.shape[dim] % multiple
     return F.pad(x, sides).contiguous()
 
 
@@ -98,15 +118,22 @@ def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
 def leaving_sentences(done: Tensor) -> Tensor:
     """Which of the sentences that are done leave the batch: (N,) -> (N,) booleans.
 
-    A CPU's kernels are compiled for each number of rows that they are asked for. There a batch
-    takes few sizes, up to a quarter apart, and until it falls to the next some stay that are done.
+    A CPU's kernels are compiled for each number of rows that they are asked for, and a GPU's graphs
+    recorded. Therefore a batch takes few sizes, up to a quarter apart or to a half, and until it
+    falls to the next some stay that are done.
     """
-    if done.device.type != "cpu":
-        return done
     going_on = int((~done).sum())
-    step = 1 << max(0, going_on.bit_length() - 3)
-    filling = -going_on % step
+    filling = few_sizes(going_on, 3 if done.device.type == "cpu" else 2) - going_on
     return done & (done.cumsum(0) > filling)
+
+
+def few_sizes(count: int, bits: int) -> int:
+    """The next number, from `count` upwards, with nothing but zeros behind its first binary digits.
+
+    With two `bits` these are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
+    """
+    step: int = 1 << max(0, count.bit_length() - bits)
+    return count + -count % step
 
 
 def remaining_sentences(leaving: Tensor) -> Tensor:
@@ -122,19 +149,29 @@ def remaining_sentences(leaving: Tensor) -> Tensor:
 
 
 class DecoderCache:
-    """The state of incremental decoding of N sentences, passed explicitly from step to step."""
+    """The state of incremental decoding of N sentences, passed explicitly from step to step.
 
-    def __init__(self, layers: list[LayerCache], source_mask: Tensor) -> None:
+    Room and S' are multiples of `multiple`; between two clearings lie at least `steps_of_room`.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[LayerCache],
+        source_mask: Tensor,
+        multiple: int = LENGTHS_MULTIPLE,
+        steps_of_room: int = STEPS_OF_ROOM,
+    ) -> None:
         self.layers = layers
+        self.multiple, self.steps_of_room = multiple, steps_of_room
         self.source_length = source_mask.shape[3]
         """S, without the padding that is added here"""
-        self.source_mask = with_padding(source_mask, dim=3)
+        self.source_mask = with_padding(source_mask, 3, multiple)
         """(N, 1, 1, S')"""
         self.length = 0
         """target positions decoded so far"""
         self.stored = 0
         """positions that are taken, of all hypotheses of a sentence"""
-        self.descent = source_mask.new_zeros(len(source_mask), 1, LENGTHS_MULTIPLE)
+        self.descent = source_mask.new_zeros(len(source_mask), 1, multiple)
         """(N, k, room): True = hypothesis k descends from the position, or is at it"""
 
     def advance(self, hypotheses: int) -> tuple[Tensor, list[Stored]]:
@@ -143,7 +180,7 @@ class DecoderCache:
         Returns where each may attend to (N, 1, k, room), and what each layer has there.
         """
         if self.stored + hypotheses > self.descent.shape[2]:
-            self._make_room(STEPS_OF_ROOM * hypotheses)
+            self._make_room(self.steps_of_room * hypotheses)
         own = torch.eye(hypotheses, dtype=torch.bool, device=self.descent.device)
         new = slice(self.stored, self.stored + hypotheses)
         self.descent[:, :, new] = own
@@ -172,7 +209,7 @@ class DecoderCache:
         # the living first, in their order; sentences with fewer keep others that stay masked
         kept = (~living).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
         room = count + least
-        room += -room % LENGTHS_MULTIPLE
+        room += -room % self.multiple
         index = kept[:, None].expand(-1, self.descent.shape[1], -1)
         self.descent = F.pad(self.descent.gather(2, index), (0, room - count))
         self.stored = count

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
-from nmt.model.cache import DecoderCache, LayerCache, Stored
+from nmt.model.cache import Attended, DecoderCache, LayerCache
 from nmt.model.feed_forward import FeedForward
 from nmt.model.layout import ROWS, Layout
 from nmt.model.masks import causal_mask
@@ -58,7 +58,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         past_mask: Tensor,
         source_mask: Tensor,
-        stored: Stored,
+        stored: Attended,
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
@@ -128,7 +128,7 @@ class Decoder(nn.Module):
         x: Tensor,
         past_mask: Tensor,
         source_mask: Tensor,
-        stored: Sequence[Stored],
+        stored: Sequence[Attended],
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """A step through all layers, each with what it attends to: (N, k, D) -> (N, k, D)."""

@@ -16,6 +16,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import EncoderLayer
 from nmt.model.feed_forward import FeedForward
 from nmt.model.int8 import Int8Attention, Int8Linear, Int8SelfAttention
+from nmt.model.replayed import CudaRecorder, Recorder, ReplayedDecoder
 from nmt.model.traced import TracedDecoder
 from nmt.model.transformer import Transformer
 
@@ -70,11 +71,12 @@ class PackedProjection(nn.Module):
         return product
 
 
-def packed(model: Transformer, precision: str) -> Transformer:
+def packed(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
     """A copy of a Transformer, or of an ensemble, for translating; the model stays as it is.
 
     `precision` bf16 computes everything in bf16, where training keeps weights and sums in float32.
-    int8 is for the products of activations and weights; all else is then float32.
+    int8 is for the products of activations and weights; all else is then float32. On a GPU steps
+    are replayed as `graphs`.
 
     Raises:
         ConfigError: int8 elsewhere than on a CPU, or with a PyTorch that has it not.
@@ -93,7 +95,16 @@ def packed(model: Transformer, precision: str) -> Transformer:
         raise NotNumbersError()
     if can:
         _pack(ready, kind)
+    if weight.device.type == "cuda" and graphs:
+        replay_steps(ready, CudaRecorder())
     return ready.eval()
+
+
+def replay_steps(model: nn.Module, recorder: Recorder) -> None:
+    """Let each decoder in the model do its steps in one launch."""
+    for module in model.modules():
+        if isinstance(module, Transformer):
+            module.add_module("decoder", ReplayedDecoder(module.decoder, recorder))
 
 
 def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:

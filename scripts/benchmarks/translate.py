@@ -1,9 +1,11 @@
-"""How fast ids are translated, beside CTranslate2 and Hugging Face's `generate`.
+"""How fast ids are translated on a CPU or a GPU, beside CTranslate2 and Hugging Face's `generate`.
 
 All engines take the same sentences, sorted by length, with the same weights, beam and penalty
 (log P over the length), end a sentence when as many hypotheses have ended as the beam is wide, and
 use all cores at their best setting: ours and CTranslate2 in one process or worker of one thread a
-core, of several batch sizes the fastest. With `--model` the weights are those of a run, the
+core, of several batch sizes the fastest. On a GPU each engine translates everything once before the
+clock starts, and ours shows its steps launched kernel by kernel (`bf16-eager`) beside those that
+are replayed as graphs. With `--model` the weights are those of a run, the
 sentences real ones, and with `--reference` BLEU is given. Without it they are drawn at random, and
 every sentence has so many tokens that all engines write `--target-length`. Texts are cut into
 pieces before the clock starts. A row's `latency_ms` is the median of one sentence at a time, on
@@ -17,7 +19,7 @@ import math
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +33,7 @@ from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.decoding.beam_search import beam_search
 from nmt.decoding.windows import batches
 from nmt.decoding.workers import Workers
-from nmt.device import tune_memory
+from nmt.device import pick_device, tune_memory
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
@@ -39,9 +41,10 @@ from nmt.processor import available_cores
 from nmt.run_directory import load_run
 
 Rows = list[list[int]]
-OURS = ("fp32", "bf16", "int8")
-BATCH_TOKENS = (1024, 2048, 4096)
-BATCH_SENTENCES = (32, 64)
+OURS = {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "bf16-eager", "bf16")}
+CTRANSLATE2 = {"cpu": ("float32", "int8"), "cuda": ("float16", "int8_float16")}
+BATCH_TOKENS = {"cpu": (1024, 2048, 4096), "cuda": (4096, 8192, 16384, 32768)}
+BATCH_SENTENCES = {"cpu": (32, 64), "cuda": (64, 256, 1024)}
 OFFSET = 4
 """without a trained model: tokens that a translation has more than its source"""
 
@@ -52,9 +55,10 @@ class Task:
     def __init__(self, arguments: argparse.Namespace) -> None:
         torch.manual_seed(1)
         self.beam = arguments.beam
+        self.device = pick_device(arguments.device)
         self.limits: dict[str, int] = {}
         if arguments.model:
-            run = load_run(arguments.model, torch.device("cpu"))
+            run = load_run(arguments.model, self.device)
             self.model, self.sizes = run.model, run.config.model
             self.tokenizer = run.tokenizer
             data = run.config.data
@@ -66,7 +70,7 @@ class Task:
         self.sizes, self.tokenizer = SIZES[arguments.size], None
         words = arguments.vocabulary
         self.pieces = [f"piece{i}" for i in range(words)]
-        self.model = Transformer(self.sizes, words, words, PAD).eval()
+        self.model = Transformer(self.sizes, words, words, PAD).eval().to(self.device)
         length = arguments.target_length - OFFSET
         ids = torch.randint(10, words, (arguments.sentences, length))
         ids[:, -1] = EOS
@@ -87,16 +91,19 @@ def figures(
     task: Task,
     arguments: argparse.Namespace,
     translate: Callable[[Rows, int], Rows],
-    batch_sizes: Sequence[int],
+    batch_sizes: Mapping[str, Sequence[int]],
     one: Callable[[Rows, int], Rows],
 ) -> dict[str, Any]:
-    """Speed at the best of the batch sizes, latency, and BLEU where it can be told.
+    """Speed at the best of the device's batch sizes, latency, and BLEU where it can be told.
 
     `translate` takes rows and a batch size, and returns rows in the same order without EOS; `one`
     translates rows on so many threads.
     """
     best: dict[str, Any] = {"tokens_per_second": 0.0}
-    for size in batch_sizes:
+    on_gpu = task.device.type == "cuda"
+    for size in batch_sizes[task.device.type]:
+        if on_gpu:
+            translate(task.rows, size)
         start = time.perf_counter()
         found = translate(task.rows, size)
         seconds = time.perf_counter() - start
@@ -108,7 +115,8 @@ def figures(
         references = arguments.reference.read_text("utf-8").split("\n")[: arguments.sentences]
         score = bleu(task.tokenizer.decode(found), references, task.tokenize, confidence=False)
         best["bleu"] = score.value
-    for threads in {1, available_cores()} if arguments.latency_sentences else ():
+    threads_tried = {1} if on_gpu else {1, available_cores()}
+    for threads in threads_tried if arguments.latency_sentences else ():
         one(task.rows[:1], threads)
         waits = []
         for row in task.rows[: arguments.latency_sentences]:
@@ -121,31 +129,36 @@ def figures(
     return best
 
 
-def nmt(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
-    """This toolkit's own search, in a process a core."""
+def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
+    """This toolkit's own search, on a CPU in a process a core."""
     task = Task(arguments)
     tune_memory()
     torch.set_num_threads(1)
-    model, settings = packed(task.model, precision), task.settings()
+    precision, _, eager = kind.partition("-")
+    model, settings = packed(task.model, precision, graphs=not eager), task.settings()
 
     def search(batch: Rows) -> Rows:
-        found = beam_search(model, collate_source(batch), settings, BOS, EOS)
+        found = beam_search(model, collate_source(batch).to(task.device), settings, BOS, EOS)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:
         torch.set_num_threads(threads)
         return search(rows)
 
-    search(task.rows[:2])
-    with Workers(search, available_cores()) as workers:
-        list(workers.map([task.rows[:2]] * 2 * available_cores()))
-
+    def in_order(search_all: Callable[[list[Rows]], Iterable[Rows]]) -> dict[str, Any]:
         def translate(rows: Rows, batch_tokens: int) -> Rows:
             parts = list(batches(range(len(rows)), [len(row) for row in rows], batch_tokens))
-            found = workers.map([[rows[i] for i in part] for part in parts])
+            found = search_all([[rows[i] for i in part] for part in parts])
             return _in_order(parts, found, len(rows))
 
         return figures(task, arguments, translate, BATCH_TOKENS, one)
+
+    search(task.rows[:2])
+    if task.device.type == "cuda":
+        return in_order(lambda parts: map(search, parts))
+    with Workers(search, available_cores()) as workers:
+        list(workers.map([task.rows[:2]] * 2 * available_cores()))
+        return in_order(workers.map)
 
 
 def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
@@ -153,14 +166,18 @@ def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     from ctranslate2 import Translator
     from ctranslate2_model import convert
 
-    task, cores = Task(arguments), available_cores()
-    settings = task.settings()
+    task, settings = Task(arguments), Task(arguments).settings()
+    cores = available_cores() if task.device.type == "cpu" else 1
     index = {piece: i for i, piece in enumerate(task.pieces)}
     with tempfile.TemporaryDirectory() as folder:
-        convert(task.model, task.sizes, task.pieces, Path(folder) / "model", kind)
+        convert(task.model.cpu(), task.sizes, task.pieces, Path(folder) / "model", kind)
         workers, *singles = (
             Translator(
-                f"{folder}/model", compute_type=kind, inter_threads=count, intra_threads=threads
+                f"{folder}/model",
+                device=task.device.type,
+                compute_type=kind,
+                inter_threads=count,
+                intra_threads=threads,
             )
             for count, threads in ((cores, 1), (1, 1), (1, cores))
         )
@@ -200,13 +217,13 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
     settings = task.settings()
     torch.set_num_threads(available_cores())
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    model = marian_model(sizes, len(task.pieces)).eval().to(dtype)
+    model = marian_model(sizes, len(task.pieces)).eval().to(task.device, dtype)
 
     def translate(rows: Rows, batch: int) -> Rows:
         parts = list(batches(range(len(rows)), [1] * len(rows), 16 * batch))
         found = []
         for part in parts:
-            source = collate_source([rows[i] for i in part])
+            source = collate_source([rows[i] for i in part]).to(task.device)
             output = model.generate(
                 input_ids=source,
                 attention_mask=(source != PAD).long(),
@@ -250,7 +267,8 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=256)
     parser.add_argument("--latency-sentences", type=int, default=20)
     parser.add_argument("--beam", type=int, default=4)
-    parser.add_argument("--precision", choices=OURS, nargs="+", default=list(OURS))
+    parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--precision", nargs="+", help="of ours; fp32, bf16 and int8 or bf16-eager")
     parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
     parser.add_argument(
         "--against", choices=["ctranslate2", "huggingface"], nargs="+", default=[], help="rivals"
@@ -258,21 +276,25 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.model and not arguments.source:
         parser.error("--model needs --source: the sentences to translate")
+    device = pick_device(arguments.device).type
+    if unknown := set(arguments.precision or ()) - set(OURS[device]):
+        parser.error(
+            f"--precision {unknown.pop()}: on this device one of {', '.join(OURS[device])}"
+        )
     rivals: list[tuple[Callable[..., dict[str, Any]], str]] = []
     if "ctranslate2" in arguments.against:
-        rivals += [(ctranslate2, "float32"), (ctranslate2, "int8")]
+        rivals += [(ctranslate2, kind) for kind in CTRANSLATE2[device]]
     if "huggingface" in arguments.against:
         if arguments.model:
             parser.error("Hugging Face's generate is measured without --model")
         rivals += [(huggingface, "fp32"), (huggingface, "bf16")]
-    engines = [(nmt, precision) for precision in arguments.precision] + rivals
+    engines = [(nmt, kind) for kind in arguments.precision or OURS[device]] + rivals
     what = arguments.model or arguments.size
     for number in range(arguments.rounds):
         for engine, kind in engines:
             measured = apart(engine, arguments, kind)
-            report(
-                "translate", model=what, engine=engine.__name__, kind=kind, round=number, **measured
-            )
+            name = {"engine": engine.__name__, "kind": kind, "round": number}
+            report("translate", model=what, device=device, **name, **measured)
 
 
 if __name__ == "__main__":

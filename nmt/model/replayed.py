@@ -1,0 +1,233 @@
+"""The decoder's step on a GPU, recorded once as a CUDA graph for each shape and then replayed.
+
+A step is some two hundred kernels, and Python takes longer to launch them than the GPU to compute
+them. A graph launches them all at once. But it knows addresses, not tensors: whatever it reads and
+writes stands in memory that stays where it is from step to step and from batch to batch, a
+`_Place` for each tensor. And it knows one shape. Shapes are few: lengths are multiples of
+`MULTIPLE`, and the rows of a batch are filled up to the next of few sizes by rows that nobody
+looks at.
+"""
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+from weakref import ref
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.attention import AttentionRecord
+from nmt.model.cache import DecoderCache, LayerCache, few_sizes
+from nmt.model.decoder import Decoder
+
+MULTIPLE = 64
+"""of the room and of the source's length; more of them would be more graphs"""
+STEPS_OF_ROOM = 16
+"""to clear away keys and values takes many kernels, to read more of them hardly any time"""
+MOST_GRAPHS = 128
+"""beyond it all are dropped: each holds memory of the GPU"""
+
+Program = Callable[[], None]
+"""What reads and writes tensors that stand still"""
+Recorder = Callable[[Program], Program]
+"""Returns what does on the GPU again what a program does there"""
+
+
+class CudaRecorder:
+    """Records CUDA graphs, which take turns in one pool of memory."""
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+
+    def __call__(self, program: Program) -> Program:
+        """The program's kernels as one launch; nothing is computed meanwhile."""
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+            try:
+                program()
+            finally:
+                graph.capture_end()
+        torch.cuda.current_stream().wait_stream(stream)
+        replay: Program = graph.replay
+        return replay
+
+
+class _Place:
+    """Memory for a tensor whose shape changes and whose address does not, unless it must grow."""
+
+    def __init__(self, when_it_moves: Callable[[], object]) -> None:
+        self._when_it_moves = when_it_moves
+        self._memory: Tensor | None = None
+
+    def hold(self, x: Tensor, rows: int) -> Tensor:
+        """x (N, …) where it stands still, which is the start of room for so many `rows`."""
+        place = self.view(x, rows)[: len(x)]
+        if place.data_ptr() != x.data_ptr():
+            place.copy_(x)
+        return place
+
+    def view(self, like: Tensor, rows: int) -> Tensor:
+        """What is held, in the shape (rows, …)."""
+        size = rows * math.prod(like.shape[1:])
+        if self._memory is None or len(self._memory) < size:
+            self._when_it_moves()
+            with torch.inference_mode(False):  # so that it can also be written outside of it
+                self._memory = like.new_zeros(few_sizes(size, 2))
+        return self._memory[:size].view(rows, *like.shape[1:])
+
+
+class _StillLayerCache(LayerCache):
+    """Keys and values of one layer that stand still."""
+
+    def __init__(self, cross_key: Tensor, cross_value: Tensor, places: dict[str, _Place]) -> None:
+        super().__init__(cross_key, cross_value, MULTIPLE)
+        self._places = places
+        self._settle()
+
+    def keep_positions(self, positions: Tensor, room: int) -> None:
+        super().keep_positions(positions, room)
+        self._settle()
+
+    def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
+        super().keep_sentences(sentences, moved)
+        self._settle()
+
+    def _settle(self) -> None:
+        for name, place in self._places.items():
+            stored = getattr(self, name)
+            setattr(self, name, place.hold(stored, few_sizes(len(stored), 2)))
+
+
+_LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
+
+
+class _Inputs(NamedTuple):
+    """What a step takes and gives beside keys and values; all but `new` have a row a sentence."""
+
+    x: Tensor
+    """(rows, k, D)"""
+    past_mask: Tensor
+    """(rows, 1, k, room)"""
+    source_mask: Tensor
+    """(rows, 1, 1, S')"""
+    new: Tensor
+    """(k,) where among the keys the new ones are to stand"""
+    result: Tensor
+    """(rows, k, D)"""
+
+
+class _StillStored(NamedTuple):
+    """What a layer attends to, and as a tensor too where among it the new positions are: (k,)."""
+
+    key: Tensor
+    value: Tensor
+    new: Tensor
+    cross_key: Tensor
+    cross_value: Tensor
+
+    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """As `nmt.model.cache.Attended`."""
+        self.key.index_copy_(2, self.new, key)
+        self.value.index_copy_(2, self.new, value)
+        return self.key, self.value
+
+
+class ReplayedDecoder(Decoder):
+    """A decoder that computes the same, a step in one launch.
+
+    A shape is recorded when it comes for the second time; the first time warms up what is loaded
+    and tried out once. Of two searches at the same time one goes on as without graphs, and so do
+    all if nothing can be recorded, after a warning.
+    """
+
+    def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
+        nn.Module.__init__(self)
+        self.layers, self.norm = decoder.layers, decoder.norm
+        self._recorder: Recorder | None = recorder
+        self._programs: dict[tuple[int, ...], Program | None] = {}
+        """by shape; None: it came once"""
+        self._places = self._make_places(_Inputs._fields)
+        self._layer_places = [self._make_places(_LAYER_PLACES) for _ in self.layers]
+        self._owner: Callable[[], DecoderCache | None] = lambda: None
+        """whose keys and values stand there"""
+
+    def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
+        """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
+        if self._recorder is None or self._owner() is not None or not len(memory):
+            return super().start(memory, source_mask)
+        layers = [
+            _StillLayerCache(*layer.cross_attention.project_memory(memory), places)
+            for layer, places in zip(self.layers, self._layer_places, strict=True)
+        ]
+        cache = DecoderCache(layers, source_mask, MULTIPLE, STEPS_OF_ROOM)
+        self._owner = ref(cache)
+        return cache
+
+    def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
+        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        if record is not None or self._recorder is None or self._owner() is not cache:
+            return super().step(x, cache, record)
+        sentences, hypotheses, _ = x.shape
+        past_mask, stored = cache.advance(hypotheses)
+        inputs = self._inputs(x, past_mask, cache)
+        program = self._program(inputs, cache)
+        if program is None:
+            return self.through_layers(x, past_mask, cache.source_mask, stored)
+        program()
+        return inputs.result[:sentences]
+
+    def _inputs(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Inputs:
+        """What a step reads and writes beside keys and values, where it stands still."""
+        rows, places = few_sizes(len(x), 2), self._places
+        new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
+        rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
+        for name, tensor in rowwise.items():
+            places[name].hold(tensor, rows)
+        return _Inputs(
+            new=places["new"].hold(new, len(new)),
+            result=places["result"].view(x, rows),
+            **{name: places[name].view(tensor, rows) for name, tensor in rowwise.items()},
+        )
+
+    def _program(self, inputs: _Inputs, cache: DecoderCache) -> Program | None:
+        """The step for inputs of this shape, recorded if need be; None: compute it as it is."""
+        shape = (*inputs.past_mask.shape, inputs.source_mask.shape[3])
+        if shape not in self._programs:
+            if len(self._programs) >= MOST_GRAPHS:
+                self._programs.clear()
+            self._programs[shape] = None
+        elif self._programs[shape] is None:
+            self._programs[shape] = self._recorded(inputs, cache)
+        return self._programs[shape]
+
+    def _recorded(self, inputs: _Inputs, cache: DecoderCache) -> Program | None:
+        rows = len(inputs.x)
+        stored = [
+            _StillStored(
+                new=inputs.new,
+                **{name: place.view(getattr(layer, name), rows) for name, place in places.items()},
+            )
+            for layer, places in zip(cache.layers, self._layer_places, strict=True)
+        ]
+
+        def step() -> None:
+            y = self.through_layers(inputs.x, inputs.past_mask, inputs.source_mask, stored)
+            inputs.result.copy_(y)
+
+        assert self._recorder is not None
+        try:
+            return self._recorder(step)
+        except RuntimeError as error:
+            self._recorder = None
+            reason = str(error).strip().split("\n")[0]
+            warnings.warn(
+                f"this GPU records no CUDA graphs ({reason}); decoding goes on without, slower",
+                stacklevel=2,
+            )
+            return None
+
+    def _make_places(self, names: Sequence[str]) -> dict[str, _Place]:
+        return {name: _Place(self._programs.clear) for name in names}
