@@ -47,12 +47,14 @@ def load(
     coverage_penalty: float | None = None,
     copy_unknown: bool | None = None,
     early_stopping: bool | None = None,
+    shortlist: int | None = None,
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu or cuda;
     `precision`: auto, fp32, bf16 or int8, in which scores are computed as in fp32. None leaves a
-    setting as the run has it.
+    setting as the run has it. `shortlist`: with so many candidates of each source token, learnt by
+    `nmt shortlist`, instead of the whole vocabulary.
 
     Raises:
         CheckpointError: `model` holds no usable weights.
@@ -68,4 +70,6 @@ def load(
         "copy_unknown": copy_unknown,
         "early_stopping": early_stopping,
     }
-    return load_text_translator([model], checkpoint, device, precision, changes)
+    return load_text_translator(
+        [model], checkpoint, device, precision, changes, shortlist=shortlist
+    )

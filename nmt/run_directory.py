@@ -3,7 +3,7 @@
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
   checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
-  best.json  last.json  result.json
+  best.json  last.json  result.json  shortlist.npz
 """
 
 import contextlib
@@ -52,6 +52,7 @@ class RunDirectory:
         self.best = self.path / "best.json"
         self.last = self.path / "last.json"
         self.result = self.path / "result.json"
+        self.shortlist = self.path / "shortlist.npz"
 
     def checkpoint(self, step: int) -> Path:
         """Where the checkpoint of `step` lies."""

@@ -22,6 +22,7 @@ from nmt.cli import (
     prepare,
     report,
     score,
+    shortlist,
     train,
     translate,
     watch,
@@ -42,6 +43,7 @@ app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("eval-bleu")(eval_bleu.eval_bleu)
 app.command("score")(score.score)
+app.command("shortlist")(shortlist.shortlist)
 app.command("compare")(compare.compare)
 app.command("average")(average.average)
 app.command("plan")(plan.plan)

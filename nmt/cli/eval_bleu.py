@@ -25,6 +25,7 @@ from nmt.cli.model_options import (
     ModelOption,
     Precision,
     PrecisionOption,
+    ShortlistOption,
     load_translator,
 )
 from nmt.cli.streams import open_output, warn
@@ -89,6 +90,7 @@ def eval_bleu(
     beam_size: BeamSizeOption = None,
     length_penalty: LengthPenaltyOption = None,
     batch_tokens: BatchTokensOption = None,
+    shortlist: ShortlistOption = None,
     device: DeviceOption = Device.auto,
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
@@ -113,6 +115,7 @@ def eval_bleu(
                 beam_size=beam_size,
                 length_penalty=length_penalty,
                 batch_tokens=batch_tokens,
+                shortlist=shortlist,
             )
             used = provenance(translator, model or [], checkpoint)
             against = set_of_run(translator, source, reference, test_set or "test")
@@ -231,12 +234,14 @@ def _score_model(
 
 def _settings_of(translator: "Translator") -> dict[str, object]:
     settings = translator.settings
+    shown: dict[str, object] = {"beam_size": settings.beam_size}
     if settings.length_normalization == "gnmt":
-        return {"beam_size": settings.beam_size, "length_penalty": settings.length_penalty}
-    return {
-        "beam_size": settings.beam_size,
-        "length_normalization": settings.length_normalization,
-    }
+        shown["length_penalty"] = settings.length_penalty
+    else:
+        shown["length_normalization"] = settings.length_normalization
+    if translator.shortlist:
+        shown["shortlist"] = translator.shortlist.candidates.shape[1]
+    return shown
 
 
 def _print(

@@ -117,6 +117,16 @@ BatchTokensOption = Annotated[
     int | None,
     typer.Option(min=1, help="Padded source tokens translated at once.  [default: the run's]"),
 ]
+ShortlistOption = Annotated[
+    int | None,
+    typer.Option(
+        "--shortlist",
+        metavar="N",
+        min=1,
+        help="Only the N likeliest translations of each source token, which `nmt shortlist` has "
+        "learnt: faster.  [default: the whole vocabulary]",
+    ),
+]
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
 PrecisionOption = Annotated[
     Precision,
@@ -154,17 +164,22 @@ def load_translator(
     precision: Precision,
     sampling: "Sampling | None" = None,
     terminology: "Terminology | None" = None,
+    shortlist: int | None = None,
     **given: int | float | str | None,
 ) -> "Translator":
     """Load models; settings given here, None aside, replace those of the first's configuration.
 
-    `terminology` is what is asked of every translation.
+    `terminology` is what is asked of every translation; with a `shortlist` of the first there are
+    so many candidates of each source token.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
-        ConfigError: models of different vocabularies.
+        ConfigError: models of different vocabularies, or no shortlist where one is asked for.
     """
-    translator = _load(models, checkpoint, device, precision, given, sampling).translator
+    if shortlist and sampling:
+        raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
+    found = _load(models, checkpoint, device, precision, given, sampling, shortlist)
+    translator = found.translator
     normalization = translator.settings.length_normalization
     if given.get("length_penalty") is not None and normalization != "gnmt":
         raise ConfigError(
@@ -203,12 +218,15 @@ def _load(
     precision: Precision,
     given: Mapping[str, object],
     sampling: "Sampling | None" = None,
+    shortlist: int | None = None,
 ) -> "TextTranslator":
     from nmt.decoding.text_translator import load_text_translator
     from nmt.device import tune_memory
 
     tune_memory()
-    return load_text_translator(models, checkpoint, device.value, precision.value, given, sampling)
+    return load_text_translator(
+        models, checkpoint, device.value, precision.value, given, sampling, shortlist
+    )
 
 
 def refuse_needless_alpha(

@@ -38,6 +38,7 @@ from nmt.cli.model_options import (
     PrecisionOption,
     SampleOption,
     SeedOption,
+    ShortlistOption,
     TemperatureOption,
     TopKOption,
     TopPOption,
@@ -106,6 +107,7 @@ def translate(
     coverage_penalty: CoveragePenaltyOption = None,
     copy_unknown: CopyUnknownOption = None,
     early_stopping: EarlyStoppingOption = None,
+    shortlist: ShortlistOption = None,
     n_best: NBestOption = 1,
     as_json: JsonOption = False,
     sample: SampleOption = False,
@@ -126,11 +128,10 @@ def translate(
     sampling = sampling_of(sample, temperature, top_k, top_p, seed)
     _refuse_clashes(length_penalty, normalization, mbr, candidates, document, n_best, alignments)
     terminology = terminology_of(glossary, forbid, forbid_file)
-    if resume and _nothing_is_left(file, output):
-        return
+    _leave_if_nothing_is_left(resume, file, output)
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
         translator = load_translator(
-            *(model, checkpoint, device, precision, sampling, terminology),
+            *(model, checkpoint, device, precision, sampling, terminology, shortlist),
             beam_size=beam_size,
             length_penalty=length_penalty,
             length_normalization=normalization and normalization.value,
@@ -141,9 +142,9 @@ def translate(
             early_stopping=early_stopping,
             batch_tokens=batch_tokens,
         )
-        chosen = with_choices(translator, mbr, candidates, alignments)
         translator.prepare(n_best=candidates or n_best)  # before what is there is replaced
         done = sink.begin(lines, lambda: _settings(translator, context.params))
+        chosen = with_choices(translator, mbr, candidates, alignments)
         with share(chosen, translator, workers, is_typed(file)) as shared:
             form = Form(json_input, as_json, n_best, document)
             translate_lines(shared, form, lines, done, sink, file)
@@ -160,23 +161,25 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
         for name, value in options.items()
         if name not in {*NOT_COMPARED, *search, "precision"}
     }
-    if precision != "int8":  # there a line depends on those translated beside it
+    if precision != "int8" and not translator.shortlist:
+        # with either a line depends on those translated beside it
         del search["batch_tokens"]
     weights = weights_digest(translator.run.model)[:16]
     asked = translator.terminology.digest
     return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
 
 
-def _nothing_is_left(file: Path | None, output: Path | None) -> bool:
-    """Whether --resume finds the output complete, which it then says."""
+def _leave_if_nothing_is_left(resume: bool, file: Path | None, output: Path | None) -> None:
+    """End here, and say so, where --resume finds the output complete."""
+    if not resume:
+        return
     refuse_to_resume(file, output)
-    if not is_complete(output):
-        return False
-    print(
-        f"{output} is complete, so nothing is left to do; leave out --resume to translate anew",
-        file=sys.stderr,
-    )
-    return True
+    if is_complete(output):
+        print(
+            f"{output} is complete, so nothing is left to do; leave out --resume to translate anew",
+            file=sys.stderr,
+        )
+        raise typer.Exit
 
 
 def _refuse_clashes(

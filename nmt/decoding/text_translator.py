@@ -11,12 +11,13 @@ from nmt.decoding.ensemble import load_ensemble
 from nmt.decoding.line import Line
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translator
 from nmt.decoding.windows import WINDOW_LINES
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import Run
+from nmt.run_directory import Run, find_run
 
 DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
@@ -31,8 +32,9 @@ class TextTranslator:
         settings: DecodingConfig,
         precision: str = "fp32",
         sampling: Sampling | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        self.translator = Translator(run, settings, precision, sampling)
+        self.translator = Translator(run, settings, precision, sampling, shortlist=shortlist)
         self.scorer = Scorer(run, settings.batch_tokens, precision)
 
     @overload
@@ -159,11 +161,12 @@ def load_text_translator(
     precision: str,
     changes: Mapping[str, object],
     sampling: Sampling | None = None,
+    shortlist: int | None = None,
 ) -> TextTranslator:
     """Load a run's weights, or an ensemble; `changes` replace settings of the decoding section.
 
     None among the changes leaves a setting as it is. With `sampling` translations are drawn and not
-    searched for.
+    searched for; with a `shortlist` the first run's has so many candidates of each source token.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
@@ -177,7 +180,16 @@ def load_text_translator(
     run = load_ensemble(models, place, checkpoint)
     given = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, given, "load")
-    return TextTranslator(run, settings, precision, sampling)
+    return TextTranslator(run, settings, precision, sampling, _shortlist(run, shortlist))
+
+
+def _shortlist(run: Run, candidates: int | None) -> Shortlist | None:
+    """That of a run, if it is asked for."""
+    if candidates is None:
+        return None
+    if not isinstance(candidates, int) or candidates < 1:
+        raise ConfigError(f"load: 'shortlist': expected a whole number above 0, got {candidates!r}")
+    return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
 
 
 def _refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:

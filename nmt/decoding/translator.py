@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import torch
+from torch import Tensor
+
 from nmt.config import DecodingConfig
 from nmt.data.batch import collate_source
 from nmt.data.tokenizer import BOS, EOS
@@ -21,6 +24,7 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
 from nmt.decoding.line import Line, characters, numbered
 from nmt.decoding.sampling import Sampling, draw
+from nmt.decoding.shortlist import Shortlist, in_full, narrowed_to
 from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
 from nmt.decoding.windows import WINDOW_LINES, cut, windows, worded
@@ -73,7 +77,9 @@ class Translator:
     """A model, its tokenizer and the settings of the search.
 
     `settings` None takes the run's own; `precision` is fp32, bf16 or int8; with `sampling`,
-    translations are drawn instead of searched for; `terminology` holds for all texts.
+    translations are drawn instead of searched for; `terminology` holds for all texts; with a
+    `shortlist` a batch has the target tokens alone that its sources may need, save where
+    translations are drawn or terms are asked for.
     """
 
     def __init__(
@@ -83,12 +89,14 @@ class Translator:
         precision: str = "fp32",
         sampling: Sampling | None = None,
         terminology: Terminology | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         self.run = run
         self.settings = settings or run.config.decoding
         self.precision = precision
         self.sampling = sampling
         self.terminology = terminology or Terminology()
+        self.shortlist = shortlist
         self.device = next(run.model.parameters()).device
 
     @cached_property
@@ -98,7 +106,8 @@ class Translator:
 
     def asking(self, terminology: Terminology) -> "Translator":
         """The same translator, model and all, with other demands on the words."""
-        other = Translator(self.run, self.settings, self.precision, self.sampling, terminology)
+        same = (self.run, self.settings, self.precision, self.sampling)
+        other = Translator(*same, terminology, self.shortlist)
         other.model = self.model
         return other
 
@@ -241,17 +250,27 @@ class Translator:
         source = collate_source(ids).to(self.device)
         if self.sampling:
             return draw(model, source, settings, BOS, EOS, self.sampling, numbers, n_best)
-        if settings.beam_size == 1 and not constraints:
-            return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
         kept = settings.beam_size if settings.coverage_penalty else n_best
         if constraints:
             found = constrained_search(model, source, settings, constraints, BOS, EOS, kept)
+        elif self.shortlist:
+            targets = self.shortlist.target_ids(ids)
+            model = narrowed_to(model, torch.from_numpy(targets).to(self.device))
+            found = in_full(_best(model, source, settings, kept), targets)
         else:
-            found = beam_search(model, source, settings, BOS, EOS, kept)
+            found = _best(model, source, settings, kept)
         if not settings.coverage_penalty:
             return found
         ranked = by_coverage(self.run.model, ids, found, settings)
         return [hypotheses[:n_best] for hypotheses in ranked]
+
+
+def _best(
+    model: Transformer, source: Tensor, settings: DecodingConfig, n_best: int
+) -> list[list[Hypothesis]]:
+    if settings.beam_size == 1:
+        return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
+    return beam_search(model, source, settings, BOS, EOS, n_best)
 
 
 def _one_line(text: str) -> str:

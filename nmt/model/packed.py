@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from nmt.errors import ConfigError, NotNumbersError
 from nmt.model.decoder import DecoderLayer
-from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import EncoderLayer
 from nmt.model.feed_forward import FeedForward
 from nmt.model.int8 import Int8Attention, Int8Linear, Int8SelfAttention
@@ -61,9 +60,14 @@ class PackedFeedForward(nn.Module):
 class PackedProjection(nn.Module):
     """An embedding matrix as the pre-softmax transformation alone."""
 
-    def __init__(self, embedding: TokenEmbedding, kind: PackedKind) -> None:
+    def __init__(self, weight: Tensor, kind: PackedKind) -> None:
         super().__init__()
-        self.projection = kind(embedding.weight, None)
+        self.kind, self.rows = kind, (weight.detach(),)  # no parameter, which others may have
+        self.projection = kind(weight, None)
+
+    def narrowed(self, ids: Tensor) -> "PackedProjection":
+        """The projection onto the entries `ids` (V') of the vocabulary alone."""
+        return PackedProjection(self.rows[0][ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
         """x E^T: (N, k, D) -> (N, k, V)."""
@@ -127,7 +131,7 @@ def _pack(model: nn.Module, kind: PackedKind) -> None:
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))
         if isinstance(module, Transformer):
-            projection = PackedProjection(module.output_embedding, kind)
+            projection = PackedProjection(module.output_embedding.weight, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
                 module.add_module("decoder", TracedDecoder(module.decoder))

@@ -31,6 +31,7 @@ from nmt.config import DecodingConfig
 from nmt.data.batch import collate_source
 from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.decoding.beam_search import beam_search
+from nmt.decoding.shortlist import Shortlist, in_full, narrowed_to
 from nmt.decoding.windows import batches
 from nmt.decoding.workers import Workers
 from nmt.device import pick_device, tune_memory
@@ -38,7 +39,7 @@ from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.model.packed import packed
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
-from nmt.run_directory import load_run
+from nmt.run_directory import find_run, load_run
 
 Rows = list[list[int]]
 OURS = {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "bf16-eager", "bf16")}
@@ -56,6 +57,7 @@ class Task:
         torch.manual_seed(1)
         self.beam = arguments.beam
         self.device = pick_device(arguments.device)
+        self.run = arguments.model
         self.limits: dict[str, int] = {}
         if arguments.model:
             run = load_run(arguments.model, self.device)
@@ -76,6 +78,10 @@ class Task:
         ids[:, -1] = EOS
         self.rows = ids.tolist()
         self.limits = {"min_length": arguments.target_length, "max_length_offset": OFFSET}
+
+    def shortlist(self, candidates: int) -> Shortlist:
+        """The run's, with so many candidates of each source token."""
+        return Shortlist.load(find_run(Path(self.run)).shortlist, self.tokenizer).first(candidates)
 
     def settings(self) -> DecodingConfig:
         """Those that all engines understand alike."""
@@ -137,8 +143,16 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     precision, _, eager = kind.partition("-")
     model, settings = packed(task.model, precision, graphs=not eager), task.settings()
 
+    shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
+
     def search(batch: Rows) -> Rows:
-        found = beam_search(model, collate_source(batch).to(task.device), settings, BOS, EOS)
+        source = collate_source(batch).to(task.device)
+        if shortlist:
+            ids = shortlist.target_ids(batch)
+            narrow = narrowed_to(model, torch.from_numpy(ids).to(task.device))
+            found = in_full(beam_search(narrow, source, settings, BOS, EOS), ids)
+        else:
+            found = beam_search(model, source, settings, BOS, EOS)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:
@@ -269,6 +283,9 @@ def main() -> None:
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--precision", nargs="+", help="of ours; fp32, bf16 and int8 or bf16-eager")
+    parser.add_argument(
+        "--shortlist", type=int, metavar="N", help="with --model: ours with N candidates a token"
+    )
     parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
     parser.add_argument(
         "--against", choices=["ctranslate2", "huggingface"], nargs="+", default=[], help="rivals"
@@ -276,6 +293,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.model and not arguments.source:
         parser.error("--model needs --source: the sentences to translate")
+    if arguments.shortlist and not arguments.model:
+        parser.error("--shortlist needs --model: a run that `nmt shortlist` has learnt one for")
     device = pick_device(arguments.device).type
     if unknown := set(arguments.precision or ()) - set(OURS[device]):
         parser.error(

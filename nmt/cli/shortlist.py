@@ -1,0 +1,48 @@
+"""`nmt shortlist`: which target tokens a source may need, learnt from a run's training data."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def shortlist(
+    model: Annotated[Path, typer.Option("--model", "-m", metavar="RUN", help="The run directory.")],
+) -> None:
+    """Learn what `nmt translate --shortlist N` chooses from, and say what each N would have."""
+    from tqdm import tqdm
+
+    from nmt.config_file import load_config
+    from nmt.data.corpora import resolve
+    from nmt.data.lexicon import ITERATIONS, Lexicon
+    from nmt.data.parallel_text import ParallelText
+    from nmt.data.prepared import prepare
+    from nmt.data.tokenizer import Tokenizer
+    from nmt.decoding.shortlist import Shortlist, covered
+    from nmt.errors import DataError
+    from nmt.run_directory import find_run
+
+    run = find_run(model)
+    tokenizer = Tokenizer.load(run.tokenizer)
+    config = load_config(str(run.config))
+    prepared = prepare(config, lambda line: typer.echo(line, err=True))
+    for side in ("source_vocabulary", "target_vocabulary"):
+        if getattr(tokenizer, side) != getattr(prepared.tokenizer, side):
+            raise DataError(
+                f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "
+                "put back the training text as it was then"
+            )
+    lexicon = Lexicon(prepared.train, tokenizer.target_vocabulary_size)
+    with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
+        lexicon.learn(lambda _: bar.update())
+    found = Shortlist.learn(lexicon, prepared.train, tokenizer)
+    with run.lock():
+        found.save(run.shortlist)
+    typer.echo(str(run.shortlist))
+    validation = resolve(config.data, lambda line: None).validation
+    pairs = list(ParallelText(validation, config.data.languages))
+    sources = tokenizer.encode_source([pair.source for pair in pairs])
+    targets = tokenizer.encode_target([pair.target for pair in pairs])
+    for count in (5, 10, 20, 50, 100):
+        share = covered(found.first(count), sources, targets)
+        typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")
