@@ -123,8 +123,9 @@ ShortlistOption = Annotated[
         "--shortlist",
         metavar="N",
         min=1,
+        max=200,
         help="Only the N likeliest translations of each source token, which `nmt shortlist` has "
-        "learnt: faster.  [default: the whole vocabulary]",
+        "learnt, and what is frequent: faster.  [default: the whole vocabulary]",
     ),
 ]
 DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
@@ -169,8 +170,8 @@ def load_translator(
 ) -> "Translator":
     """Load models; settings given here, None aside, replace those of the first's configuration.
 
-    `terminology` is what is asked of every translation; with a `shortlist` of the first there are
-    so many candidates of each source token.
+    `terminology` is what is asked of every translation; `shortlist` is how many candidates each
+    source token has, from the first run's shortlist.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.

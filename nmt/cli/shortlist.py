@@ -9,7 +9,10 @@ import typer
 def shortlist(
     model: Annotated[Path, typer.Option("--model", "-m", metavar="RUN", help="The run directory.")],
 ) -> None:
-    """Learn what `nmt translate --shortlist N` chooses from, and say what each N would have."""
+    """Learn what `nmt translate --shortlist N` chooses from.
+
+    Prints how much of the validation set's translations each N would have, sentence by sentence.
+    """
     from tqdm import tqdm
 
     from nmt.config_file import load_config
@@ -23,21 +26,19 @@ def shortlist(
     from nmt.run_directory import find_run
 
     run = find_run(model)
-    tokenizer = Tokenizer.load(run.tokenizer)
-    config = load_config(str(run.config))
-    prepared = prepare(config, lambda line: typer.echo(line, err=True))
-    for side in ("source_vocabulary", "target_vocabulary"):
-        if getattr(tokenizer, side) != getattr(prepared.tokenizer, side):
+    config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
+    with run.lock():
+        prepared = prepare(config, lambda line: typer.echo(line, err=True))
+        if tokenizer.differs_from(prepared.tokenizer):
             raise DataError(
                 f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "
                 "put back the training text as it was then"
             )
-    lexicon = Lexicon(prepared.train, tokenizer.target_vocabulary_size)
-    with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
-        lexicon.learn(lambda _: bar.update())
-    found = Shortlist.learn(lexicon, prepared.train, tokenizer)
-    with run.lock():
-        found.save(run.shortlist)
+        lexicon = Lexicon(prepared.train, tokenizer.target_vocabulary_size)
+        with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
+            lexicon.learn(lambda _: bar.update())
+        found = Shortlist.learn(lexicon, prepared.train, tokenizer)
+        found.save(run.shortlist, tokenizer)
     typer.echo(str(run.shortlist))
     validation = resolve(config.data, lambda line: None).validation
     pairs = list(ParallelText(validation, config.data.languages))

@@ -164,6 +164,8 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
     if precision != "int8" and not translator.shortlist:
         # with either a line depends on those translated beside it
         del search["batch_tokens"]
+    if translator.shortlist:
+        others["shortlist"] = translator.shortlist.digest
     weights = weights_digest(translator.run.model)[:16]
     asked = translator.terminology.digest
     return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}

@@ -17,6 +17,7 @@ MOST_COOCCURRENCES = 64_000_000
 """pairs of a source and a target token in one sentence; of a larger corpus sentences are left out,
 evenly"""
 _AT_ONCE = 4_000_000
+_SENTENCES_AT_ONCE = 100_000
 
 Numbers = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
@@ -93,5 +94,9 @@ class Lexicon:
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
     """The target tokens that occur the most often, at most `count`."""
-    ids, occurrences = np.unique(store.target.gather(np.arange(len(store))).ids, return_counts=True)
-    return ids[np.argsort(-occurrences, kind="stable")[:count]].astype(np.int64)
+    occurrences = np.zeros(store.target.largest_id() + 1, np.int64)
+    for first in range(0, len(store), _SENTENCES_AT_ONCE):
+        numbers = np.arange(first, min(first + _SENTENCES_AT_ONCE, len(store)))
+        occurrences += np.bincount(store.target.gather(numbers).ids, minlength=len(occurrences))
+    ranked = np.argsort(-occurrences, kind="stable")[:count]
+    return ranked[occurrences[ranked] > 0]

@@ -47,7 +47,8 @@ def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Ten
 def log_probabilities(logits: Tensor) -> Tensor:
     """log P of each next token: (…, V), in float32 on a GPU.
 
-    On a CPU it takes the place of the logits: to fetch other memory takes as long as to compute it.
+    On a CPU in the type of the logits and in their place: to fetch other memory takes as long as to
+    compute it.
     """
     if logits.device.type != "cpu":
         return logits.log_softmax(-1, dtype=torch.float32)

@@ -1,10 +1,12 @@
-"""Which target tokens a source may be translated by: the vocabulary of one batch.
+"""Which target tokens may occur in translations of a source: the vocabulary of one batch.
 
 What `nmt shortlist` has learnt from the training data (`nmt.data.lexicon`) lies in the run as
 `shortlist.npz`: the best translations of each source token, and the target tokens that are
 so frequent that every sentence may need them.
 """
 
+import hashlib
+import json
 import os
 import zlib
 from collections.abc import Sequence
@@ -31,7 +33,8 @@ MOST_CANDIDATES = 200
 FREQUENT = 200
 """target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""the number of target tokens of a batch has so many binary digits that are not 0"""
+"""the number of target tokens of a batch has zeros behind its first so many binary digits, unless
+they are all there are"""
 SPECIAL = (PAD, UNK, BOS, EOS)
 """which keep their ids in a narrow vocabulary, being the first there, too"""
 
@@ -40,7 +43,7 @@ _ARRAYS = ("candidates", "always")
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The target tokens that may follow from a source."""
+    """The target tokens that may occur in translations of a source."""
 
     candidates: Numbers
     """(source vocabulary, n) of each source token, best first; 0: none"""
@@ -75,27 +78,34 @@ class Shortlist:
         try:
             with path.open("rb") as file, np.load(file) as found:
                 candidates, always = (found[name].astype(np.int64) for name in _ARRAYS)
+                vocabularies = found["vocabularies"].tobytes()
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
             raise CheckpointError(f"{path}: damaged ({error}); {again}") from error
-        size, target_size = tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
-        largest = max(int(ids.max(initial=0)) for ids in (candidates, always))
-        if len(candidates) != size or largest >= target_size:
-            raise CheckpointError(
-                f"{path}: of a vocabulary of {len(candidates):,} source entries with {largest:,} "
-                f"for a target id, where there are {size:,} and {target_size:,}; {again}"
-            )
-        return cls(candidates, always, target_size, tokenizer.shared)
+        if vocabularies != _digest_of(tokenizer):
+            raise CheckpointError(f"{path}: learnt with other vocabularies than the run's; {again}")
+        return cls(candidates, always, tokenizer.target_vocabulary_size, tokenizer.shared)
 
-    def save(self, path: Path) -> None:
-        """Write it to a file, whole or not at all."""
+    def save(self, path: Path, tokenizer: Tokenizer) -> None:
+        """Write it to a file, whole or not at all, as one of the vocabularies of `tokenizer`."""
         arrays = {name: getattr(self, name).astype(np.uint32) for name in _ARRAYS}
+        arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
         beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             with beside.open("wb") as file:
                 np.savez_compressed(file, **arrays)
+                file.flush()
+                os.fsync(file.fileno())
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
+
+    @property
+    def digest(self) -> str:
+        """Of what it holds; other contents, another digest."""
+        contents = hashlib.sha256()
+        for name in _ARRAYS:
+            contents.update(getattr(self, name).tobytes())
+        return contents.hexdigest()[:16]
 
     def first(self, count: int) -> Self:
         """With so many candidates of each source token."""
@@ -111,6 +121,12 @@ class Shortlist:
         ids = np.unique(np.concatenate([self.candidates[known].ravel(), self.always, copied]))
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
         return np.union1d(ids, others[: few_sizes(len(ids), SIZE_BITS) - len(ids)])
+
+
+def _digest_of(tokenizer: Tokenizer) -> bytes:
+    """What tells vocabularies apart."""
+    both = json.dumps([tokenizer.source_vocabulary, tokenizer.target_vocabulary])
+    return hashlib.sha256(both.encode()).digest()
 
 
 def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:

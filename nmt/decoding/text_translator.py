@@ -11,7 +11,7 @@ from nmt.decoding.ensemble import load_ensemble
 from nmt.decoding.line import Line
 from nmt.decoding.sampling import Sampling
 from nmt.decoding.scoring import Scorer
-from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translator
 from nmt.decoding.windows import WINDOW_LINES
@@ -166,7 +166,7 @@ def load_text_translator(
     """Load a run's weights, or an ensemble; `changes` replace settings of the decoding section.
 
     None among the changes leaves a setting as it is. With `sampling` translations are drawn and not
-    searched for; with a `shortlist` the first run's has so many candidates of each source token.
+    searched for; `shortlist` is how many candidates each source token has, from the first run's.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
@@ -187,8 +187,12 @@ def _shortlist(run: Run, candidates: int | None) -> Shortlist | None:
     """That of a run, if it is asked for."""
     if candidates is None:
         return None
-    if not isinstance(candidates, int) or candidates < 1:
-        raise ConfigError(f"load: 'shortlist': expected a whole number above 0, got {candidates!r}")
+    is_count = isinstance(candidates, int) and not isinstance(candidates, bool)
+    if not is_count or not 1 <= candidates <= MOST_CANDIDATES:
+        raise ConfigError(
+            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
+            f"{candidates!r}"
+        )
     return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
 
 

@@ -78,7 +78,7 @@ class Translator:
 
     `settings` None takes the run's own; `precision` is fp32, bf16 or int8; with `sampling`,
     translations are drawn instead of searched for; `terminology` holds for all texts; with a
-    `shortlist` a batch has the target tokens alone that its sources may need, save where
+    `shortlist` a batch computes only the target tokens that its sources may need, save where
     translations are drawn or terms are asked for.
     """
 

@@ -6,8 +6,8 @@ descends. To continue other hypotheses is to take other rows of that mask: no ke
 copied. Now and then the positions from which nobody descends any more are left out.
 
 Attention reads more than is there: the room for the next steps, which no hypothesis descends from,
-and a few places of padding behind the source. Lengths are so multiples of `LENGTHS_MULTIPLE`, and
-kernels, which are compiled for each, few.
+and a few places of padding behind the source. Lengths are so multiples of some number, and kernels,
+which are compiled for each, few.
 """
 
 from collections.abc import Sequence

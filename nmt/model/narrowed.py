@@ -16,8 +16,9 @@ from nmt.model.transformer import Transformer
 def narrowed(model: Transformer, ids: Tensor) -> Transformer:
     """The model with the entries `ids` (V') for its target vocabulary.
 
-    Target ids are places among these, and logits (…, V'). It shares all weights but the rows of the
-    output matrix, which are copied.
+    Target ids are places among these, and logits (…, V'): what searches by the ids of padding, BOS
+    and EOS wants these to keep their places. It shares all weights but the rows of the output
+    matrix, which are copied.
     """
     narrow = copy.copy(model)
     narrow._modules = dict(model._modules)

@@ -8,11 +8,13 @@ writes stands in memory that stays where it is from step to step and from batch 
 looks at.
 """
 
+import contextlib
 import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
-from weakref import ref
+from weakref import WeakSet, ref
 
 import torch
 from torch import Tensor, nn
@@ -25,8 +27,8 @@ MULTIPLE = 64
 """of the room and of the source's length; more of them would be more graphs"""
 STEPS_OF_ROOM = 16
 """to clear away keys and values takes many kernels, to read more of them hardly any time"""
-MOST_GRAPHS = 128
-"""beyond it all are dropped: each holds memory of the GPU"""
+MOST_SHAPES = 128
+"""of one decoder; beyond it all graphs are dropped, each of which holds memory of the GPU"""
 
 Program = Callable[[], None]
 """What reads and writes tensors that stand still"""
@@ -35,22 +37,29 @@ Recorder = Callable[[Program], Program]
 
 
 class CudaRecorder:
-    """Records CUDA graphs, which take turns in one pool of memory."""
+    """Records CUDA graphs, which take turns in the same memory."""
 
     def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = torch.cuda.Stream()  # memory is reused within a stream alone
+        self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
 
     def __call__(self, program: Program) -> Program:
         """The program's kernels as one launch; nothing is computed meanwhile."""
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            graph.capture_begin(pool=self._pool, capture_error_mode="thread_local")
+        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        # a pool ends with the last of its graphs
+        pool = next((other.pool() for other in self._graphs), None)
+        self._stream.wait_stream(now)
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 program()
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream().wait_stream(stream)
+            except BaseException:
+                with contextlib.suppress(RuntimeError):  # the first error says what happened
+                    graph.capture_end()
+                raise
+            graph.capture_end()
+        now.wait_stream(self._stream)
+        self._graphs.add(graph)
         replay: Program = graph.replay
         return replay
 
@@ -104,8 +113,8 @@ class _StillLayerCache(LayerCache):
 _LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
 
 
-class _Inputs(NamedTuple):
-    """What a step takes and gives beside keys and values; all but `new` have a row a sentence."""
+class _Operands(NamedTuple):
+    """What a step reads and writes beside keys and values; all but `new` have a row a sentence."""
 
     x: Tensor
     """(rows, k, D)"""
@@ -136,11 +145,11 @@ class _StillStored(NamedTuple):
 
 
 class ReplayedDecoder(Decoder):
-    """A decoder that computes the same, a step in one launch.
+    """A decoder that computes the same, a step in one launch; its weights must stay where they are.
 
     A shape is recorded when it comes for the second time; the first time warms up what is loaded
-    and tried out once. Of two searches at the same time one goes on as without graphs, and so do
-    all if nothing can be recorded, after a warning.
+    and tried out once. While one search goes on, or its cache is kept, others do as without graphs,
+    and so do all if nothing can be recorded, after a warning.
     """
 
     def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
@@ -149,77 +158,87 @@ class ReplayedDecoder(Decoder):
         self._recorder: Recorder | None = recorder
         self._programs: dict[tuple[int, ...], Program | None] = {}
         """by shape; None: it came once"""
-        self._places = self._make_places(_Inputs._fields)
+        self._places = self._make_places(_Operands._fields)
         self._layer_places = [self._make_places(_LAYER_PLACES) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
         """whose keys and values stand there"""
+        self._claiming = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
         """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
-        if self._recorder is None or self._owner() is not None or not len(memory):
-            return super().start(memory, source_mask)
-        layers = [
+        cache = DecoderCache([], source_mask, MULTIPLE, STEPS_OF_ROOM)
+        with self._claiming:
+            if self._recorder is None or self._owner() is not None:
+                return super().start(memory, source_mask)
+            self._owner = ref(cache)
+        cache.layers = [
             _StillLayerCache(*layer.cross_attention.project_memory(memory), places)
             for layer, places in zip(self.layers, self._layer_places, strict=True)
         ]
-        cache = DecoderCache(layers, source_mask, MULTIPLE, STEPS_OF_ROOM)
-        self._owner = ref(cache)
         return cache
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D).
+
+        The next step writes its result where this one's is.
+        """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)
-        sentences, hypotheses, _ = x.shape
-        past_mask, stored = cache.advance(hypotheses)
-        inputs = self._inputs(x, past_mask, cache)
-        program = self._program(inputs, cache)
-        if program is None:
-            return self.through_layers(x, past_mask, cache.source_mask, stored)
-        program()
-        return inputs.result[:sentences]
+        past_mask, _ = cache.advance(x.shape[1])
+        operands = self._operands(x, past_mask, cache)
+        self._program(operands, cache)()
+        return operands.result[: len(x)]
 
-    def _inputs(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Inputs:
+    def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """What a step reads and writes beside keys and values, where it stands still."""
         rows, places = few_sizes(len(x), 2), self._places
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
         for name, tensor in rowwise.items():
             places[name].hold(tensor, rows)
-        return _Inputs(
+        return _Operands(
             new=places["new"].hold(new, len(new)),
             result=places["result"].view(x, rows),
             **{name: places[name].view(tensor, rows) for name, tensor in rowwise.items()},
         )
 
-    def _program(self, inputs: _Inputs, cache: DecoderCache) -> Program | None:
-        """The step for inputs of this shape, recorded if need be; None: compute it as it is."""
-        shape = (*inputs.past_mask.shape, inputs.source_mask.shape[3])
+    def _program(self, operands: _Operands, cache: DecoderCache) -> Program:
+        """The step for operands of this shape: recorded, or about to be."""
+        shape = (*operands.past_mask.shape, operands.source_mask.shape[3])
         if shape not in self._programs:
-            if len(self._programs) >= MOST_GRAPHS:
+            if len(self._programs) >= MOST_SHAPES:
                 self._programs.clear()
             self._programs[shape] = None
-        elif self._programs[shape] is None:
-            self._programs[shape] = self._recorded(inputs, cache)
-        return self._programs[shape]
+            return self._step(operands, cache)
+        if (program := self._programs[shape]) is None:
+            program = self._programs[shape] = self._recorded(self._step(operands, cache))
+        return program
 
-    def _recorded(self, inputs: _Inputs, cache: DecoderCache) -> Program | None:
-        rows = len(inputs.x)
+    def _step(self, operands: _Operands, cache: DecoderCache) -> Program:
+        """A step through all layers, of tensors that stand still alone."""
+        rows = len(operands.x)
         stored = [
             _StillStored(
-                new=inputs.new,
+                new=operands.new,
                 **{name: place.view(getattr(layer, name), rows) for name, place in places.items()},
             )
             for layer, places in zip(cache.layers, self._layer_places, strict=True)
         ]
 
         def step() -> None:
-            y = self.through_layers(inputs.x, inputs.past_mask, inputs.source_mask, stored)
-            inputs.result.copy_(y)
+            masks = operands.past_mask, operands.source_mask
+            operands.result.copy_(self.through_layers(operands.x, *masks, stored))
 
+        return step
+
+    def _recorded(self, step: Program) -> Program:
+        """A step as a graph, or as it is where there are none."""
         assert self._recorder is not None
         try:
             return self._recorder(step)
+        except torch.OutOfMemoryError:
+            self._programs.clear()
+            raise
         except RuntimeError as error:
             self._recorder = None
             reason = str(error).strip().split("\n")[0]
@@ -227,7 +246,7 @@ class ReplayedDecoder(Decoder):
                 f"this GPU records no CUDA graphs ({reason}); decoding goes on without, slower",
                 stacklevel=2,
             )
-            return None
+            return step
 
     def _make_places(self, names: Sequence[str]) -> dict[str, _Place]:
         return {name: _Place(self._programs.clear) for name in names}

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, ModelConfig
+import nmt
+from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.lexicon import Lexicon
+from nmt.data.parallel_text import SentencePair
 from nmt.data.token_store import TokenStore
 from nmt.data.tokenizer import EOS, Tokenizer
+from nmt.data.vocabulary import learn_vocabulary
+from nmt.decoding import text_translator
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.shortlist import Shortlist, covered, in_full, narrowed_to
+from nmt.decoding.terminology import Terminology
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.cache import few_sizes
@@ -56,24 +61,49 @@ def test_what_is_written_is_read_again(tmp_path: Path, byte_tokenizer: Tokenizer
     table = random.integers(0, target_size, (source_size, 5))
     written = Shortlist(table, np.arange(8), target_size, tokenizer.shared)
     path = tmp_path / "shortlist.npz"
-    written.save(path)
+    written.save(path, tokenizer)
     read = Shortlist.load(path, tokenizer)
     assert np.array_equal(read.candidates, written.candidates)
     assert np.array_equal(read.always, written.always)
+    assert read.digest == written.digest != written.first(4).digest
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(CheckpointError, match=r"damaged .*learn it again: nmt shortlist --model"):
-        Shortlist.load(path, tokenizer)
-    Shortlist(table[1:], np.arange(8), target_size, True).save(path)
-    with pytest.raises(CheckpointError, match=rf"{source_size - 1:,} source entries"):
-        Shortlist.load(path, tokenizer)
-    Shortlist(table, np.array([target_size]), target_size, True).save(path)
-    with pytest.raises(CheckpointError, match=rf"{target_size:,} for a target id"):
-        Shortlist.load(path, tokenizer)
+
+def test_what_cannot_be_read_is_named(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    size = byte_tokenizer.target_vocabulary_size
+    written = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
+    path = tmp_path / "shortlist.npz"
+    written.save(path, byte_tokenizer)
+    whole = path.read_bytes()
+    for damaged in (whole[:-9], b"", b"text", whole.replace(b"always", b"alwaYs")):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"damaged .*learn it again: nmt shortlist --mo"):
+            Shortlist.load(path, byte_tokenizer)
+    config = TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True)
+    other = learn_vocabulary([SentencePair("noch ein Hund", "a big dog")], config)
+    written.save(path, other)
+    with pytest.raises(CheckpointError, match=r"other vocabularies than the run's; learn it again"):
+        Shortlist.load(path, byte_tokenizer)
     path.unlink()
     with pytest.raises(ConfigError, match=r"no shortlist is there; `nmt shortlist --model"):
-        Shortlist.load(path, tokenizer)
+        Shortlist.load(path, byte_tokenizer)
+
+
+def test_an_older_one_stays_where_a_new_one_cannot_be_written(
+    tmp_path: Path, byte_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, path = byte_tokenizer.target_vocabulary_size, tmp_path / "shortlist.npz"
+    shortlist = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
+    shortlist.save(path, byte_tokenizer)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="No space left"):
+        shortlist.save(path, byte_tokenizer)
+    assert Shortlist.load(path, byte_tokenizer).digest == shortlist.digest
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 
 
 def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:
@@ -123,3 +153,36 @@ def test_a_translation_has_tokens_of_the_shortlist_alone(random_run: Run, beam_s
         assert set(found.tokens) <= allowed
     whole = Translator(random_run, settings).translate(texts)
     assert not all(set(found.tokens) <= allowed for found in whole)
+
+
+def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: Run) -> None:
+    size = random_run.tokenizer.target_vocabulary_size
+    nothing = np.zeros((random_run.tokenizer.source_vocabulary_size, 1), np.int64)
+    shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
+    asked = Terminology.of({"dog": "Hund"})
+    translator = Translator(random_run, shortlist=shortlist).asking(asked)
+    assert translator.shortlist is shortlist
+    one, other = translator.translate(["A dog sleeps.", "Two men"])
+    assert "Hund" in one.text
+    assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())
+
+
+def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Run) -> None:
+    size = random_run.tokenizer.target_vocabulary_size
+    table = np.arange(size)[:, None]
+    everything = Shortlist(table, np.arange(size), size, shared=True)
+    settings = DecodingConfig(beam_size=3, max_length_offset=5, coverage_penalty=0.3)
+    found = [
+        next(Translator(random_run, settings, shortlist=shortlist).translate(["A dog"]))
+        for shortlist in (None, everything)
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("candidates", [0, 201, True, "many"])
+def test_load_takes_a_number_of_candidates(
+    candidates: object, random_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_translator, "load_ensemble", lambda *_: random_run)
+    with pytest.raises(ConfigError, match=f"from 1 to 200, got {candidates!r}"):
+        nmt.load("run", shortlist=candidates)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """Steps that are replayed find what steps find; on a CPU a tape stands in for the GPU's graphs."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -143,12 +144,13 @@ def test_a_shape_is_recorded_when_it_comes_again_and_then_no_more(
 
 
 def test_few_graphs_are_kept(
-    replaying: Transformer, recorder: TapeRecorder, monkeypatch: pytest.MonkeyPatch
+    model: Transformer, replaying: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replayed, "MOST_GRAPHS", 2)
+    monkeypatch.setattr(replayed, "MOST_SHAPES", 2)
     settings = DecodingConfig(beam_size=2, max_length_offset=20)
     for batch in batches():
-        beam_search(replaying, batch, settings, BOS, EOS)
+        found = beam_search(replaying, batch, settings, BOS, EOS)
+        assert_same(found, beam_search(model, batch, settings, BOS, EOS))
     decoder = replaying.decoder
     assert isinstance(decoder, ReplayedDecoder)
     assert len(decoder._programs) <= 2
@@ -166,6 +168,44 @@ def test_two_searches_at_the_same_time_do_not_disturb_each_other(
             return [transformer.step(latest, cache).clone() for _ in range(5) for cache in caches]
 
     torch.testing.assert_close(steps(replaying), steps(model))
+
+
+def test_while_a_cache_is_kept_others_are_computed_as_without_graphs(
+    model: Transformer, replaying: Transformer, recorder: TapeRecorder
+) -> None:
+    settings, batch = DecodingConfig(beam_size=2, max_length_offset=8), sentences(3)
+    with torch.inference_mode():
+        kept = replaying.start(replaying.encode(batch), batch)
+    expected = beam_search(model, batch, settings, BOS, EOS)
+    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    assert recorder.recorded == 0
+    del kept
+    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    assert recorder.recorded > 0
+
+
+def test_searches_in_several_threads_do_not_disturb_each_other(
+    model: Transformer, replaying: Transformer
+) -> None:
+    settings = DecodingConfig(beam_size=3, max_length_offset=10)
+    sources = [sentences(3, length) for length in (5, 6, 7, 8)]
+    expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
+
+    def search(source: Tensor) -> list[list[Hypothesis]]:
+        return [beam_search(replaying, source, settings, BOS, EOS) for _ in range(3)][-1]
+
+    with ThreadPoolExecutor(4) as threads:
+        for found, rows in zip(threads.map(search, sources), expected, strict=True):
+            assert_same(found, rows)
+
+
+def test_memory_that_runs_out_while_recording_is_told(model: Transformer) -> None:
+    def failing(program: Program) -> Program:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    replay_steps(model, failing)
+    with pytest.raises(torch.OutOfMemoryError):
+        beam_search(model, sentences(3), DecodingConfig(max_length_offset=8), BOS, EOS)
 
 
 def test_attention_is_recorded_as_without(model: Transformer, replaying: Transformer) -> None:
