@@ -39,12 +39,15 @@ def batches(
 ) -> Iterator[list[int]]:
     """Cut the indices, longest line first, so that rows x longest <= batch_tokens.
 
-    A line that is longer alone stands alone. There are as few batches as that allows, and they are
-    as even as so few can be: workers that share them end at about the same time.
+    A line that is longer alone stands alone. There are as few batches as that allows, or one more
+    where two workers could not share them evenly, and they are as even as so few can be: workers
+    end at about the same time.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
     fewest = len(_ends(longest_first, batch_tokens))
+    if fewest > 1:
+        fewest += fewest % 2
     even = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
     )
