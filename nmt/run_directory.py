@@ -132,10 +132,15 @@ class RunDirectory:
 
 def replace_text(path: Path, text: str) -> None:
     """Write a small file: readers and crashes see the old one or the new one, never a part."""
+    replace_bytes(path, text.encode("utf-8"))
+
+
+def replace_bytes(path: Path, content: bytes) -> None:
+    """As `replace_text`."""
     temporary = path.with_name(f".{path.name}.tmp")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

@@ -40,18 +40,16 @@ class Lexicon:
 
     def learn(self, tell: Callable[[int], object] = lambda iteration: None) -> None:
         """Expectation maximisation; `tell` hears the number of each iteration that is done."""
+        sources = self.pairs // self._target_size
+        of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
             counts = np.zeros(len(self.pairs))
             for pairs, groups in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 places = np.searchsorted(self.pairs, distinct)
-                share = self.probabilities[places][inverse]
-                share /= np.repeat(np.add.reduceat(share, groups), np.diff([*groups, len(share)]))
+                share = _shares(self.probabilities[places][inverse], groups)
                 counts[places] += np.bincount(inverse, share)
-            sources = self.pairs // self._target_size
-            starts = np.flatnonzero(np.diff(sources, prepend=-1))
-            totals = np.repeat(np.add.reduceat(counts, starts), np.diff([*starts, len(counts)]))
-            self.probabilities = counts / totals
+            self.probabilities = _shares(counts, of_source)
             tell(iteration)
 
     def best(self, source_size: int, count: int, beside: Numbers) -> Numbers:
@@ -90,6 +88,12 @@ class Lexicon:
             within = np.arange(int(sizes.sum())) - np.repeat(groups, sizes)
             chosen = sources.ids[first + within].astype(np.int64)
             yield chosen * self._target_size + np.repeat(targets.ids, sizes), groups
+
+
+def _shares(values: Probabilities, starts: Numbers) -> Probabilities:
+    """Each value over the sum of its group; the groups stand side by side and begin at `starts`."""
+    sums = np.add.reduceat(values, starts)
+    return values / np.repeat(sums, np.diff(starts, append=len(values)))
 
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:

@@ -6,16 +6,17 @@ so frequent that every sentence may need them.
 """
 
 import hashlib
+import io
 import json
-import os
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, cast
 from zipfile import BadZipFile
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from nmt.data.lexicon import Lexicon, Numbers, most_frequent
@@ -27,6 +28,7 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.model.cache import few_sizes
 from nmt.model.narrowed import narrowed
 from nmt.model.transformer import Transformer
+from nmt.run_directory import replace_bytes
 
 MOST_CANDIDATES = 200
 """of each source token in the file"""
@@ -89,15 +91,9 @@ class Shortlist:
         """Write it to a file, whole or not at all, as one of the vocabularies of `tokenizer`."""
         arrays = {name: getattr(self, name).astype(np.uint32) for name in _ARRAYS}
         arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with beside.open("wb") as file:
-                np.savez_compressed(file, **arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        content = io.BytesIO()
+        np.savez_compressed(content, **arrays)
+        replace_bytes(path, content.getvalue())
 
     @property
     def digest(self) -> str:
@@ -127,6 +123,18 @@ def _digest_of(tokenizer: Tokenizer) -> bytes:
     """What tells vocabularies apart."""
     both = json.dumps([tokenizer.source_vocabulary, tokenizer.target_vocabulary])
     return hashlib.sha256(both.encode()).digest()
+
+
+def narrow_search(
+    shortlist: Shortlist,
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    search: Callable[[Transformer], list[list[Hypothesis]]],
+) -> list[list[Hypothesis]]:
+    """What `search` finds with a model that writes what the sources may need alone, in full ids."""
+    ids = shortlist.target_ids(sources)
+    device = next(model.parameters()).device
+    return in_full(search(narrowed_to(model, torch.from_numpy(ids).to(device))), ids)
 
 
 def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:

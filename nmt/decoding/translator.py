@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
@@ -24,7 +23,7 @@ from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.lexical_constraints import ConstrainedSentence
 from nmt.decoding.line import Line, characters, numbered
 from nmt.decoding.sampling import Sampling, draw
-from nmt.decoding.shortlist import Shortlist, in_full, narrowed_to
+from nmt.decoding.shortlist import Shortlist, narrow_search
 from nmt.decoding.terminology import Terminology, in_ids
 from nmt.decoding.unknown_words import with_copies
 from nmt.decoding.windows import WINDOW_LINES, cut, windows, worded
@@ -254,9 +253,9 @@ class Translator:
         if constraints:
             found = constrained_search(model, source, settings, constraints, BOS, EOS, kept)
         elif self.shortlist:
-            targets = self.shortlist.target_ids(ids)
-            model = narrowed_to(model, torch.from_numpy(targets).to(self.device))
-            found = in_full(_best(model, source, settings, kept), targets)
+            found = narrow_search(
+                self.shortlist, model, ids, lambda narrow: _best(narrow, source, settings, kept)
+            )
         else:
             found = _best(model, source, settings, kept)
         if not settings.coverage_penalty:

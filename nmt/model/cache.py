@@ -21,6 +21,8 @@ from torch import Tensor
 STEPS_OF_ROOM = 4
 LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
 
+CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2  # of the numbers of sentences in a batch, see `few_sizes`
+
 
 class Attended(Protocol):
     """What one decoder layer attends to in one step."""
@@ -123,7 +125,10 @@ def leaving_sentences(done: Tensor) -> Tensor:
     falls to the next some stay that are done.
     """
     going_on = int((~done).sum())
-    filling = few_sizes(going_on, 3 if done.device.type == "cpu" else 2) - going_on
+    filling = (
+        few_sizes(going_on, CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS)
+        - going_on
+    )
     return done & (done.cumsum(0) > filling)
 
 

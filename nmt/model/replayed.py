@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionRecord
-from nmt.model.cache import DecoderCache, LayerCache, few_sizes
+from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, few_sizes
 from nmt.model.decoder import Decoder
 
 MULTIPLE = 64
@@ -107,7 +107,7 @@ class _StillLayerCache(LayerCache):
     def _settle(self) -> None:
         for name, place in self._places.items():
             stored = getattr(self, name)
-            setattr(self, name, place.hold(stored, few_sizes(len(stored), 2)))
+            setattr(self, name, place.hold(stored, few_sizes(len(stored), GPU_SIZE_BITS)))
 
 
 _LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
@@ -191,7 +191,7 @@ class ReplayedDecoder(Decoder):
 
     def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """What a step reads and writes beside keys and values, where it stands still."""
-        rows, places = few_sizes(len(x), 2), self._places
+        rows, places = few_sizes(len(x), GPU_SIZE_BITS), self._places
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
         for name, tensor in rowwise.items():

@@ -31,7 +31,8 @@ from nmt.config import DecodingConfig
 from nmt.data.batch import collate_source
 from nmt.data.tokenizer import BOS, EOS, PAD
 from nmt.decoding.beam_search import beam_search
-from nmt.decoding.shortlist import Shortlist, in_full, narrowed_to
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.shortlist import Shortlist, narrow_search
 from nmt.decoding.windows import batches
 from nmt.decoding.workers import Workers
 from nmt.device import pick_device, tune_memory
@@ -142,17 +143,15 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     torch.set_num_threads(1)
     precision, _, eager = kind.partition("-")
     model, settings = packed(task.model, precision, graphs=not eager), task.settings()
-
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
 
     def search(batch: Rows) -> Rows:
         source = collate_source(batch).to(task.device)
-        if shortlist:
-            ids = shortlist.target_ids(batch)
-            narrow = narrowed_to(model, torch.from_numpy(ids).to(task.device))
-            found = in_full(beam_search(narrow, source, settings, BOS, EOS), ids)
-        else:
-            found = beam_search(model, source, settings, BOS, EOS)
+
+        def best(model: Transformer) -> list[list[Hypothesis]]:
+            return beam_search(model, source, settings, BOS, EOS)
+
+        found = narrow_search(shortlist, model, batch, best) if shortlist else best(model)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:
@@ -180,7 +179,8 @@ def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     from ctranslate2 import Translator
     from ctranslate2_model import convert
 
-    task, settings = Task(arguments), Task(arguments).settings()
+    task = Task(arguments)
+    settings = task.settings()
     cores = available_cores() if task.device.type == "cpu" else 1
     index = {piece: i for i, piece in enumerate(task.pieces)}
     with tempfile.TemporaryDirectory() as folder:
@@ -227,8 +227,8 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
     """`generate` of a MarianMTModel of the same size; its weights are its own, drawn at random."""
     from marian_model import marian_model
 
-    task, sizes = Task(arguments), Task(arguments).sizes
-    settings = task.settings()
+    task = Task(arguments)
+    sizes, settings = task.sizes, task.settings()
     torch.set_num_threads(available_cores())
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     model = marian_model(sizes, len(task.pieces)).eval().to(task.device, dtype)
