@@ -40,11 +40,22 @@ class Dropout(nn.Module):
             return x
         if x.is_cuda:
             return torch.dropout(x, self.p, True)
+        kept, scale = self._mask(x)
+        return x * kept * scale
+
+    def add(self, residual: Tensor, x: Tensor) -> Tensor:
+        """`residual` + Dropout(x); on a CPU the scale costs no pass over memory of its own."""
+        if not self.training or self.p == 0 or x.is_cuda:
+            return residual + self(x)
+        kept, scale = self._mask(x)
+        return torch.add(residual, x * kept, alpha=scale)
+
+    def _mask(self, x: Tensor) -> tuple[Tensor, float]:
+        """1 for each element that is kept and 0 for the others, and 1 / (1 - p)."""
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
         generator = getattr(_of_this_thread, "generator", None)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        keep = levels >= dropped_levels - LEVELS // 2
-        kept = x * (keep * (LEVELS / (LEVELS - dropped_levels)))  # the scale exact, in float32
-        return kept if torch.is_autocast_enabled("cpu") else kept.to(x.dtype)
+        kept = levels.ge_(dropped_levels - LEVELS // 2)  # 0 and 1 where the draws were
+        return kept.to(x.dtype), LEVELS / (LEVELS - dropped_levels)

@@ -23,8 +23,8 @@ class Sublayer(nn.Module):
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
         """(B, T, D) -> (B, T, D)."""
         if self.pre:
-            return x + self.dropout(f(self.norm(x)))
-        return self.norm(x + self.dropout(f(x)))
+            return self.dropout.add(x, f(self.norm(x)))
+        return self.norm(self.dropout.add(x, f(x)))
 
 
 def final_norm(config: ModelConfig) -> nn.Module:

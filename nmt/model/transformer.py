@@ -1,5 +1,6 @@
 """Figure 1: the whole Transformer."""
 
+import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
@@ -60,8 +61,19 @@ class Transformer(nn.Module):
         `layouts` are those of target and source. In a `TokenLayout` padding is left out: logits are
         (N, V), and attention from places of padding means nothing. No side may be padding alone.
         """
+        x = self.outputs(source, target_input, attention, layouts)
+        return self.output_embedding.logits(x)
+
+    def outputs(
+        self,
+        source: Tensor,
+        target_input: Tensor,
+        attention: AttentionRecord | None = None,
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+    ) -> Tensor:
+        """What `forward` makes logits of: the last decoder layer's output (B, T, D)."""
         memory = self.encode(source, attention, layouts[1])
-        return self.decode(target_input, memory, source, attention, layouts)
+        return self._decoded(target_input, memory, source, attention, layouts)
 
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = ROWS
@@ -82,9 +94,8 @@ class Transformer(nn.Module):
 
         `layouts` are those of target and source.
         """
-        x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
-        x = self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)
-        return self.output_embedding.logits(x)  # (B, T, V)
+        x = self._decoded(target_input, memory, source, attention, layouts)
+        return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
         """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S).
@@ -106,11 +117,29 @@ class Transformer(nn.Module):
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
 
+    def _decoded(
+        self,
+        target_input: Tensor,
+        memory: Tensor,
+        source: Tensor,
+        attention: AttentionRecord | None,
+        layouts: tuple[Layout, Layout],
+    ) -> Tensor:
+        x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
+        return self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)
+
     def _embed(
         self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = ROWS
     ) -> Tensor:
-        x = embedding(layout.tokens(ids))
-        return self.dropout(self.positions(x, start, layout))  # (B, T) -> (B, T, D)
+        """(B, T) -> (B, T, D).
+
+        Under autocast on a CPU in bfloat16, and so are the sums and norms of all layers: cores
+        that compute side by side wait for memory, which float32 would take twice of.
+        """
+        x = self.positions(embedding(layout.tokens(ids)), start, layout)
+        if torch.is_autocast_enabled("cpu"):
+            x = x.to(torch.get_autocast_dtype("cpu"))
+        return self.dropout(x)
 
     def _initialize(self, gain: float) -> None:
         """Glorot-uniform matrices and zero biases; embeddings draw N(0, 1 / d_model) themselves."""

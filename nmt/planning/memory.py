@@ -7,6 +7,7 @@ from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
 from nmt.planning.arithmetic import matrix_weights
 from nmt.training.gradients import MICRO_BATCH_TOKENS
+from nmt.training.loss import ROWS_PROJECTED
 from nmt.training.retention import ranked_checkpoints
 
 _FP32, _BF16 = 4, 2
@@ -28,7 +29,7 @@ class Memory:
     activations: int
     """what the backward pass needs of a micro-batch"""
     logits: int
-    """of a micro-batch"""
+    """of the rows of a micro-batch that are projected at once"""
     tokens: int
     """padded tokens of a micro-batch a side, of all shares together"""
 
@@ -59,7 +60,7 @@ def training_memory(
         gradients=_FP32 * size * (shares + (shares > 1)),
         optimizer=optimizer_bytes(config, model),
         activations=round(largest * per_token),
-        logits=largest * target_size * bits,
+        logits=min(largest, shares * ROWS_PROJECTED[device]) * target_size * bits,
         tokens=largest,
     )
 
@@ -77,15 +78,17 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     By sub-layer, D = d_model, F = d_ff, in elements of the precision p that products are in or of
     float32: attention keeps what enters its four maps, queries, keys, values and result; the
     feed-forward network what enters its two maps; both the mask of their dropout and what is
-    normalised. In bf16 each map keeps a copy of its input. A CPU that computes Eq. 1 as it is read
-    keeps the attention weights besides, and masks as float32 where a GPU takes a byte.
+    normalised. In bf16 a GPU normalises in float32, and each map keeps a copy of its input. A CPU
+    that computes Eq. 1 as it is read keeps the attention weights besides, and masks in the same
+    precision where a GPU takes a byte.
     """
     p = _BF16 if precision == "bf16" else _FP32
-    copied, cpu = precision == "bf16", device == "cpu"
-    mask = 0 if config.dropout == 0 else _FP32 if cpu else 1
-    after = (mask + _FP32) * config.d_model
+    cpu = device == "cpu"
+    copied = precision == "bf16" and not cpu
+    mask = 0 if config.dropout == 0 else p if cpu else 1
+    after = (mask + (p if cpu else _FP32)) * config.d_model
     inputs = (3 if copied else 1) * p * config.d_model
-    weights = p * config.heads * length if cpu and copied else 0
+    weights = p * config.heads * length if cpu and precision == "bf16" else 0
     attention = inputs + 5 * p * config.d_model + weights + after
     feed_forward = p * config.d_model * copied + p * config.d_ff + after
     if config.activation_dropout:

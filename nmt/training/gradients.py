@@ -17,14 +17,12 @@ from nmt.data.batch import Batch, collate
 from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
-from nmt.data.tokenizer import PAD
-from nmt.device import autocast, is_out_of_memory, step_seed
+from nmt.device import is_out_of_memory, step_seed
 from nmt.errors import DivergedError
 from nmt.model.dropout import masks_from
-from nmt.model.layout import ROWS, Layout, TokenLayout
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
-from nmt.training.loss import Loss, label_smoothed_cross_entropy
+from nmt.training.objective import Objective
 from nmt.training.threads import Team, number_of_shares
 
 MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
@@ -56,8 +54,10 @@ class Gradients:
     def __init__(
         self, run: Run, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
     ) -> None:
-        self._run, self._store, self._plan, self._precision = run, store, plan, precision
+        self._run, self._store, self._plan = run, store, plan
         self._workers = workers
+        smoothing = run.config.training.label_smoothing
+        self._objective = Objective(run.model, smoothing, precision)
         self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
         size = run.config.training.micro_batch_tokens
@@ -94,7 +94,7 @@ class Gradients:
             DivergedError: the loss or the gradient is not a number; names some of the pairs.
         """
         if self._parallel is None:  # not before resumed weights are in place
-            self._parallel = self._workers.parallel(self._run.model)
+            self._parallel = self._workers.parallel(self._objective)
         store, indices = self._pairs(step)
         indices = self._workers.share(indices, store.source.lengths, store.target.lengths)
         while True:
@@ -158,7 +158,7 @@ class Gradients:
         for rows in parts:
             batch = self._batch(store, rows)
             with self._apart(unless=rows is parts[-1]):
-                loss = self._loss(self._parallel, batch).total
+                loss = self._parallel(batch).total
                 loss.backward()
             done.add(rows, loss.detach(), batch.tokens)
         if not parts:
@@ -199,7 +199,7 @@ class Gradients:
                 if self._team.given_up:
                     break
                 batch = self._batch(store, rows)
-                loss = self._loss(self._run.model, batch).total
+                loss = self._objective(batch).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if done.gradients:
                     torch._foreach_add_(done.gradients, gradients)
@@ -216,22 +216,10 @@ class Gradients:
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
-    def _loss(self, model: nn.Module, batch: Batch) -> Loss:
-        # a GPU computes padding beside the tokens, whose number it would have to be asked for
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS)
-        if self._device.type == "cpu":
-            layouts = TokenLayout(batch.target_input, PAD), TokenLayout(batch.source, PAD)
-        with autocast(self._device, self._precision, once=True):
-            logits = model(batch.source, batch.target_input, layouts=layouts)
-        target = layouts[0].tokens(batch.target_output)
-        smoothing = self._run.config.training.label_smoothing
-        return label_smoothed_cross_entropy(logits, target, PAD, smoothing)
-
     def _join_sum(self) -> None:
         """Add nothing to the sum of the gradients, which needs every worker."""
-        batch = collate(self._store, np.zeros(1, np.int64)).to(self._device)
         assert self._parallel is not None
-        (self._parallel(batch.source, batch.target_input).sum() * 0.0).backward()
+        (self._parallel(self._batch(self._store, np.zeros(1, np.int64))).total * 0.0).backward()
 
     def _apart(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
         """Keep the workers' gradients apart, unless this is the part after which they are added."""

@@ -71,3 +71,20 @@ def test_same_seed_gives_the_same_mask_and_another_seed_another() -> None:
 def test_a_bfloat16_model_stays_one() -> None:
     x = torch.ones(8, 8, dtype=torch.bfloat16)
     assert Dropout(0.5)(x).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_adding_what_is_dropped_is_the_sum_of_both(dtype: torch.dtype) -> None:
+    residual, x = (torch.randn(50, 7, dtype=dtype, requires_grad=True) for _ in range(2))
+    torch.manual_seed(1)
+    added = Dropout(0.3).add(residual, x)
+    expected = residual + dropped(x, 0.3)
+    assert added.dtype == dtype
+    tolerance = {"rtol": 2**-7, "atol": 2**-6} if dtype == torch.bfloat16 else {}
+    torch.testing.assert_close(added, expected, **tolerance)
+    upstream = torch.randn(50, 7, dtype=dtype)
+    found = torch.autograd.grad(added, (residual, x), upstream)
+    wanted = torch.autograd.grad(expected, (residual, x), upstream)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, **tolerance)
+    assert torch.equal(Dropout(0.3).eval().add(residual, x), residual + x)

@@ -20,7 +20,7 @@ import dataclasses, json, math, os, pathlib, signal, sys
 import torch
 from nmt.config_file import load_config
 from nmt.errors import DivergedError
-from nmt.training import gradients, trainer
+from nmt.training import gradients, objective, trainer
 from nmt.training.train import train
 from nmt.training.validation import Validator
 
@@ -72,8 +72,8 @@ def update(*arguments):
 
 torch.distributed.init_process_group = join_anew
 original_compute, gradients.Gradients.compute = gradients.Gradients.compute, compute
-original_cross_entropy = gradients.label_smoothed_cross_entropy
-gradients.label_smoothed_cross_entropy = cross_entropy
+original_cross_entropy = objective.projected_cross_entropy
+objective.projected_cross_entropy = cross_entropy
 original_validate, Validator.validate = Validator.validate, validate
 original_update, trainer.update = trainer.update, update
 for recipe in sorted(folder.glob("*.yaml")):

@@ -65,15 +65,15 @@ def gradients_of(trainer: Trainer, step: int = 1) -> list[Tensor]:
 def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let a forward pass of more padded tokens run out of memory; returns how many each had."""
     seen = []
-    forward = Transformer.forward
+    outputs = Transformer.outputs
 
     def limited(self: Transformer, source: Tensor, *arguments: Any, **options: Any) -> Tensor:
         seen.append(source.numel())
         if source.numel() > tokens:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
-        return forward(self, source, *arguments, **options)
+        return outputs(self, source, *arguments, **options)
 
-    monkeypatch.setattr(Transformer, "forward", limited)
+    monkeypatch.setattr(Transformer, "outputs", limited)
     return seen
 
 
@@ -106,7 +106,7 @@ def test_other_errors_are_not_taken_for_want_of_memory(
     def wrong(*arguments: object, **options: object) -> None:
         raise RuntimeError("shapes do not fit")
 
-    monkeypatch.setattr(Transformer, "forward", wrong)
+    monkeypatch.setattr(Transformer, "outputs", wrong)
     with pytest.raises(RuntimeError, match="shapes do not fit"):
         trainer().gradients.compute(1)
 
@@ -263,18 +263,18 @@ def test_where_memory_still_runs_out_shares_are_computed_one_after_the_other(
     threads(2)
     expected = gradients_of(trainer(dropout=0.3, micro_batch_tokens=1))
     limited = trainer(dropout=0.3, micro_batch_tokens=1)
-    lock, forward = threading.Lock(), Transformer.forward
+    lock, outputs = threading.Lock(), Transformer.outputs
 
     def alone(self: Transformer, *arguments: Any, **options: Any) -> Tensor:
         if not lock.acquire(blocking=False):
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
         try:
             time.sleep(0.002)
-            return forward(self, *arguments, **options)
+            return outputs(self, *arguments, **options)
         finally:
             lock.release()
 
-    monkeypatch.setattr(Transformer, "forward", alone)
+    monkeypatch.setattr(Transformer, "outputs", alone)
     found = gradients_of(limited)
     assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
 

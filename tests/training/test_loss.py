@@ -7,7 +7,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt.training.loss import ROWS_AT_ONCE, Loss, label_smoothed_cross_entropy
+from nmt.training import loss as loss_module
+from nmt.training.loss import (
+    ROWS_AT_ONCE,
+    Loss,
+    label_smoothed_cross_entropy,
+    projected_cross_entropy,
+)
 
 PAD, V = 0, 13
 B, T = 5, 33  # more rows than one chunk, and no multiple of it
@@ -139,3 +145,54 @@ def test_logits_are_consumed() -> None:
     loss: Loss = label_smoothed_cross_entropy(memory, target, PAD, 0.1)
     loss.total.backward()
     assert torch.equal(memory.detach(), logits.grad)
+
+
+D = 24
+
+
+def projection(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs (B, T, D), embeddings in float32 (V, D), and target ids (B, T), padded."""
+    target = batch()[1]
+    return torch.randn(B, T, D).to(dtype), torch.randn(V, D), target
+
+
+def of_outputs(x: Tensor, matrix: Tensor, target: Tensor, weight: float = 1.0) -> tuple:
+    """The loss without logits, and the gradients of weight * loss."""
+    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
+    loss = projected_cross_entropy(*leaves, target, PAD, 0.1)
+    return loss, *torch.autograd.grad(weight * loss.total, leaves)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_without_logits_loss_and_gradients_are_the_same(
+    rows: int, weight: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(loss_module.ROWS_PROJECTED, "cpu", rows)
+    x, matrix, target = projection()
+    loss, x_gradient, matrix_gradient = of_outputs(x, matrix, target, weight)
+    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
+    expected = label_smoothed_cross_entropy(leaves[0] @ leaves[1].t(), target, PAD, 0.1)
+    gradients = torch.autograd.grad(weight * expected.total, leaves)
+    torch.testing.assert_close(loss.total, expected.total)
+    torch.testing.assert_close(loss.cross_entropy, expected.cross_entropy)
+    assert not loss.cross_entropy.requires_grad
+    torch.testing.assert_close(x_gradient, gradients[0], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(matrix_gradient, gradients[1], rtol=1e-5, atol=1e-5)
+
+
+def test_products_are_in_the_precision_of_the_outputs_and_weights_have_theirs() -> None:
+    x, matrix, target = projection(torch.bfloat16)
+    loss, x_gradient, matrix_gradient = of_outputs(x, matrix, target)
+    exact, _, expected = of_outputs(x.float(), matrix.bfloat16().float(), target)
+    assert x_gradient.dtype == torch.bfloat16
+    assert matrix_gradient.dtype == torch.float32
+    assert loss.total.item() == pytest.approx(exact.total.item(), rel=2e-3)
+    assert (matrix_gradient - expected).norm() < 0.01 * expected.norm()
+
+
+def test_without_a_gradient_there_is_the_loss_alone() -> None:
+    x, matrix, target = projection()
+    with torch.inference_mode():
+        loss = projected_cross_entropy(x, matrix, target, PAD, 0.1)
+    torch.testing.assert_close(loss.total, of_outputs(x, matrix, target)[0].total.detach())

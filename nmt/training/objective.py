@@ -1,0 +1,34 @@
+"""What training minimises: the loss of a batch, as a module that workers can share."""
+
+import torch
+from torch import nn
+
+from nmt.data.batch import Batch
+from nmt.data.tokenizer import PAD
+from nmt.device import autocast
+from nmt.model.layout import ROWS, Layout, TokenLayout
+from nmt.model.transformer import Transformer
+from nmt.training.loss import Loss, projected_cross_entropy
+
+
+class Objective(nn.Module):
+    """A model and how the loss of its translations is computed: smoothing and precision."""
+
+    def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
+        super().__init__()
+        self.model, self.smoothing, self.precision = model, smoothing, precision
+
+    def forward(self, batch: Batch) -> Loss:
+        """Summed over the target tokens of the batch; products are in the precision asked for."""
+        device = batch.source.device
+        # a GPU computes padding beside the tokens, whose number it would have to be asked for
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS)
+        if device.type == "cpu":
+            layouts = TokenLayout(batch.target_input, PAD), TokenLayout(batch.source, PAD)
+        with autocast(device, self.precision, once=True):
+            x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
+        if self.precision == "bf16":
+            x = x.to(torch.bfloat16)
+        target = layouts[0].tokens(batch.target_output)
+        matrix = self.model.output_embedding.weight
+        return projected_cross_entropy(x, matrix, target, PAD, self.smoothing)
