@@ -46,8 +46,9 @@ def autocast(
 ) -> contextlib.AbstractContextManager[object]:
     """Matrix products in bfloat16 over float32 weights, or nothing at all.
 
-    The weights in bfloat16 are kept for the whole block, unless each is used `once`: several
-    threads would share them.
+    On a CPU what passes between the layers is then in bfloat16 as well (`Transformer`). The
+    weights in bfloat16 are kept for the whole block, unless each is used `once`: several threads
+    would share them.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)

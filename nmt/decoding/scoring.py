@@ -82,7 +82,7 @@ class Scorer:
     """A model and its tokenizer, which say how probable a translation is.
 
     A batch holds `batch_tokens` padded tokens of the longer side; None takes the run's own.
-    `precision` bf16 computes matrix products in bfloat16; int8 is as fp32.
+    `precision` bf16 computes in bfloat16 as training does; int8 is as fp32.
     """
 
     def __init__(self, run: Run, batch_tokens: int | None = None, precision: str = "fp32") -> None:

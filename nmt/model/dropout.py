@@ -44,7 +44,7 @@ class Dropout(nn.Module):
         return x * kept * scale
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
-        """`residual` + Dropout(x); on a CPU the scale costs no pass over memory of its own."""
+        """`residual` + Dropout(x); a CPU multiplies by the scale while it adds."""
         if not self.training or self.p == 0 or x.is_cuda:
             return residual + self(x)
         kept, scale = self._mask(x)

@@ -78,7 +78,7 @@ class PackedProjection(nn.Module):
 def packed(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
     """A copy of a Transformer, or of an ensemble, for translating; the model stays as it is.
 
-    `precision` bf16 computes everything in bf16, where training keeps weights and sums in float32.
+    `precision` bf16 computes everything in bf16, where training keeps the weights in float32.
     int8 is for the products of activations and weights; all else is then float32. On a GPU steps
     are replayed as `graphs`.
 

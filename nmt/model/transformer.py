@@ -71,7 +71,7 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """What `forward` makes logits of: the last decoder layer's output (B, T, D)."""
+        """The decoder's output, of which `forward` makes logits: (B, T, D), or (N, D)."""
         memory = self.encode(source, attention, layouts[1])
         return self._decoded(target_input, memory, source, attention, layouts)
 
@@ -133,11 +133,11 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """(B, T) -> (B, T, D).
 
-        Under autocast on a CPU in bfloat16, and so are the sums and norms of all layers: cores
-        that compute side by side wait for memory, which float32 would take twice of.
+        Under autocast on a CPU the result is in bfloat16, and with it the sums and norms of all
+        layers: cores that compute side by side wait for memory, of which float32 takes twice.
         """
         x = self.positions(embedding(layout.tokens(ids)), start, layout)
-        if torch.is_autocast_enabled("cpu"):
+        if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
             x = x.to(torch.get_autocast_dtype("cpu"))
         return self.dropout(x)
 

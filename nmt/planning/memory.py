@@ -7,7 +7,7 @@ from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
 from nmt.planning.arithmetic import matrix_weights
 from nmt.training.gradients import MICRO_BATCH_TOKENS
-from nmt.training.loss import ROWS_PROJECTED
+from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 from nmt.training.retention import ranked_checkpoints
 
 _FP32, _BF16 = 4, 2
@@ -29,7 +29,8 @@ class Memory:
     activations: int
     """what the backward pass needs of a micro-batch"""
     logits: int
-    """of the rows of a micro-batch that are projected at once"""
+    """of the positions that are projected at once, their softmax, and what they say about the
+    embeddings; over all shares"""
     tokens: int
     """padded tokens of a micro-batch a side, of all shares together"""
 
@@ -54,13 +55,19 @@ def training_memory(
     per_token = activation_bytes(config.model, device, precision, length)
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
-        per_token = layers * _FP32 * config.model.d_model + per_token / layers
+        kept = bits if device == "cpu" else _FP32
+        per_token = layers * kept * config.model.d_model + per_token / layers
     return Memory(
         weights=_FP32 * size + copies,
         gradients=_FP32 * size * (shares + (shares > 1)),
         optimizer=optimizer_bytes(config, model),
         activations=round(largest * per_token),
-        logits=min(largest, shares * ROWS_PROJECTED[device]) * target_size * bits,
+        logits=target_size
+        * (
+            min(largest, shares * PROJECTION_ROWS[device]) * bits
+            + min(largest, shares * SOFTMAX_ROWS[device]) * _FP32
+            + shares * config.model.d_model * (_FP32 + bits)
+        ),
         tokens=largest,
     )
 
@@ -92,7 +99,7 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     attention = inputs + 5 * p * config.d_model + weights + after
     feed_forward = p * config.d_model * copied + p * config.d_ff + after
     if config.activation_dropout:
-        feed_forward += (mask or 1) * config.d_ff + p * config.d_ff
+        feed_forward += ((p if cpu else 1) + p) * config.d_ff
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder

@@ -107,11 +107,11 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     lengths = workload.source_length, workload.target_length
     operations = training_operations(model, config.model, source, target, *lengths)
     shares = number_of_shares(use_threads(config.training.threads), parameters.total)
+    if device.type != "cpu" or config.training.activation_checkpointing:
+        shares = 1  # as in `Gradients.share_among`
     length = max(lengths)
     gpu_memory = training_memory(config, model, "cuda", "bf16", length)
-    memory = training_memory(
-        config, model, device.type, precision, length, shares if device.type == "cpu" else 1
-    )
+    memory = training_memory(config, model, device.type, precision, length, shares)
     speed = None
     if measure:
         _refuse_too_large(memory, device)

@@ -47,11 +47,11 @@ class Workers:
         total = target_lengths[indices] + source_lengths[indices]
         return indices[total.argsort(kind="stable")[self.rank :: self.size]]
 
-    def parallel(self, model: nn.Module) -> nn.Module:
-        """The model, its gradients being averaged over all processes in the backward pass."""
+    def parallel(self, module: nn.Module) -> nn.Module:
+        """The module, its gradients being averaged over all processes in the backward pass."""
         if self.size == 1:
-            return model
-        return DistributedDataParallel(model, broadcast_buffers=False)
+            return module
+        return DistributedDataParallel(module, broadcast_buffers=False)
 
     def total(self, *values: float) -> list[float]:
         """The sum of each number over all processes."""

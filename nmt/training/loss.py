@@ -5,11 +5,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
-ROWS_AT_ONCE = {"cpu": 64, "cuda": 2048}
-"""what stays in a processor's second-level cache; what fills a GPU"""
-ROWS_PROJECTED = {"cpu": 1024, "cuda": 4096}
-"""rows of logits that are in memory at once: enough for a product to be fast"""
+SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
+"""positions whose softmax is computed at once: what stays in a processor's second-level cache, with
+the vocabularies that are trained on one; what fills a GPU"""
+PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
+"""positions whose logits are in memory at once: enough for a product to be fast"""
 
 
 @dataclass(frozen=True)
@@ -25,17 +27,17 @@ class Loss:
 def _into_gradient(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Read each logit (N, V) once, write its gradient in its place; smoothed and plain loss.
+    """Replace logits (N, V) by the gradient of their loss; returns the loss, smoothed and plain.
 
     With q_y = 1 - e for the right symbol and e / (V - 1) for every other one (sum 1),
 
         loss = -sum_v q_v log p_v    and    d loss / d logit_v = p_v - q_v
 
-    A softmax over V symbols costs more than a small model's layers, so there is one pass over
-    it, in float32, a few rows at a time, and no second copy of the logits.
+    A softmax over V symbols costs more than a small model's layers, so it is computed once, in
+    float32, a few rows at a time, for both.
     """
     right, wrong = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
-    rows = ROWS_AT_ONCE.get(logits.device.type, len(logits))
+    rows = SOFTMAX_ROWS.get(logits.device.type, len(logits))
     p_buffer = logits.new_empty((min(rows, len(logits)), logits.shape[1]), dtype=torch.float32)
     total = p_buffer.new_zeros(())
     cross_entropy = p_buffer.new_zeros(())
@@ -54,30 +56,11 @@ def _into_gradient(
     return total, cross_entropy
 
 
-class _OfLogits(torch.autograd.Function):
-    """The loss of logits (N, V), whose memory takes their gradient."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, logits: Tensor, target: Tensor, real: Tensor, smoothing: float
-    ) -> tuple[Tensor, Tensor]:
-        gradient = logits.detach()  # the same memory
-        total, cross_entropy = _into_gradient(gradient, target, real, smoothing)
-        ctx.save_for_backward(gradient)
-        ctx.mark_non_differentiable(cross_entropy)
-        return total, cross_entropy
-
-    @staticmethod
-    def backward(ctx: Any, grad_total: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
-        (gradient,) = ctx.saved_tensors
-        return _scaled(gradient, grad_total), None, None, None
-
-
-class _OfOutputs(torch.autograd.Function):
+class _SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the logits x E^T, x (N, D) and E (V, D), and at once what it says about both.
 
-    The logits of a few rows become their gradient G, and that G E and G^T x, before there are the
-    next: the largest tensor of a step, written and read four times, never exists.
+    The logits of some positions become their gradient G, and that G E and G^T x, before there are
+    the next: the largest tensor of a step, written and read four times, never exists as a whole.
     """
 
     @staticmethod
@@ -85,59 +68,43 @@ class _OfOutputs(torch.autograd.Function):
         ctx: Any, x: Tensor, embedding: Tensor, target: Tensor, real: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)
-        rows = ROWS_PROJECTED.get(x.device.type, len(x))
+        rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
-        parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
         totals, cross_entropies = [], []
-        for some, its_gradient, right, is_real in parts:
+        parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
+        for some, its_gradient, symbols, is_real in parts:
             logits = torch.mm(some, matrix.t(), out=buffer[: len(some)])
-            total, cross_entropy = _into_gradient(logits, right, is_real, smoothing)
+            total, cross_entropy = _into_gradient(logits, symbols, is_real, smoothing)
             totals.append(total)
             cross_entropies.append(cross_entropy)
-            torch.mm(logits, matrix, out=its_gradient)
-            matrix_gradient += logits.t() @ some
-        total, cross_entropy = torch.stack(totals).sum(), torch.stack(cross_entropies).sum()
+            if any(ctx.needs_input_grad):
+                torch.mm(logits, matrix, out=its_gradient)
+                matrix_gradient += logits.t() @ some
+        cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, matrix_gradient)
         ctx.mark_non_differentiable(cross_entropy)
-        return total, cross_entropy
+        return torch.stack(totals).sum(), cross_entropy
 
     @staticmethod
+    @once_differentiable
     def backward(
         ctx: Any, grad_total: Tensor, _: Tensor
     ) -> tuple[Tensor, Tensor, None, None, None]:
-        x_gradient, matrix_gradient = (_scaled(t, grad_total) for t in ctx.saved_tensors)
+        x_gradient, matrix_gradient = ctx.saved_tensors
+        if grad_total.is_cuda or grad_total.item() != 1.0:  # a GPU is not asked
+            x_gradient, matrix_gradient = x_gradient * grad_total, matrix_gradient * grad_total
         return x_gradient, matrix_gradient, None, None, None
 
 
-def _scaled(gradient: Tensor, factor: Tensor) -> Tensor:
-    """In place; a GPU is not asked whether there is anything to do."""
-    if factor.is_cuda or factor.item() != 1.0:
-        gradient = gradient.mul_(factor)
-    return gradient
-
-
 def label_smoothed_cross_entropy(
-    logits: Tensor, target: Tensor, padding: int, smoothing: float
-) -> Loss:
-    """Loss of logits (..., V) for target ids (...); positions of `padding` count nothing.
-
-    The logits are consumed: their memory holds the gradient afterwards.
-    """
-    total, cross_entropy = _OfLogits.apply(  # type: ignore[no-untyped-call]
-        logits.flatten(0, -2), target.flatten(), (target != padding).flatten(), smoothing
-    )
-    return Loss(total, cross_entropy)
-
-
-def projected_cross_entropy(
     x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
 ) -> Loss:
-    """`label_smoothed_cross_entropy` of the logits x E^T: x (..., D), E (V, D), ids (...).
+    """Loss of the logits x E^T for target ids: x (..., D), E (V, D), ids (...).
 
-    The products are in the precision of x. There is a gradient to be had once.
+    Positions of `padding` count nothing. Products are in the precision of x, all else in float32.
     """
-    total, cross_entropy = _OfOutputs.apply(  # type: ignore[no-untyped-call]
+    total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
     )
     return Loss(total, cross_entropy)

@@ -1,4 +1,4 @@
-"""What training minimises: the loss of a batch, as a module that workers can share."""
+"""The loss of a batch, which training minimises: a module, so that workers can share it."""
 
 import torch
 from torch import nn
@@ -8,11 +8,11 @@ from nmt.data.tokenizer import PAD
 from nmt.device import autocast
 from nmt.model.layout import ROWS, Layout, TokenLayout
 from nmt.model.transformer import Transformer
-from nmt.training.loss import Loss, projected_cross_entropy
+from nmt.training.loss import Loss, label_smoothed_cross_entropy
 
 
 class Objective(nn.Module):
-    """A model and how the loss of its translations is computed: smoothing and precision."""
+    """A model and how the loss of a batch is computed: label smoothing and precision."""
 
     def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
         super().__init__()
@@ -31,4 +31,4 @@ class Objective(nn.Module):
             x = x.to(torch.bfloat16)
         target = layouts[0].tokens(batch.target_output)
         matrix = self.model.output_embedding.weight
-        return projected_cross_entropy(x, matrix, target, PAD, self.smoothing)
+        return label_smoothed_cross_entropy(x, matrix, target, PAD, self.smoothing)

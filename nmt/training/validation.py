@@ -11,13 +11,11 @@ from nmt.data.batch import Batch, collate
 from nmt.data.batches import micro_batches
 from nmt.data.parallel_text import SentencePair
 from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import PAD
 from nmt.decoding.translator import Translator
-from nmt.device import autocast
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
 from nmt.run_directory import Run
 from nmt.training.examples import EXAMPLES, Example
-from nmt.training.loss import label_smoothed_cross_entropy
+from nmt.training.objective import Objective
 
 BATCH_TOKENS = 4096
 
@@ -91,12 +89,9 @@ class Validator:
     @torch.inference_mode()
     def _loss(self) -> float:
         device = next(self.run.model.parameters()).device
+        objective = Objective(self.run.model, 0.0, self.precision)
         total, tokens = 0.0, 0
         for batch in self.batches:
-            batch = batch.to(device)
-            with autocast(device, self.precision):
-                logits = self.run.model(batch.source, batch.target_input)
-            loss = label_smoothed_cross_entropy(logits, batch.target_output, PAD, 0.0)
-            total += loss.cross_entropy.item()
+            total += objective(batch.to(device)).cross_entropy.item()
             tokens += batch.tokens
         return total / tokens

@@ -72,8 +72,8 @@ def update(*arguments):
 
 torch.distributed.init_process_group = join_anew
 original_compute, gradients.Gradients.compute = gradients.Gradients.compute, compute
-original_cross_entropy = objective.projected_cross_entropy
-objective.projected_cross_entropy = cross_entropy
+original_cross_entropy = objective.label_smoothed_cross_entropy
+objective.label_smoothed_cross_entropy = cross_entropy
 original_validate, Validator.validate = Validator.validate, validate
 original_update, trainer.update = trainer.update, update
 for recipe in sorted(folder.glob("*.yaml")):
