@@ -125,10 +125,8 @@ def leaving_sentences(done: Tensor) -> Tensor:
     falls to the next some stay that are done.
     """
     going_on = int((~done).sum())
-    filling = (
-        few_sizes(going_on, CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS)
-        - going_on
-    )
+    bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
+    filling = few_sizes(going_on, bits) - going_on
     return done & (done.cumsum(0) > filling)
 
 

@@ -53,16 +53,12 @@ class Transformer(nn.Module):
         source: Tensor,
         target_input: Tensor,
         attention: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
         """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
-        `layouts` are those of target and source. In a `TokenLayout` padding is left out: logits are
-        (N, V), and attention from places of padding means nothing. No side may be padding alone.
         """
-        x = self.outputs(source, target_input, attention, layouts)
-        return self.output_embedding.logits(x)
+        return self.output_embedding.logits(self.outputs(source, target_input, attention))
 
     def outputs(
         self,
@@ -71,7 +67,11 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """The decoder's output, of which `forward` makes logits: (B, T, D), or (N, D)."""
+        """The decoder's output (B, T, D), of which `forward` makes logits.
+
+        `layouts` are those of target and source. In a `TokenLayout` padding is left out: the output
+        is (N, D), and attention from places of padding means nothing. No side may be padding alone.
+        """
         memory = self.encode(source, attention, layouts[1])
         return self._decoded(target_input, memory, source, attention, layouts)
 
@@ -88,13 +88,9 @@ class Transformer(nn.Module):
         memory: Tensor,
         source: Tensor,
         attention: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
-        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V).
-
-        `layouts` are those of target and source.
-        """
-        x = self._decoded(target_input, memory, source, attention, layouts)
+        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V)."""
+        x = self._decoded(target_input, memory, source, attention)
         return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
@@ -123,7 +119,7 @@ class Transformer(nn.Module):
         memory: Tensor,
         source: Tensor,
         attention: AttentionRecord | None,
-        layouts: tuple[Layout, Layout],
+        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
     ) -> Tensor:
         x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
         return self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)

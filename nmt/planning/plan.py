@@ -15,7 +15,7 @@ from nmt.planning.machines import GPUS, PAPER, Spent, counterpart, step_seconds,
 from nmt.planning.memory import Disk, Memory, disk_space, micro_batch, training_memory
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_text
-from nmt.training.threads import number_of_shares
+from nmt.training.threads import can_be_shared, number_of_shares
 from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
@@ -107,8 +107,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     lengths = workload.source_length, workload.target_length
     operations = training_operations(model, config.model, source, target, *lengths)
     shares = number_of_shares(use_threads(config.training.threads), parameters.total)
-    if device.type != "cpu" or config.training.activation_checkpointing:
-        shares = 1  # as in `Gradients.share_among`
+    if not can_be_shared(device, config.training):
+        shares = 1
     length = max(lengths)
     gpu_memory = training_memory(config, model, "cuda", "bf16", length)
     memory = training_memory(config, model, device.type, precision, length, shares)

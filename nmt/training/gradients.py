@@ -23,7 +23,7 @@ from nmt.model.dropout import masks_from
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.objective import Objective
-from nmt.training.threads import Team, number_of_shares
+from nmt.training.threads import Team, can_be_shared, number_of_shares
 
 MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
@@ -76,10 +76,8 @@ class Gradients:
 
     def share_among(self, shares: int) -> None:
         """Cut the steps to come into so many shares, where that can be done."""
-        alone = self._device.type == "cpu" and self._workers.size == 1
-        # what is computed again restores only the generator that all threads share
-        divisible = alone and not self._run.config.training.activation_checkpointing
-        self.shares = shares if divisible else 1
+        training = self._run.config.training
+        self.shares = shares if can_be_shared(self._device, training, self._workers.size) else 1
         threads = torch.get_num_threads()
         self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
 

@@ -27,7 +27,7 @@ class Objective(nn.Module):
             layouts = TokenLayout(batch.target_input, PAD), TokenLayout(batch.source, PAD)
         with autocast(device, self.precision, once=True):
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
-        if self.precision == "bf16":
+        if self.precision == "bf16":  # where a GPU's last norm is in float32
             x = x.to(torch.bfloat16)
         target = layouts[0].tokens(batch.target_output)
         matrix = self.model.output_embedding.weight

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 import torch
 
+from nmt.config import TrainingConfig
+
 _T = TypeVar("_T")
 
 # Bytes: each thread holds a gradient of the whole model for a moment.
@@ -20,6 +22,14 @@ _GRADIENTS = 1 << 30
 def number_of_shares(threads: int, parameters: int) -> int:
     """How many shares a step is cut into for so many threads, at so many float32 parameters."""
     return max(1, min(threads, _GRADIENTS // (4 * parameters)))
+
+
+def can_be_shared(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
+    """Whether threads can compute shares of a step: on a CPU, where one process trains.
+
+    Not where activations are computed again, which restores only the generator of all threads.
+    """
+    return device.type == "cpu" and processes == 1 and not training.activation_checkpointing
 
 
 class Team:

@@ -77,7 +77,8 @@ def test_logits_and_attention_are_those_of_padded_rows() -> None:
     source, target = batch(20, 30, seed=6), batch(20, 11, seed=7)
     records = AttentionRecord(), AttentionRecord()
     padded = model(source, target, records[0])
-    packed = model(source, target, records[1], without_padding(source, target))
+    outputs = model.outputs(source, target, records[1], without_padding(source, target))
+    packed = model.output_embedding.logits(outputs)
     is_real = (target != PAD).flatten()
     real_of_packed = is_real[token_places(target, PAD)]
     torch.testing.assert_close(packed[real_of_packed], padded.flatten(0, 1)[is_real])
@@ -94,7 +95,8 @@ def test_activations_that_are_computed_again_give_the_same_gradient() -> None:
     for again in (False, True):
         if again:
             compute_activations_again(model)
-        loss = model(source, target, layouts=without_padding(source, target)).square().sum()
+        outputs = model.outputs(source, target, layouts=without_padding(source, target))
+        loss = model.output_embedding.logits(outputs).square().sum()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for kept, computed in zip(*gradients, strict=True):
         torch.testing.assert_close(computed, kept)
