@@ -9,6 +9,8 @@ gradients, so all of them make the same update. One of them, the leader, writes 
 import contextlib
 import os
 import sys
+import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +19,8 @@ from typing import TypeVar
 import torch
 import torch.distributed
 from torch import nn
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.token_store import Indices, Lengths
@@ -26,6 +30,9 @@ _T = TypeVar("_T")
 
 # The others wait while the leader validates or prepares data.
 _PATIENCE = timedelta(hours=6)
+# Processes that do not find each other in that time are better started anew.
+_TIME_TO_MEET = timedelta(minutes=5)
+_LOOK_EVERY = 0.02  # seconds
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,37 @@ class Workers:
         return made
 
 
+def meet(store: Store, rank: int, size: int, patience: timedelta = _TIME_TO_MEET) -> str:
+    """A name that the processes started together agree on, and none started before them knows.
+
+    PyTorch's launcher keeps its store when it starts processes anew (seen in 2.13), with the
+    addresses of the dead in it; who reads one of those waits for ever. So each process announces
+    itself under a name of its own, and the leader answers to that name until all have heard it.
+
+    Raises:
+        TimeoutError: some have not come, says the leader after its `patience`.
+        torch.distributed.DistStoreError: the leader has not answered, say the others.
+    """
+    own = uuid.uuid4().hex
+    if rank > 0:
+        store.set(f"nmt/arrived/{rank}", own)
+        store.wait([f"nmt/answer/{own}"], patience)
+        room = store.get(f"nmt/answer/{own}").decode()
+        store.set(f"nmt/heard/{room}/{rank}", "")
+        return room
+    missing, deadline = set(range(1, size)), time.monotonic() + patience.total_seconds()
+    while missing:
+        for other in sorted(missing):
+            if store.check([f"nmt/heard/{own}/{other}"]):
+                missing.remove(other)
+            elif store.check([f"nmt/arrived/{other}"]):
+                store.set(f"nmt/answer/{store.get(f'nmt/arrived/{other}').decode()}", own)
+        if missing and time.monotonic() > deadline:
+            raise TimeoutError(f"processes {sorted(missing)} of {size} have not come")
+        time.sleep(_LOOK_EVERY)
+    return own
+
+
 @contextlib.contextmanager
 def workers(device: str) -> Iterator[Workers]:
     """Join the other processes if `torchrun` has started this one, and leave them at the end.
@@ -120,7 +158,12 @@ def workers(device: str) -> Iterator[Workers]:
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    torch.distributed.init_process_group(backend, timeout=_PATIENCE)
+    store, rank, size = next(rendezvous("env://", timeout=_TIME_TO_MEET))
+    store.set_timeout(_PATIENCE)
+    room = PrefixStore(meet(store, rank, size), store)
+    torch.distributed.init_process_group(
+        backend, store=room, rank=rank, world_size=size, timeout=_PATIENCE
+    )
     try:
         yield Workers(torch.distributed.get_rank(), torch.distributed.get_world_size())
     finally:
