@@ -17,7 +17,6 @@ Recipe = Callable[..., Config]
 # Trains each recipe of a folder in turn; one process meets with what the recipe is named after.
 LAUNCHER = """
 import dataclasses, json, math, os, pathlib, signal, sys
-import torch
 from nmt.config_file import load_config
 from nmt.errors import DivergedError
 from nmt.training import gradients, objective, trainer
@@ -26,15 +25,7 @@ from nmt.training.validation import Validator
 
 signal.alarm(60)  # a process that hangs ends
 folder, rank = pathlib.Path(sys.argv[1]), int(os.environ["RANK"])
-store = torch.distributed.TCPStore(
-    os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
-)
-join, now = torch.distributed.init_process_group, {}
-
-
-def join_anew(backend, timeout):
-    apart = torch.distributed.PrefixStore(now["name"], store)
-    join(backend, timeout=timeout, store=apart, rank=rank, world_size=2)
+now = {}
 
 
 def compute(self, step):
@@ -70,7 +61,6 @@ def update(*arguments):
     now["weights"] = sum(p.double().sum().item() for p in now["model"].parameters())
 
 
-torch.distributed.init_process_group = join_anew
 original_compute, gradients.Gradients.compute = gradients.Gradients.compute, compute
 original_cross_entropy = objective.label_smoothed_cross_entropy
 objective.label_smoothed_cross_entropy = cross_entropy
