@@ -167,14 +167,14 @@ def _one_step(trainer: Trainer) -> _Step:
     trainer.step += 1
     config, gradients = trainer.config, trainer.gradients
     start = _Clock()
-    _, tokens = gradients.compute(trainer.step)
+    tokens = gradients.compute(trainer.step).tokens
+    _wait_for(trainer.device)
     computed = _Clock()
     rate = learning_rate(trainer.step, config)
     update(trainer.optimizers, tokens, rate, config.training.clip_norm)
     if trainer.moving_average:
         trainer.moving_average.update(trainer.step)
-    if trainer.device.type == "cuda":
-        torch.cuda.synchronize()
+    _wait_for(trainer.device)
     end = _Clock()
     return _Step(
         computing=computed.own_since(start),
@@ -183,6 +183,12 @@ def _one_step(trainer: Trainer) -> _Step:
         waited=end.waited_since(start),
         tokens=tokens,
     )
+
+
+def _wait_for(device: torch.device) -> None:
+    """Until a GPU has done what it was asked to."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
 
 
 class _Clock:
@@ -227,6 +233,5 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     cache = ready.start(ready.encode(source), source)
     for _ in range(length):
         ready.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+    _wait_for(device)
     return _Clock().own_since(start)

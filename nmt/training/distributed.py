@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import torch
 import torch.distributed
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
@@ -60,22 +60,19 @@ class Workers:
             return module
         return DistributedDataParallel(module, broadcast_buffers=False)
 
-    def total(self, *values: float) -> list[float]:
-        """The sum of each number over all processes."""
-        return self._reduced(values, torch.distributed.ReduceOp.SUM)
+    def summed(self, value: Tensor) -> Tensor:
+        """The sum of a tensor over all processes, computed where the tensor is."""
+        if self.size > 1:
+            torch.distributed.all_reduce(value)
+        return value
 
     def largest(self, value: int) -> int:
         """The largest of a number over all processes."""
-        return int(self._reduced([value], torch.distributed.ReduceOp.MAX)[0])
-
-    def _reduced(
-        self, values: "list[int] | tuple[float, ...]", how: torch.distributed.ReduceOp.RedOpType
-    ) -> list[float]:
         if self.size == 1:
-            return list(values)
-        numbers = torch.tensor(values, dtype=torch.float64)
-        torch.distributed.all_reduce(numbers, how)
-        return [float(number) for number in numbers]
+            return value
+        number = torch.tensor(value)
+        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+        return int(number)
 
     def of_all(self, value: _T) -> list[_T]:
         """A value of each process, by rank."""

@@ -5,7 +5,6 @@ torchrun starts, and where random numbers cannot be kept apart, they are compute
 """
 
 import contextlib
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +17,6 @@ from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
-from nmt.errors import DivergedError
 from nmt.model.dropout import masks_from
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
@@ -37,15 +35,32 @@ class _Computed:
 
     parts: list[Indices] = field(default_factory=list)
     losses: list[Tensor] = field(default_factory=list)
-    tokens: int = 0
     gradients: list[Tensor] = field(default_factory=list)
     """of each parameter, where they are not in the parameters already"""
 
-    def add(self, rows: Indices, loss: Tensor, tokens: int) -> None:
+    def add(self, rows: Indices, loss: Tensor) -> None:
         """Take in a micro-batch with its summed loss."""
         self.parts.append(rows)
         self.losses.append(loss)
-        self.tokens += tokens
+
+
+@dataclass(frozen=True)
+class StepGradient:
+    """What is known of a step whose gradient is in the parameters; on the device, tensors are."""
+
+    loss: Tensor
+    """summed over the tokens of all workers, in nats: scalar float64"""
+    norm: Tensor
+    """of the whole gradient: scalar"""
+    tokens: int
+    """target tokens of all workers"""
+    store: TokenStore
+    pairs: Indices
+    """those of all workers, by their places in the store"""
+    parts: list[Indices]
+    """this worker's micro-batches"""
+    losses: list[Tensor]
+    """theirs: scalars"""
 
 
 class Gradients:
@@ -81,23 +96,19 @@ class Gradients:
         threads = torch.get_num_threads()
         self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
 
-    def compute(self, step: int) -> tuple[float, int]:
-        """Leave the gradient in the parameters; return the summed loss (nats) and the tokens.
+    def compute(self, step: int) -> StepGradient:
+        """Leave the gradient in the parameters; a GPU may still be at it when this returns.
 
-        The gradient is the sum over the step's pairs, divided by the number of workers; loss and
-        tokens are those of all workers. Where memory runs out, the same pairs are computed again
-        in smaller parts.
-
-        Raises:
-            DivergedError: the loss or the gradient is not a number; names some of the pairs.
+        The gradient is the sum over the step's pairs, divided by the number of workers. Where
+        memory runs out, the same pairs are computed again in smaller parts.
         """
         if self._parallel is None:  # not before resumed weights are in place
             self._parallel = self._workers.parallel(self._objective)
-        store, indices = self._pairs(step)
-        indices = self._workers.share(indices, store.source.lengths, store.target.lengths)
+        store, pairs = self._pairs(step)
+        indices = self._workers.share(pairs, store.source.lengths, store.target.lengths)
         while True:
             try:
-                loss, tokens = self._accumulate(step, store, indices)
+                done = (self._side_by_side if self._team else self._in_turn)(step, store, indices)
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or not self._compute_less_at_once(store, indices):
@@ -106,13 +117,32 @@ class Gradients:
             self._run.model.zero_grad(set_to_none=True)
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
-        norm = self._norm()
-        if not math.isfinite(norm):
-            raise DivergedError(
-                f"step {step:,}: the norm of the gradient is {norm} for "
-                f"{self._name(store, indices)}"
-            )
-        return loss, tokens
+        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
+        return StepGradient(
+            loss=self._workers.summed(self._sum(done.losses)),
+            norm=torch.nn.utils.get_total_norm(gradients),
+            tokens=int(store.target.lengths[pairs].sum()),
+            store=store,
+            pairs=pairs,
+            parts=done.parts,
+            losses=done.losses,
+        )
+
+    def _sum(self, losses: list[Tensor]) -> Tensor:
+        """Of this worker's micro-batches, if it has any."""
+        none = torch.zeros((), device=self._device)
+        return (torch.stack(losses).sum() if losses else none).double()
+
+    def examples(self, gradient: StepGradient) -> str:
+        """Some of a step's pairs, for people: of those whose loss is no number, if there are any.
+
+        To be asked by all workers together.
+        """
+        store = gradient.store
+        of_parts = zip(gradient.parts, gradient.losses, strict=True)
+        odd = next((rows for rows, loss in of_parts if not loss.isfinite()), None)
+        named = self._workers.of_all("" if odd is None else self._name(store, odd))
+        return next(filter(None, named), self._name(store, gradient.pairs))
 
     def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
         """Smaller micro-batches, or one after the other; whether there is anything smaller."""
@@ -127,26 +157,6 @@ class Gradients:
         self._team = Team(1, torch.get_num_threads() // self._team.members)
         return True
 
-    def _norm(self) -> float:
-        """Of the whole gradient."""
-        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
-        return torch.nn.utils.get_total_norm(gradients).item()
-
-    def _accumulate(self, step: int, store: TokenStore, indices: Indices) -> tuple[float, int]:
-        """Forward and backward through every micro-batch."""
-        compute = self._side_by_side if self._team else self._in_turn
-        done = compute(step, store, indices)
-        loss = torch.stack(done.losses).sum().item() if done.losses else 0.0
-        summed, tokens = self._workers.total(loss, done.tokens)
-        if not math.isfinite(summed):
-            odd = [
-                r for r, loss in zip(done.parts, done.losses, strict=True) if not loss.isfinite()
-            ]
-            named = self._workers.of_all(self._name(store, odd[0]) if odd else "")
-            culprits = next(filter(None, named), self._name(store, indices))
-            raise DivergedError(f"step {step:,}: the loss is {summed} for {culprits}")
-        return summed, int(tokens)
-
     def _in_turn(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
         """One micro-batch after the other; the gradients add up in the parameters."""
         torch.manual_seed(step_seed(self._run.config.seed, step, self._workers.rank))
@@ -158,7 +168,7 @@ class Gradients:
             with self._apart(unless=rows is parts[-1]):
                 loss = self._parallel(batch).total
                 loss.backward()
-            done.add(rows, loss.detach(), batch.tokens)
+            done.add(rows, loss.detach())
         if not parts:
             self._join_sum()
         return done
@@ -182,7 +192,6 @@ class Gradients:
         return _Computed(
             [rows for share in computed for rows in share.parts],
             [loss for share in computed for loss in share.losses],
-            sum(share.tokens for share in computed),
         )
 
     def _share(self, step: int, store: TokenStore, number: int, indices: Indices) -> _Computed:
@@ -203,7 +212,7 @@ class Gradients:
                     torch._foreach_add_(done.gradients, gradients)
                 else:
                     done.gradients = list(gradients)
-                done.add(rows, loss.detach(), batch.tokens)
+                done.add(rows, loss.detach())
         return done
 
     def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
@@ -250,10 +259,6 @@ class Gradients:
         """Compute no more than so many tokens at once from now on."""
         self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
         self.halved = True
-
-    def describe(self, step: int) -> str:
-        """Some of the pairs that a step learns from, for people."""
-        return self._name(*self._pairs(step))
 
     def _name(self, store: TokenStore, rows: Indices) -> str:
         targets = [store.target.sentence(row).tolist() for row in rows[:_EXAMPLES]]

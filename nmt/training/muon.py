@@ -49,6 +49,8 @@ class Muon(torch.optim.Optimizer):
         """`dtype` is that of the iterations; bfloat16 is precise enough where it is fast."""
         super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         self._dtype = dtype
+        self.found_inf: Tensor | None = None
+        """scalar: where it is 1, a step changes nothing, as with PyTorch's fused optimisers"""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
@@ -67,6 +69,8 @@ class Muon(torch.optim.Optimizer):
             if not self.state[matrix]:
                 self.state[matrix]["momentum"] = torch.zeros_like(matrix)
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
+        changed = [*momenta, *matrices]
+        before = [] if self.found_inf is None else [tensor.clone() for tensor in changed]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
         directions = orthogonalized(torch.stack(ahead).to(self._dtype)).to(matrices[0].dtype)
@@ -74,3 +78,6 @@ class Muon(torch.optim.Optimizer):
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         scale = 0.2 * max(shape) ** 0.5
         torch._foreach_add_(matrices, list(directions.unbind()), alpha=-group["lr"] * scale)
+        if self.found_inf is not None:
+            for tensor, old in zip(changed, before, strict=True):
+                tensor.copy_(torch.where(self.found_inf > 0, old, tensor))

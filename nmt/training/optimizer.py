@@ -45,8 +45,12 @@ def update(
     divisor: float,
     learning_rate: float,
     clip_norm: float | None,
+    refused: Tensor | None = None,
 ) -> None:
-    """One optimiser step from gradients that are `divisor` times those of the mean loss."""
+    """One optimiser step from gradients that are `divisor` times those of the mean loss.
+
+    Where `refused` (scalar float32) is 1, weights and moments stay as they are; a GPU is not asked.
+    """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters = [parameter for group in groups for parameter in group["params"]]
     gradients = [p.grad for p in parameters if p.grad is not None]
@@ -56,5 +60,7 @@ def update(
     for group in groups:
         group["lr"] = learning_rate
     for optimizer in optimizers:
+        # by this name PyTorch's fused optimisers, and Muon, are told to leave a step out
+        optimizer.found_inf = refused  # type: ignore[attr-defined]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -6,6 +6,7 @@ import math
 import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,7 +18,8 @@ from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.distributed import Workers
 from nmt.training.examples import forget_examples_after, keep_examples
-from nmt.training.gradients import Gradients
+from nmt.training.gradients import Gradients, StepGradient
+from nmt.training.guard import Guard, Verdict, is_known_at_once
 from nmt.training.monitor import Monitor
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optimizer import make_optimizers, update
@@ -28,9 +30,8 @@ from nmt.training.schedule import learning_rate
 from nmt.training.stopping import Abandoned, StopSignals
 from nmt.training.validation import Validator
 
-# Steps until it is asked how saving went; the weight of a step in what loss is usual.
+# Steps until it is asked how saving went.
 _STEPS_TO_SAVE = 50
-_FOLLOW = 0.02
 
 
 @contextlib.contextmanager
@@ -41,6 +42,15 @@ def _collecting_only_what_is_new() -> Iterator[None]:
         yield
     finally:
         gc.unfreeze()
+
+
+@dataclass(frozen=True)
+class TakenStep:
+    """A step that was taken; whether anything came of it is only known when it is read."""
+
+    step: int
+    gradient: StepGradient
+    verdict: Verdict
 
 
 class Trainer:
@@ -86,7 +96,8 @@ class Trainer:
         self.roll_backs = 0
         decay = run.config.training.moving_average
         self.moving_average = MovingAverage(run.model, decay) if decay else None
-        self._usual_loss: float | None = None
+        self.guard = Guard(self.device, run.config.training.largest_spike)
+        self._open: TakenStep | None = None
         self._saver = Saver(directory, run.config.training)
         self._look_at: int | None = None
         self._unsaved = False
@@ -102,7 +113,7 @@ class Trainer:
             "ranking": self.ranking.state(),
             "monitor": self.monitor.state(),
             "moving_average": self.moving_average.weights if self.moving_average else None,
-            "usual_loss": self._usual_loss,
+            "usual_loss": self.guard.usual,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
             "micro_batch_tokens": self.gradients.micro_batch_tokens if self.gradients.halved else 0,
@@ -127,7 +138,8 @@ class Trainer:
             forget_examples_after(self.directory.translations, last_validated)
         if self.moving_average:
             self.moving_average.load(state["moving_average"])
-        self._usual_loss, self.roll_backs = state["usual_loss"], state["roll_backs"]
+        self.guard.go_on(state["usual_loss"])
+        self._open, self.roll_backs = None, state["roll_backs"]
         if state["micro_batch_tokens"]:
             self.gradients.limit_micro_batch(state["micro_batch_tokens"])
         self.gradients.share_among(state["shares"])
@@ -169,8 +181,7 @@ class Trainer:
         training = self.config.training
         validation_was_abandoned = self._validation_due
         if not validation_was_abandoned:
-            loss, tokens = self.take_step()
-            self.monitor.count(loss, tokens)
+            self.take_step()
             if self.step % training.log_every == 0:
                 self._record()
             self._validation_due = self.step % training.validate_every == 0 or self._at_end()
@@ -195,40 +206,67 @@ class Trainer:
         given_up = patience is not None and self.ranking.without_gain >= patience
         return not self._validation_due and (given_up or self._at_end())
 
-    def take_step(self) -> tuple[float, int]:
-        """One update from `batch_tokens` tokens; returns its summed loss (nats) and its tokens."""
+    def take_step(self) -> StepGradient:
+        """One update from `batch_tokens` tokens; returns what it was made from.
+
+        A step that must not be learnt from changes nothing. A GPU has usually not begun with it
+        when this returns, so that of such a step is heard at the next one, or when `catch_up` asks.
+
+        Raises:
+            DivergedError: naming the step, which is then the last one that was taken.
+        """
         self.step += 1
         try:
             with self._signals.abandon(self.workers.size == 1):  # others would wait for it
-                loss, tokens = self.gradients.compute(self.step)
+                gradient = self.gradients.compute(self.step)
         except Abandoned:
             self.step -= 1
             raise
-        self._refuse_spike(loss / tokens)
+        verdict = self.guard.judge(gradient.loss, gradient.tokens, gradient.norm)
+        former, self._open = self._open, TakenStep(self.step, gradient, verdict)
+        at_once = is_known_at_once(self.device)
+        if at_once:
+            self.catch_up()
         rate = learning_rate(self.step, self.config)
         # the gradients are means over the workers of sums over their tokens
-        divisor = tokens / self.workers.size
-        update(self.optimizers, divisor, rate, self.config.training.clip_norm)
+        divisor = gradient.tokens / self.workers.size
+        refused = None if at_once else verdict.refused
+        update(self.optimizers, divisor, rate, self.config.training.clip_norm, refused)
         if self.moving_average:
             self.moving_average.update(self.step)
-        return loss, tokens
+        if former:
+            self._hear_of(former)
+        return gradient
 
-    def _refuse_spike(self, loss: float) -> None:
-        """Stop before the update where the loss per token leaps; follow it where it does not."""
-        usual, most = self._usual_loss, self.config.training.largest_spike
-        if usual is not None and most is not None and loss > usual + most:
+    def catch_up(self) -> None:
+        """Hear of the last step, for which a GPU is waited for.
+
+        Raises:
+            DivergedError: as `take_step`.
+        """
+        former, self._open = self._open, None
+        if former:
+            self._hear_of(former)
+
+    def _hear_of(self, taken: TakenStep) -> None:
+        """Count a step that was taken, or refuse to go on from it."""
+        finding = taken.verdict.read()
+        if finding.refused:
+            self.step = taken.step
             raise DivergedError(
-                f"step {self.step:,}: the loss is {loss:.2f} nats/token where {usual:.2f} was "
-                f"usual, for {self.gradients.describe(self.step)}"
+                f"step {self.step:,}: {finding.problem()} for "
+                f"{self.gradients.examples(taken.gradient)}"
             )
-        self._usual_loss = loss if usual is None else usual + _FOLLOW * (loss - usual)
+        self.monitor.count(finding.loss, taken.gradient.tokens)
 
     def _record(self) -> None:
+        self.catch_up()
         epoch = self.step / self.plan.steps_per_epoch
         self.monitor.record_training(self.step, epoch, learning_rate(self.step, self.config))
 
     def _validate(self) -> bool:
         """Validate, tell, and say whether this is among the best models so far."""
+        self.catch_up()
         self.settle()  # the best so far is one that is saved
         with self.monitor.paused():
             measured = self.workers.from_leader(self._measure)
@@ -266,6 +304,7 @@ class Trainer:
             CheckpointError: it fails, and was to `wait` for the end of it.
             DivergedError: the weights are not numbers: what was saved before is better.
         """
+        self.catch_up()
         self.settle()
         if not math.isfinite(torch.nn.utils.get_total_norm(self.model.parameters()).item()):
             raise DivergedError(f"step {self.step:,}: the weights are not numbers")

@@ -64,12 +64,19 @@ def recipe(arguments: argparse.Namespace, folder: str) -> Config:
     )
 
 
+def end_of_step(number: int, arguments: argparse.Namespace, device: torch.device) -> float:
+    """The time, for which a GPU is waited for where the clock starts and where it stops."""
+    if device.type == "cuda" and number in (arguments.warm_up, arguments.warm_up + arguments.steps):
+        torch.cuda.synchronize()
+    return time.perf_counter()
+
+
 def figures(
-    losses: list[float], tokens: list[int], ends: list[float], warm_up: int
+    losses: list[torch.Tensor], tokens: list[int], ends: list[float], warm_up: int
 ) -> dict[str, Any]:
     """Speed after so many steps of warm-up, and how far the loss fell."""
     seconds = ends[-1] - ends[warm_up]
-    per_token = [loss / count for loss, count in zip(losses, tokens, strict=True)]
+    per_token = [loss.item() / count for loss, count in zip(losses, tokens, strict=True)]
     return {
         "tokens_per_second": sum(tokens[warm_up:]) / seconds,
         "losses": [round(loss, 3) for loss in per_token[:: -max(1, len(per_token) // 5)][::-1]],
@@ -104,11 +111,11 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     run = Run(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
-    for _ in range(arguments.warm_up + arguments.steps):
-        loss, count = trainer.take_step()
-        losses.append(loss)
-        tokens.append(count)
-        ends.append(time.perf_counter())
+    for number in range(1, arguments.warm_up + arguments.steps + 1):
+        gradient = trainer.take_step()
+        losses.append(gradient.loss)
+        tokens.append(gradient.tokens)
+        ends.append(end_of_step(number, arguments, device))
     measured = figures(losses, tokens, ends, arguments.warm_up)
     lengths = prepared.train.source.lengths, prepared.train.target.lengths
     ratio = float(lengths[0].mean() / lengths[1].mean())
@@ -166,9 +173,9 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
         (loss / batch.tokens).backward()
         optimizer.step()
         optimizer.zero_grad()
-        losses.append(loss.item())
+        losses.append(loss.detach())
         tokens.append(batch.tokens)
-        ends.append(time.perf_counter())
+        ends.append(end_of_step(step, arguments, device))
     return {**figures(losses, tokens, ends, arguments.warm_up), "precision": precision}
 
 

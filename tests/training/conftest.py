@@ -79,6 +79,8 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
     def made(config: Config, store: Any, vocabulary_size: int, tokenizer: Any = None) -> Trainer:
         torch.manual_seed(config.seed)
         model = Transformer(config.model, vocabulary_size, vocabulary_size)
+        if config.training.device == "cuda":
+            model.to("cuda")
         directory = RunDirectory(tmp_path / "run")
         run = Run(config, tokenizer, model, directory.path)
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]

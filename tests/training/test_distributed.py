@@ -46,7 +46,7 @@ def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
 
 def test_a_process_alone_leads_itself() -> None:
     alone = Workers()
-    assert alone.leading and alone.total(1.5, 2) == [1.5, 2]
+    assert alone.leading and alone.summed(torch.tensor(1.5)) == 1.5 and alone.largest(7) == 7
     assert alone.of_all("a") == ["a"] and alone.from_leader(lambda: 3) == 3
     assert alone.leader_first(lambda: 4) == 4 and alone.largest(5) == 5
 

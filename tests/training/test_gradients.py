@@ -197,10 +197,9 @@ def test_threads_side_by_side_find_the_gradient_of_one(
     assert torch.get_num_threads() == number
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-    (loss, count), (expected_loss, expected_count) = (
-        made.gradients.compute(2) for made in (together, alone)
-    )
-    assert (loss, count) == (pytest.approx(expected_loss, rel=1e-5), expected_count)
+    one, other = (made.gradients.compute(2) for made in (together, alone))
+    assert one.tokens == other.tokens
+    torch.testing.assert_close(one.loss, other.loss, rtol=1e-5, atol=0)
 
 
 def test_threads_draw_masks_of_their_own_and_the_same_each_time(

@@ -16,10 +16,10 @@ from nmt.run_directory import RunDirectory
 from nmt.training import resume as resume_module
 from nmt.training import saving
 from nmt.training import trainer as trainer_module
-from nmt.training.gradients import Gradients
+from nmt.training.gradients import Gradients, StepGradient
 from nmt.training.saving import Saver
 from nmt.training.train import train
-from nmt.training.trainer import Trainer
+from nmt.training.trainer import TakenStep, Trainer
 
 Recipe = Callable[..., Config]
 
@@ -91,14 +91,14 @@ def test_what_could_not_be_saved_is_not_the_best(
 
 
 def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Trainer._refuse_spike
+    original = Trainer._hear_of
 
-    def refuse_spike(trainer: Trainer, loss: float) -> None:
-        if trainer.step == 6:
+    def hear_of(trainer: Trainer, taken: TakenStep) -> None:
+        if taken.step == 6:
             signal.raise_signal(signal.SIGTERM)
-        original(trainer, loss)
+        original(trainer, taken)
 
-    monkeypatch.setattr(Trainer, "_refuse_spike", refuse_spike)
+    monkeypatch.setattr(Trainer, "_hear_of", hear_of)
 
 
 @pytest.mark.parametrize("how", ["at the end", "when stopped"])
@@ -119,7 +119,7 @@ def test_what_must_be_saved_and_cannot_is_an_error(
 def diverging(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     original = Gradients.compute
 
-    def compute(self: Gradients, step: int) -> tuple[float, int]:
+    def compute(self: Gradients, step: int) -> StepGradient:
         result = original(self, step)
         if step in steps:
             raise DivergedError(f"step {step}: the loss is nan for 3 pairs")

@@ -15,7 +15,7 @@ from nmt.config import Config
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import RunDirectory
 from nmt.training import trainer as trainer_module
-from nmt.training.gradients import Gradients
+from nmt.training.gradients import Gradients, StepGradient
 from nmt.training.schedule import learning_rate
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
@@ -171,7 +171,7 @@ def test_a_stop_abandons_a_gradient(
 ) -> None:
     original = Gradients.compute
 
-    def compute(gradients: Gradients, number: int) -> tuple[float, int]:
+    def compute(gradients: Gradients, number: int) -> StepGradient:
         result = original(gradients, number)
         if number == step:
             stop()
@@ -373,7 +373,7 @@ def test_a_rolled_back_run_resumes_bit_for_bit(
 ) -> None:
     original = Gradients.compute
 
-    def compute(self: Gradients, step: int) -> tuple[float, int]:
+    def compute(self: Gradients, step: int) -> StepGradient:
         result = original(self, step)
         if step == 7:
             raise DivergedError("step 7: the loss is nan")

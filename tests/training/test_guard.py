@@ -1,0 +1,294 @@
+"""A step that must not be learnt from changes nothing, whenever it is heard of."""
+
+import json
+import math
+import random
+import signal
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nmt.checkpoint import load_state, load_weights
+from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
+from nmt.data.token_store import TokenStore
+from nmt.data.tokenizer import EOS
+from nmt.errors import DivergedError, StoppedBySignal
+from nmt.model.layout import ROWS
+from nmt.run_directory import RunDirectory
+from nmt.training import objective
+from nmt.training import trainer as trainer_module
+from nmt.training.gradients import Gradients, StepGradient
+from nmt.training.guard import Finding, Guard
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
+
+Recipe = Callable[..., Config]
+V = 16
+
+
+def judged(guard: Guard, loss: float, tokens: int = 10, norm: float = 1.0) -> Finding:
+    number = torch.tensor(loss, dtype=torch.float64)
+    return guard.judge(number, tokens, torch.tensor(norm)).read()
+
+
+def guard(largest_spike: float | None = None) -> Guard:
+    return Guard(torch.device("cpu"), largest_spike)
+
+
+@pytest.mark.parametrize(
+    ("loss", "norm", "problem"),
+    [
+        (math.nan, 1.0, "the loss is nan"),
+        (math.inf, 1.0, "the loss is inf"),
+        (20.0, math.nan, "the norm of the gradient is nan"),
+        (20.0, math.inf, "the norm of the gradient is inf"),
+        (20.1 + 30.0, 1.0, "the loss is 5.01 nats/token where 2.00 was usual,"),
+    ],
+)
+def test_what_is_no_number_or_a_leap_is_refused(loss: float, norm: float, problem: str) -> None:
+    watching = guard(largest_spike=3.0)
+    assert not judged(watching, 20.0).refused
+    found = judged(watching, loss, norm=norm)
+    assert found.refused and found.problem() == problem
+    assert watching.usual == 2.0
+
+
+def test_a_leap_is_allowed_where_none_is_forbidden_and_in_the_first_step() -> None:
+    assert not judged(guard(largest_spike=0.1), 1e6).refused
+    careless = guard()
+    assert not any(judged(careless, loss).refused for loss in (20.0, 1e9))
+
+
+def test_all_that_follows_a_refused_step_is_refused_until_it_is_told_to_go_on() -> None:
+    watching = guard()
+    assert [judged(watching, loss).refused for loss in (20.0, math.nan, 20.0)] == [0, 1, 1]
+    watching.go_on(2.0)
+    assert not judged(watching, 20.0).refused
+
+
+def test_the_usual_loss_follows_slowly() -> None:
+    watching = guard()
+    assert watching.usual is None
+    expected = None
+    for loss in (51.3, 48.7, 49.9, 30.1):
+        judged(watching, loss, tokens=7)
+        per_token = loss / 7
+        expected = per_token if expected is None else expected + 0.02 * (per_token - expected)
+        assert watching.usual == expected
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hear of each step when the next one is taken, as where a GPU computes."""
+    monkeypatch.setattr(trainer_module, "is_known_at_once", lambda device: False)
+
+
+def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the loss of a step be no number, and its gradient with it."""
+    original = Gradients.compute
+
+    def compute(self: Gradients, number: int) -> StepGradient:
+        gradient = original(self, number)
+        if number == step:
+            for parameter in self._run.model.parameters():
+                assert parameter.grad is not None
+                parameter.grad.mul_(math.nan)
+            gradient.loss.mul_(math.nan)
+        return gradient
+
+    monkeypatch.setattr(Gradients, "compute", compute)
+
+
+@pytest.fixture
+def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
+    draw = random.Random(1)
+    rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
+    sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
+
+    def made(**training: Any) -> Trainer:
+        config = Config(
+            tokenizer=TokenizerConfig(vocabulary_size=V),
+            model=ModelConfig(**sizes),
+            training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
+        )
+        return make_trainer(config, TokenStore.of(rows, rows), V, Names())
+
+    return made
+
+
+class Names:
+    """Any text for any ids."""
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return ["text" for _ in rows]
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_step_refused_late_and_the_one_begun_meanwhile_leave_weights_and_moments(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch, optimizer: str
+) -> None:
+    spoiled(4, monkeypatch)
+    kept, diverged = (
+        trainer(optimizer=optimizer, weight_decay=0.1, clip_norm=1.0, warmup_steps=2)
+        for _ in range(2)
+    )
+    for _ in range(3):
+        kept.take_step()
+    for _ in range(4):
+        diverged.take_step()
+    with pytest.raises(DivergedError, match=r"step 4: the loss is nan for \d+ pairs .* 'text'"):
+        diverged.take_step()
+    assert diverged.step == 4
+    assert_same(kept.model.state_dict(), diverged.model.state_dict())
+    for one, other in zip(kept.optimizers, diverged.optimizers, strict=True):
+        assert_same(one.state_dict()["state"], other.state_dict()["state"])
+
+
+def assert_same(one: Any, other: Any) -> None:
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, list):
+        for mine, its_like in zip(one, other, strict=True):
+            assert_same(mine, its_like)
+    else:
+        assert torch.equal(one, other) if isinstance(one, Tensor) else one == other
+
+
+def trained(config: Config, path: Path, log: Callable[[str], None] = lambda m: None) -> Any:
+    """The final weights and state of a run, and its records but for the time they took."""
+    train(config, path, log)
+    run = RunDirectory(path)
+    last = run.saved_checkpoints()[-1]
+    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
+    measured = {"seconds", "tokens_per_second"}
+    records = [{key: line[key] for key in line.keys() - measured} for line in lines]
+    state = load_state(last)
+    state["monitor"].pop("seconds")
+    return {"weights": load_weights(last), "step": state["step"], "records": records} | {
+        "monitor": state["monitor"],
+        "usual": state["usual_loss"],
+        "moments": [optimizer["state"] for optimizer in state["optimizers"]],
+    }
+
+
+@pytest.mark.parametrize("diverges", [False, True])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    optimizer: str,
+    diverges: bool,
+) -> None:
+    config = recipe(
+        "training.on_divergence=roll_back",
+        f"training.optimizer={optimizer}",
+        "training.weight_decay=0.1",
+        "training.moving_average=0.9",
+        "training.log_every=3",
+    )
+    if diverges:
+        spoiled(7, monkeypatch)
+    said: dict[str, list[str]] = {"at once": [], "late": []}
+    at_once = trained(config, tmp_path / "at once", said["at once"].append)
+    monkeypatch.setattr(trainer_module, "is_known_at_once", lambda device: False)
+    late = trained(config, tmp_path / "late", said["late"].append)
+    assert_same(at_once, late)
+    refusals = [
+        [line for line in lines if "step 7: the loss is nan" in line] for lines in said.values()
+    ]
+    assert refusals[0] == refusals[1] and len(refusals[0]) == diverges
+
+
+@pytest.mark.usefixtures("late")
+def test_a_stop_waits_for_what_is_not_heard_of_yet(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = trained(recipe(), tmp_path / "whole")
+    original = trainer_module.update
+
+    def update(*arguments: Any) -> None:
+        original(*arguments)
+        if trainer_module.update is update and not stopped:
+            stopped.append(1)
+            signal.raise_signal(signal.SIGTERM)
+
+    stopped: list[int] = []
+    monkeypatch.setattr(trainer_module, "update", update)
+    with pytest.raises(StoppedBySignal, match="after step 1;"):
+        train(recipe(), tmp_path / "parts", lambda message: None)
+    assert_same(whole, trained(recipe(), tmp_path / "parts"))
+
+
+class Questions(TorchDispatchMode):
+    """Notes where the value of a tensor is asked for, which a GPU would have to be waited for."""
+
+    ASKING = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "unique", "is_nonzero")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if any(name in str(func) for name in self.ASKING):
+            self.asked += [frame.line or "" for frame in traceback.extract_stack()[-5:-1]]
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.usefixtures("late")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
+    trainer: Callable[..., Trainer],
+    monkeypatch: pytest.MonkeyPatch,
+    optimizer: str,
+    precision: str,
+) -> None:
+    monkeypatch.setattr(objective, "TokenLayout", lambda ids, padding: ROWS)  # as on a GPU
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    tried = trainer(
+        optimizer=optimizer,
+        weight_decay=0.1,
+        clip_norm=1.0,
+        moving_average=0.9,
+        largest_spike=5.0,
+        micro_batch_tokens=100,
+    )
+    tried.gradients._objective.precision = precision
+    tried.take_step()
+    with Questions() as questions:
+        tried.gradients.compute(2)
+        tried.model.zero_grad()
+        monkeypatch.setattr(Trainer, "_hear_of", lambda self, taken: None)  # which reads the last
+        tried.take_step()
+    # the loss asks a CPU alone whether it may save itself a product
+    assert {
+        line for line in questions.asked if "is_cuda" not in line and ".item()" in line
+    } == set()
+    assert any("is_cuda" in line for line in questions.asked)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_no_step_waits_for_a_gpu(trainer: Callable[..., Trainer], optimizer: str) -> None:
+    tried = trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
+    for _ in range(3):
+        tried.take_step()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(3):
+            tried.take_step()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    tried.catch_up()
