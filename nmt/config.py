@@ -229,7 +229,8 @@ class TrainingConfig(Section):
     """source and target tokens of one optimiser step, each at most; over all devices, and before
     tokenizer.sampling cuts them smaller"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """rows times the longest side computed at once; auto: what suits the device"""
+    """rows times the longest side computed at once; auto: as many as help the device, halved
+    until they fit in its memory"""
     initialize_from: str | None = None
     """a run, or a checkpoint of one, whose weights to begin with as far as they fit; to keep its
     vocabulary, set tokenizer.model to the tokenizer.model in the run"""

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from nmt.errors import ConfigError, NmtError
-from nmt.processor import available_cores, processor_features
+from nmt.processor import available_cores, installed_memory, processor_features
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 KERNELS_KEPT = "128"
@@ -82,6 +82,17 @@ def tune_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
         libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def memory_of(device: torch.device) -> float | None:
+    """Bytes that a device has for this process, free or not; None where it is not known.
+
+    Processes that torchrun starts on this machine share its memory, but have a GPU each.
+    """
+    if device.type == "cuda":
+        return float(torch.cuda.get_device_properties(device).total_memory)
+    memory = installed_memory()
+    return memory and memory / int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -1,8 +1,11 @@
-"""What this machine's processor can do, asked without loading PyTorch."""
+"""What this machine's processor can do and how much memory it has, asked without PyTorch."""
 
 import functools
 import os
 from pathlib import Path
+
+CGROUP = Path("/sys/fs/cgroup")
+"""where Linux says what the control group of this process, a container say, may use"""
 
 
 @functools.cache
@@ -21,3 +24,16 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def installed_memory() -> int | None:
+    """Bytes of the machine, or of the control group if that is less; None if unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        installed = next(int(line.split()[1]) * 1024 for line in lines if "MemTotal" in line)
+    except (OSError, ValueError, StopIteration):
+        return None
+    try:
+        return min(installed, int((CGROUP / "memory.max").read_text("ascii")))
+    except (OSError, ValueError):  # not limited, or not to be known
+        return installed

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from nmt.planning.machines import PAPER
-from nmt.planning.memory import KEPT_ON_CPU, Memory
 from nmt.planning.plan import Plan
+from nmt.training.step_memory import KEPT_ON_CPU, Memory
 
 _WIDTH = 14
 

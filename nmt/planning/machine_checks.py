@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.planning.check import Check, failure, gigabytes, ok, warning
-from nmt.processor import available_cores
+from nmt.processor import CGROUP, available_cores
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +31,6 @@ _EXTRAS = {
     "zstd": ("zstandard", ".zst files are read"),
 }
 _LITTLE_MEMORY, _LITTLE_DISK, _NO_DISK = 2e9, 2e9, 100e6
-_CGROUP = Path("/sys/fs/cgroup")
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
@@ -148,7 +147,7 @@ def _threads() -> Check:
 def _quota() -> float | None:
     """Processors that the control group of this process may use; None where it is not limited."""
     try:
-        limit, period = (_CGROUP / "cpu.max").read_text("ascii").split()
+        limit, period = (CGROUP / "cpu.max").read_text("ascii").split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         return None
@@ -174,8 +173,8 @@ def available_memory() -> int | None:
         return None
     available = found * 1024
     try:
-        most = int((_CGROUP / "memory.max").read_text("ascii"))
-        used = int((_CGROUP / "memory.current").read_text("ascii"))
+        most = int((CGROUP / "memory.max").read_text("ascii"))
+        used = int((CGROUP / "memory.current").read_text("ascii"))
         return min(available, most - used + _cached_files())
     except (OSError, ValueError):  # not limited, or not to be known
         return available
@@ -184,7 +183,7 @@ def available_memory() -> int | None:
 def _cached_files() -> int:
     """Bytes of files that the control group counts as used, and gives up when asked."""
     try:
-        lines = (_CGROUP / "memory.stat").read_text("ascii").splitlines()
+        lines = (CGROUP / "memory.stat").read_text("ascii").splitlines()
         held = dict(line.split() for line in lines)
         return int(held["active_file"]) + int(held["inactive_file"])
     except (OSError, ValueError, KeyError):

@@ -7,14 +7,16 @@ from typing import Any
 import torch
 
 from nmt.config import Config
-from nmt.device import pick_device, pick_precision, use_threads
+from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
+from nmt.model.transformer import Transformer
 from nmt.planning.arithmetic import Parameters, blank_model, count_parameters, training_operations
+from nmt.planning.disk import Disk, disk_space
 from nmt.planning.machine_checks import free_memory
 from nmt.planning.machines import GPUS, PAPER, Spent, counterpart, step_seconds, utilization
-from nmt.planning.memory import Disk, Memory, disk_space, micro_batch, training_memory
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_text
+from nmt.training.step_memory import Hardware, Memory, micro_batch, training_memory
 from nmt.training.threads import can_be_shared, number_of_shares
 from nmt.training.validation import BATCH_TOKENS
 
@@ -61,7 +63,7 @@ class Plan:
     precision: str
     memory: Memory
     gpu_memory: Memory
-    """the same on a GPU, in bf16"""
+    """the same on a GPU, in bf16, if it has enough"""
     disk: Disk
     source_tokens: float
     """of a mean step, without padding"""
@@ -110,8 +112,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     if not can_be_shared(device, config.training):
         shares = 1
     length = max(lengths)
-    gpu_memory = training_memory(config, model, "cuda", "bf16", length)
-    memory = training_memory(config, model, device.type, precision, length, shares)
+    here = Hardware(device.type, precision, memory_of(device), shares)
+    memory = training_memory(config, model, here, length)
     speed = None
     if measure:
         _refuse_too_large(memory, device)
@@ -123,7 +125,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         device=device.type,
         precision=precision,
         memory=memory,
-        gpu_memory=gpu_memory,
+        gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), length),
         disk=disk_space(config, model),
         source_tokens=source,
         target_tokens=target,
@@ -132,7 +134,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         speed=speed,
         time=_time(config, workload, speed) if speed else None,
         utilization=utilization(config.model),
-        gpus=_on_gpus(config, operations, gpu_memory),
+        gpus=_on_gpus(config, model, operations, length),
     )
 
 
@@ -167,13 +169,15 @@ def _time(config: Config, workload: Workload, speed: Speed) -> Time:
     )
 
 
-def _on_gpus(config: Config, operations: float, memory: Memory) -> list[OnGpu]:
-    parts = math.ceil(config.training.batch_tokens / micro_batch(config, "cuda"))
-    return [
-        OnGpu(
-            gpu.name,
-            config.training.max_steps * step_seconds(gpu, config.model, operations, parts),
-            memory.total < gpu.gigabytes * 1e9,
+def _on_gpus(config: Config, model: Transformer, operations: float, length: float) -> list[OnGpu]:
+    found = []
+    for gpu in GPUS:
+        hardware = Hardware("cuda", "bf16", gpu.gigabytes * 1e9)
+        memory = training_memory(config, model, hardware, length)
+        parts = math.ceil(
+            config.training.batch_tokens / micro_batch(config, model, hardware, length)
         )
-        for gpu in GPUS
-    ]
+        seconds = step_seconds(gpu, config.model, operations, parts)
+        fits = memory.total < gpu.gigabytes * 1e9
+        found.append(OnGpu(gpu.name, config.training.max_steps * seconds, fits))
+    return found

@@ -18,6 +18,10 @@ from typing import TypeVar
 
 import torch
 import torch.distributed
+
+# Whose functions would keep the group, were they loaded when there is one: its threads would still
+# run when Python ends, which aborts the process now and then.
+import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
@@ -104,7 +108,7 @@ class Workers:
         return made
 
 
-def meet(store: Store, rank: int, size: int, patience: timedelta = _TIME_TO_MEET) -> str:
+def meet(store: Store, rank: int, size: int, patience: timedelta) -> str:
     """A name that the processes started together agree on, and none started before them knows.
 
     PyTorch's launcher keeps its store when it starts processes anew (seen in 2.13), with the
@@ -141,6 +145,7 @@ def workers(device: str) -> Iterator[Workers]:
 
     Raises:
         ConfigError: `device` (auto, cpu or cuda) has fewer GPUs than processes on this machine.
+        NmtError: they have not come, or cannot be reached.
     """
     if not torch.distributed.is_torchelastic_launched():
         yield Workers()
@@ -155,13 +160,25 @@ def workers(device: str) -> Iterator[Workers]:
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    store, rank, size = next(rendezvous("env://", timeout=_TIME_TO_MEET))
-    store.set_timeout(_PATIENCE)
-    room = PrefixStore(meet(store, rank, size), store)
-    torch.distributed.init_process_group(
-        backend, store=room, rank=rank, world_size=size, timeout=_PATIENCE
-    )
     try:
-        yield Workers(torch.distributed.get_rank(), torch.distributed.get_world_size())
+        store, rank, size = next(rendezvous("env://", timeout=_TIME_TO_MEET))
+        store.set_timeout(_PATIENCE)
+        room = PrefixStore(meet(store, rank, size, _TIME_TO_MEET), store)
+        torch.distributed.init_process_group(
+            backend, store=room, rank=rank, world_size=size, timeout=_PATIENCE
+        )
+    except (TimeoutError, RuntimeError) as error:
+        place = {name: os.environ.get(name, "?") for name in ("RANK", "MASTER_ADDR", "MASTER_PORT")}
+        raise NmtError(
+            f"process {place['RANK']} has not met the others: {_first_line(error)}; see that "
+            "torchrun is started on every machine with the same command, and that each can reach "
+            f"{place['MASTER_ADDR']}, port {place['MASTER_PORT']}"
+        ) from error
+    try:
+        yield Workers(rank, size)
     finally:
         torch.distributed.destroy_process_group()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -16,14 +16,14 @@ from nmt.data.batch import Batch, collate
 from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
-from nmt.device import is_out_of_memory, step_seed
+from nmt.device import is_out_of_memory, memory_of, step_seed
 from nmt.model.dropout import masks_from
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
 from nmt.training.objective import Objective
+from nmt.training.step_memory import Hardware, micro_batch, size_of
 from nmt.training.threads import Team, can_be_shared, number_of_shares
 
-MICRO_BATCH_TOKENS = {"cpu": 8192, "cuda": 32_768}
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _EXAMPLES = 3
@@ -75,15 +75,15 @@ class Gradients:
         self._objective = Objective(run.model, smoothing, precision)
         self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
-        size = run.config.training.micro_batch_tokens
-        self.micro_batch_tokens = MICRO_BATCH_TOKENS[self._device.type] if size == "auto" else size
-        """rows times the longest side computed at once; halved where memory runs out"""
-        self.halved = False
-        parameters = sum(parameter.numel() for parameter in run.model.parameters())
         self.shares = 1
         """parts of a step that threads compute side by side"""
         self._team: Team | None = None
-        self.share_among(number_of_shares(torch.get_num_threads(), parameters))
+        self.share_among(number_of_shares(torch.get_num_threads(), size_of(run.model)))
+        hardware = Hardware(self._device.type, precision, memory_of(self._device), self.shares)
+        length = max(float(side.lengths.mean()) for side in (store.source, store.target))
+        self.micro_batch_tokens = micro_batch(run.config, run.model, hardware, length)
+        """rows times the longest side computed at once; halved where memory runs out"""
+        self.halved = False
 
     def release_workers(self) -> None:
         """Let go of the other workers, before their group is dissolved."""
@@ -150,7 +150,8 @@ class Gradients:
         if self._workers.size > 1:  # the others wait in the middle of a sum
             return False
         if self.micro_batch_tokens > smallest:
-            self.limit_micro_batch(max(self.micro_batch_tokens // 2, smallest))
+            self.micro_batch_tokens = max(self.micro_batch_tokens // 2, smallest)
+            self.halved = True
             return True
         if self._team is None or self._team.members == 1:
             return False
@@ -255,10 +256,14 @@ class Gradients:
         sides = (store.source.lengths[indices], store.target.lengths[indices])
         return int(max(lengths.max(initial=1) for lengths in sides))
 
-    def limit_micro_batch(self, tokens: int) -> None:
-        """Compute no more than so many tokens at once from now on."""
-        self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
-        self.halved = True
+    def limit_micro_batch(self, tokens: int, *, halved: bool) -> None:
+        """Go on as a run that computed so many tokens at once, unless the recipe says otherwise.
+
+        What was `halved` has been found to be too much, whatever the recipe says.
+        """
+        if halved or self._run.config.training.micro_batch_tokens == "auto":
+            self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
+        self.halved = halved
 
     def _name(self, store: TokenStore, rows: Indices) -> str:
         targets = [store.target.sentence(row).tolist() for row in rows[:_EXAMPLES]]

@@ -116,7 +116,8 @@ class Trainer:
             "usual_loss": self.guard.usual,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
-            "micro_batch_tokens": self.gradients.micro_batch_tokens if self.gradients.halved else 0,
+            "micro_batch_tokens": self.gradients.micro_batch_tokens,
+            "halved": self.gradients.halved,
             "shares": self.gradients.shares,
         }
 
@@ -140,8 +141,8 @@ class Trainer:
             self.moving_average.load(state["moving_average"])
         self.guard.go_on(state["usual_loss"])
         self._open, self.roll_backs = None, state["roll_backs"]
-        if state["micro_batch_tokens"]:
-            self.gradients.limit_micro_batch(state["micro_batch_tokens"])
+        if tokens := state["micro_batch_tokens"]:  # 0 in runs of old that never halved it
+            self.gradients.limit_micro_batch(tokens, halved=state.get("halved", True))
         self.gradients.share_among(state["shares"])
 
     def skip_to(self, step: int) -> None:

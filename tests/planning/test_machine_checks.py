@@ -101,7 +101,7 @@ def test_an_nvidia_driver_without_cuda_in_pytorch_is_warned_of(
 
 
 def test_what_a_container_may_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CGROUP", tmp_path)
+    monkeypatch.setattr(module, "CGROUP", tmp_path)
     monkeypatch.setattr(module, "available_cores", lambda: 8)
     assert module._threads().status == "ok"
     (tmp_path / "cpu.max").write_text("150000 100000\n")

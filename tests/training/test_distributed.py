@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ from nmt.checkpoint import WEIGHTS
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
-from nmt.training.distributed import Workers, meet
+from nmt.training.distributed import Workers
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
@@ -49,27 +47,6 @@ def test_a_process_alone_leads_itself() -> None:
     assert alone.leading and alone.summed(torch.tensor(1.5)) == 1.5 and alone.largest(7) == 7
     assert alone.of_all("a") == ["a"] and alone.from_leader(lambda: 3) == 3
     assert alone.leader_first(lambda: 4) == 4 and alone.largest(5) == 5
-
-
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_processes_that_start_anew_meet_apart_from_those_before_them(size: int) -> None:
-    store = torch.distributed.HashStore()
-    with ThreadPoolExecutor(size) as pool:
-        rooms = []
-        for _ in range(3):  # in the same store, as the launcher keeps it
-            together = [pool.submit(meet, store, rank, size) for rank in range(size)]
-            (room,) = {one.result() for one in together}
-            rooms.append(room)
-    assert len(set(rooms)) == 3
-
-
-def test_who_does_not_come_is_named_and_a_leader_who_does_not_come_is_not_waited_for() -> None:
-    patience = timedelta(seconds=0.2)
-    store = torch.distributed.HashStore()
-    with pytest.raises(TimeoutError, match=r"processes \[1, 2\] of 3 have not come"):
-        meet(store, 0, 3, patience)
-    with pytest.raises(torch.distributed.DistError):
-        meet(store, 1, 3, patience)
 
 
 def command(config: Config, folder: Path, processes: int, restarts: int = 3) -> list[str]:

@@ -34,7 +34,18 @@ class Spelling:
 
 
 @pytest.fixture
-def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
+def threads() -> Iterator[Callable[[int], None]]:
+    """Set the number of threads until the end of the test."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def trainer(
+    make_trainer: Callable[..., Trainer], threads: Callable[[int], None]
+) -> Callable[..., Trainer]:
+    threads(1)
     draw = random.Random(1)
     rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
 
@@ -175,14 +186,6 @@ def test_a_gradient_that_is_no_number_stops_before_the_update(
     assert all(map(torch.equal, before, diverged.model.parameters()))
 
 
-@pytest.fixture
-def threads() -> Iterator[Callable[[int], None]]:
-    """Set the number of threads until the end of the test."""
-    before = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("number", [2, 3])
 @pytest.mark.parametrize("tokens", [1000, 40])
 def test_threads_side_by_side_find_the_gradient_of_one(
@@ -298,15 +301,15 @@ def test_what_failed_is_not_kept_alive(
         assert all(reference() is None for reference in kept)
         return gradients
 
-    def again(self: Gradients, tokens: int) -> None:
+    def less_at_once(self: Gradients, *arguments: Any) -> bool:
         first_attempt[0] = False
-        limit_micro_batch(self, tokens)
+        return original(self, *arguments)
 
-    limit_micro_batch = Gradients.limit_micro_batch
+    original = Gradients._compute_less_at_once
     gc.disable()
     try:
         monkeypatch.setattr(torch.autograd, "grad", grad)
-        monkeypatch.setattr(Gradients, "limit_micro_batch", again)
+        monkeypatch.setattr(Gradients, "_compute_less_at_once", less_at_once)
         limited.gradients.compute(1)
     finally:
         gc.enable()
@@ -330,3 +333,21 @@ def test_a_large_model_has_room_for_few_gradients() -> None:
     assert threads_module.number_of_shares(16, parameters=2_000_000) == 16
     assert threads_module.number_of_shares(16, parameters=65_000_000) == 4
     assert threads_module.number_of_shares(2, parameters=213_000_000) == 1
+
+
+def test_a_run_goes_on_with_the_micro_batches_it_began_with(
+    trainer: Callable[..., Trainer],
+) -> None:
+    """On a machine with more memory, too; another size in the recipe is heeded, if it can be."""
+    first, larger, asked, halved = (
+        trainer(**wanted)
+        for wanted in ({}, {}, {"micro_batch_tokens": 200}, {"micro_batch_tokens": 200})
+    )
+    first.gradients.micro_batch_tokens = 64
+    for other in (larger, asked):
+        other.load_state(first.state())
+    first.gradients.halved = True
+    halved.load_state(first.state())
+    sizes = [other.gradients.micro_batch_tokens for other in (larger, asked, halved)]
+    assert sizes == [64, 200, 64]
+    assert halved.gradients.halved and not larger.gradients.halved

@@ -1,7 +1,6 @@
 """What is estimated is what PyTorch keeps."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -10,9 +9,14 @@ from nmt.config import Config, ModelConfig
 from nmt.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.arithmetic import blank_model
-from nmt.planning.memory import activation_bytes, disk_space, optimizer_bytes, training_memory
 from nmt.training.optimizer import make_optimizers, update
-from nmt.training.train import train
+from nmt.training.step_memory import (
+    Hardware,
+    activation_bytes,
+    micro_batch,
+    optimizer_bytes,
+    training_memory,
+)
 
 Recipe = Callable[..., Config]
 VOCABULARY = 100
@@ -64,34 +68,37 @@ def test_the_optimizer_takes_what_its_state_holds(recipe: Recipe, optimizer: str
     assert optimizer_bytes(config, blank_model(config.model, 60, 60)) == held
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        (),
-        ("training.average=best", "training.keep_best=3"),
-        ("training.moving_average=0.9", "training.checkpoint_every=40"),
-    ],
-)
-def test_a_run_takes_no_more_disk_than_was_said(
-    recipe: Recipe, tmp_path: Path, settings: tuple[str, ...]
-) -> None:
-    sizes = ("model.d_model=64", "model.d_ff=256")
-    config = recipe(*settings, *sizes, "training.validation_metric=loss")
-    run = train(config, tmp_path / "run", lambda message: None)
-    disk = disk_space(config, blank_model(config.model, 60, 60))
-    held = [sum(f.stat().st_size for f in p.rglob("*")) for p in run.saved_checkpoints()]
-    assert all(size == pytest.approx(disk.checkpoint, rel=0.1) for size in held)
-    assert len(held) < disk.checkpoints <= len(held) + 3
-
-
 def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
     """And several shares of a step take a gradient each."""
     layers = ("model.encoder_layers=6", "model.decoder_layers=6")
     plain, frugal = recipe(*layers), recipe(*layers, "training.activation_checkpointing=true")
     model = blank_model(plain.model, 60, 60)
-    usual, again = (training_memory(c, model, "cuda", "bf16", 20) for c in (plain, frugal))
+    gpu = Hardware("cuda", "bf16")
+    usual, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
     assert again.activations < 0.4 * usual.activations
-    shared = training_memory(plain, model, "cpu", "fp32", 20, shares=4)
-    assert shared.gradients == 5 * training_memory(plain, model, "cpu", "fp32", 20).gradients
+    alone, shared = (
+        training_memory(plain, model, Hardware("cpu", "fp32", shares=n), 20) for n in (1, 4)
+    )
+    assert shared.gradients == 5 * alone.gradients
     parts = (usual.weights, usual.gradients, usual.optimizer, usual.activations, usual.logits)
     assert usual.total == sum(parts)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_micro_batch_is_as_large_as_is_of_use_and_as_fits(recipe: Recipe, device: str) -> None:
+    config = recipe("training.batch_tokens=100_000", "model.d_model=128", "model.d_ff=512")
+    model = blank_model(config.model, 1000, 1000)
+
+    def found(memory: float | None, recipe: Config = config) -> int:
+        return micro_batch(recipe, model, Hardware(device, "bf16", memory), 20)
+
+    largest = found(None)
+    assert largest == found(1e12) == {"cpu": 8192, "cuda": 32_768}[device]
+    sizes = [found(memory) for memory in (1e9, 3e8, 1e8, 5e7, 2e7, 1.0)]
+    assert sizes == sorted(sizes, reverse=True) and len(set(sizes)) > 3
+    assert sizes[-1] == 512
+    for memory, tokens in zip((3e8, 1e8, 5e7), sizes[1:], strict=False):
+        hardware = Hardware(device, "bf16", memory)
+        taken = training_memory(config, model, hardware, 20)
+        assert taken.tokens == tokens and taken.total < 0.8 * memory
+    assert found(1e7, recipe("training.micro_batch_tokens=5000")) == 5000

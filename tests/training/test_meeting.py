@@ -1,0 +1,118 @@
+"""Processes find those they were started with, and leave each other without a trace."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.config import Config
+from nmt.config_file import dump_config
+from nmt.errors import NmtError
+from nmt.training import distributed
+from nmt.training.distributed import meet, workers
+
+Recipe = Callable[..., Config]
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_processes_that_start_anew_meet_apart_from_those_before_them(size: int) -> None:
+    store, patience = torch.distributed.HashStore(), timedelta(seconds=60)
+    with ThreadPoolExecutor(size) as pool:
+        rooms = []
+        for _ in range(3):  # in the same store, as the launcher keeps it
+            together = [pool.submit(meet, store, rank, size, patience) for rank in range(size)]
+            (room,) = {one.result() for one in together}
+            rooms.append(room)
+    assert len(set(rooms)) == 3
+
+
+def test_who_does_not_come_is_named_and_a_leader_who_does_not_come_is_not_waited_for() -> None:
+    patience = timedelta(seconds=0.2)
+    store = torch.distributed.HashStore()
+    with pytest.raises(TimeoutError, match=r"processes \[1, 2\] of 3 have not come"):
+        meet(store, 0, 3, patience)
+    with pytest.raises(torch.distributed.DistError):
+        meet(store, 1, 3, patience)
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_process_that_waits_in_vain_says_so_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, unused_port: int, rank: str
+) -> None:
+    started = {"RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port)}
+    for name, value in {**started, **place, "TORCHELASTIC_RUN_ID": "test"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "_TIME_TO_MEET", timedelta(seconds=1))
+    expected = f"process {rank} has not met the others: .*, port {unused_port}$"
+    with pytest.raises(NmtError, match=expected) as raised, workers("cpu"):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+# Trains under torchrun, and says which threads of the group are left when that has ended.
+TRAIN = """
+import os, signal, sys, threading
+from pathlib import Path
+from nmt.config_file import load_config
+from nmt.errors import NmtError
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
+
+folder, ending = Path(sys.argv[1]), sys.argv[2]
+
+
+def begin(trainer):
+    if ending == "stopped" and os.environ["RANK"] == "0":
+        threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGTERM)).start()
+    original(trainer)
+
+
+original, Trainer.train = Trainer.train, begin
+try:
+    train(load_config(str(folder / "recipe.yaml"), []), folder / "run", lambda message: None)
+    ended = "finished"
+except NmtError as error:
+    ended = str(error)
+names = [path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")]
+left = [name for name in names if "gloo" in name]
+(folder / os.environ["RANK"]).write_text(f"{left} {ended}")
+"""
+
+
+@pytest.mark.parametrize(
+    ("ending", "settings"),
+    [
+        ("finished", []),
+        ("diverged", ["training.largest_spike=1e-3", "training.peak_learning_rate=3"]),
+        ("stopped", ["training.max_steps=1_000_000", "training.validate_every=1_000_000"]),
+    ],
+)
+def test_no_thread_of_the_group_outlives_it(
+    recipe: Recipe, tmp_path: Path, ending: str, settings: list[str]
+) -> None:
+    """It would abort the process now and then, if it were about to let go of a tensor."""
+    if not Path("/proc/self/task").is_dir():
+        pytest.skip("threads are counted as Linux tells them")
+    (tmp_path / "recipe.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
+    (tmp_path / "script.py").write_text(TRAIN, "utf-8")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    script = ["--nproc-per-node=2", str(tmp_path / "script.py"), str(tmp_path), ending]
+    done = subprocess.run([*torchrun, *script], capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 0, done.stderr
+    for rank in ("0", "1"):
+        said = (tmp_path / rank).read_text("utf-8")
+        assert said.startswith("[] ") and (ending in said or "loss is" in said)
