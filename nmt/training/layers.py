@@ -20,13 +20,12 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """Let the layers compute as the recipe says, on the device where the model is.
 
     `training.compile` is for GPUs: there most of a small layer's time goes into reading and writing
-    what one fused kernel would keep. Layers that compute activations again stay as they are:
-    PyTorch's compiler does not see through them.
+    what one fused kernel would keep.
     """
+    if training.compile and can_compile(next(model.parameters()).device):
+        compile_layers(model)
     if training.activation_checkpointing:
         compute_activations_again(model)
-    elif training.compile and can_compile(next(model.parameters()).device):
-        compile_layers(model)
 
 
 def can_compile(device: torch.device) -> bool:
@@ -41,12 +40,6 @@ def can_compile(device: torch.device) -> bool:
     return has_compiler and torch.cuda.get_device_capability(device) >= (7, 0)
 
 
-def compute_activations_again(model: Transformer) -> None:
-    """Let a model keep only what enters each layer, and recompute the rest for the gradient."""
-    for layer in chain(model.encoder.layers, model.decoder.layers):
-        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
-
-
 def compile_layers(model: Transformer) -> None:
     """Let PyTorch compile each kind of layer once, for batches of any shape.
 
@@ -54,3 +47,15 @@ def compile_layers(model: Transformer) -> None:
     """
     for layer in chain(model.encoder.layers, model.decoder.layers):
         layer.compile(dynamic=True)
+
+
+def compute_activations_again(model: Transformer) -> None:
+    """Let a model keep only what enters each layer, and recompute the rest for the gradient.
+
+    Layers that are compiled stay so: their code is run twice, which PyTorch's compiler could not
+    see through if it were to compile both.
+    """
+    for layer in chain(model.encoder.layers, model.decoder.layers):
+        # where `compile` puts its code, which is called instead of `forward` and never copied
+        call = layer._compiled_call_impl or layer._call_impl
+        layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)

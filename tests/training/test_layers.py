@@ -2,6 +2,7 @@
 
 import copy
 import shutil
+from collections.abc import Iterator
 from itertools import chain
 
 import pytest
@@ -9,9 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig, TrainingConfig
+from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
 from nmt.training import layers
-from nmt.training.layers import can_compile, compile_layers, prepare_layers
+from nmt.training.layers import (
+    can_compile,
+    compile_layers,
+    compute_activations_again,
+    prepare_layers,
+)
 
 V = 32
 # of what PyTorch itself imports and does while it compiles
@@ -19,10 +26,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 SHAPES = [(5, 7, 9), (3, 8, 16), (16, 24, 8), (2, 40, 3)]  # pairs, source and target positions
 
 
-def small_model() -> Transformer:
+def small_model(dropout: float = 0.0) -> Transformer:
     torch.manual_seed(1)
     sizes = ModelConfig(
-        d_model=16, heads=2, d_ff=24, encoder_layers=2, decoder_layers=2, dropout=0.0
+        d_model=16, heads=2, d_ff=24, encoder_layers=2, decoder_layers=2, dropout=dropout
     )
     return Transformer(sizes, V, V)
 
@@ -57,16 +64,21 @@ def test_compiled_layers_keep_their_names_and_can_be_copied() -> None:
     assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
 
 
-@pytest.mark.slow
-def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def compiler() -> Iterator[None]:
+    """Nothing is compiled yet."""
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
     # what an earlier state of the code left on disk brings its own conditions on shapes
-    monkeypatch.setattr(torch.compiler.config, "force_disable_caches", True)
-    torch._dynamo.reset()
-    torch._dynamo.utils.counters.clear()
+    with torch.compiler.config.patch(force_disable_caches=True):
+        torch._dynamo.reset()
+        torch._dynamo.utils.counters.clear()
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew() -> None:
     model, plain = small_model(), small_model()
     compile_layers(model)
     graphs = set()
@@ -75,6 +87,45 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew(
             torch.testing.assert_close(one, other)
         graphs.add(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert graphs == {2}  # an encoder layer and a decoder layer
+
+
+def dropped_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The masks of a CPU are drawn in a way that is not compiled."""
+
+    def forward(self: Dropout, x: Tensor) -> Tensor:
+        return torch.dropout(x, self.p, self.training)
+
+    monkeypatch.setattr(Dropout, "forward", forward)
+    monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_compiled_layers_that_compute_activations_again_do_both(
+    monkeypatch: pytest.MonkeyPatch, dropout: float
+) -> None:
+    dropped_as_on_a_gpu(monkeypatch)
+    once, twice = small_model(dropout), small_model(dropout)
+    compile_layers(once)
+    compile_layers(twice)
+    compute_activations_again(twice)
+    for shape in SHAPES:
+        kept = []
+        found = []
+        for model in (once, twice):
+            torch.manual_seed(7)  # of the masks
+            bytes_kept: list[int] = []
+            with torch.autograd.graph.saved_tensors_hooks(
+                lambda tensor, seen=bytes_kept: seen.append(tensor.nbytes) or tensor,
+                lambda tensor: tensor,
+            ):
+                found.append(gradients(model, shape))
+            kept.append(sum(bytes_kept))
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other)
+        assert kept[1] < 0.6 * kept[0]
+    assert compiled(copy.deepcopy(twice)) == []
 
 
 def test_only_a_gpu_is_compiled_for() -> None:
