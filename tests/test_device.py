@@ -6,6 +6,7 @@ import torch
 from nmt import device
 from nmt.device import (
     autocast,
+    memory_of,
     pick_device,
     pick_precision,
     step_seed,
@@ -89,3 +90,12 @@ def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
 def test_tuning_memory_is_harmless() -> None:
     tune_memory()
     assert torch.ones(1000).sum() == 1000
+
+
+def test_processes_on_one_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "installed_memory", lambda: 8_000)
+    assert memory_of(torch.device("cpu")) == 8_000
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
+    assert memory_of(torch.device("cpu")) == 2_000
+    monkeypatch.setattr(device, "installed_memory", lambda: None)
+    assert memory_of(torch.device("cpu")) is None

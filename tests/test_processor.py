@@ -1,11 +1,12 @@
 """What the machine says of itself."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from nmt import processor
-from nmt.processor import available_cores, processor_features
+from nmt.processor import available_cores, installed_memory, processor_features
 
 
 def test_processor_features_are_words() -> None:
@@ -26,3 +27,18 @@ def test_no_processor_features_where_the_system_tells_none(
 
 def test_cores_are_those_this_process_may_use() -> None:
     assert 1 <= available_cores() <= (os.cpu_count() or 1)
+
+
+def test_memory_is_what_is_installed_or_what_a_container_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "CGROUP", tmp_path)
+    installed = installed_memory()
+    if installed is None:
+        pytest.skip("this system does not tell")
+    assert installed == pytest.approx(
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), rel=0.05
+    )
+    for limit, expected in (("max", installed), ("300000000", 300_000_000)):
+        (tmp_path / "memory.max").write_text(f"{limit}\n", "ascii")
+        assert installed_memory() == expected

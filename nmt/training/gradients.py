@@ -84,6 +84,7 @@ class Gradients:
         self.micro_batch_tokens = micro_batch(run.config, run.model, hardware, length)
         """rows times the longest side computed at once; halved where memory runs out"""
         self.halved = False
+        self._adding_up = False
 
     def release_workers(self) -> None:
         """Let go of the other workers, before their group is dissolved."""
@@ -106,6 +107,7 @@ class Gradients:
             self._parallel = self._workers.parallel(self._objective)
         store, pairs = self._pairs(step)
         indices = self._workers.share(pairs, store.source.lengths, store.target.lengths)
+        self._adding_up = False
         while True:
             try:
                 done = (self._side_by_side if self._team else self._in_turn)(step, store, indices)
@@ -147,7 +149,7 @@ class Gradients:
     def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
         """Smaller micro-batches, or one after the other; whether there is anything smaller."""
         smallest = self._longest(store, indices)
-        if self._workers.size > 1:  # the others wait in the middle of a sum
+        if self._adding_up:  # with the other workers, who cannot begin anew
             return False
         if self.micro_batch_tokens > smallest:
             self.micro_batch_tokens = max(self.micro_batch_tokens // 2, smallest)
@@ -168,6 +170,7 @@ class Gradients:
             batch = self._batch(store, rows)
             with self._apart(unless=rows is parts[-1]):
                 loss = self._parallel(batch).total
+                self._adding_up = self._workers.size > 1 and rows is parts[-1]
                 loss.backward()
             done.add(rows, loss.detach())
         if not parts:

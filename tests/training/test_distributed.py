@@ -100,6 +100,49 @@ def test_processes_together_learn_what_one_learns(
             assert found[step][0] == pytest.approx(loss, abs=1e-4)
 
 
+# One of two processes has little memory: for more positions there is none.
+SCARCE = """
+import os, sys
+from pathlib import Path
+from nmt.config_file import load_config
+from nmt.model.transformer import Transformer
+from nmt.training.train import train
+
+folder, refused = Path(sys.argv[1]), []
+
+
+def outputs(self, source, *arguments, **options):
+    if self.training and os.environ["RANK"] == "1" and source.numel() > 24:
+        refused.append(source.numel())
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+    return original(self, source, *arguments, **options)
+
+
+original, Transformer.outputs = Transformer.outputs, outputs
+train(load_config(str(folder / "recipe.yaml"), []), folder / "run", lambda message: None)
+(folder / f"refused-{os.environ['RANK']}").write_text(str(len(refused)))
+"""
+
+
+def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
+    recipe: Recipe, tmp_path: Path
+) -> None:
+    config = recipe(*SETTINGS, "training.batch_tokens=120")
+    alone = losses(train(config, tmp_path / "alone", lambda message: None))
+    (tmp_path / "recipe.yaml").write_text(dump_config(config), "utf-8")
+    (tmp_path / "script.py").write_text(SCARCE, "utf-8")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    script = ["--nproc-per-node=2", str(tmp_path / "script.py"), str(tmp_path)]
+    done = subprocess.run([*torchrun, *script], capture_output=True, encoding="utf-8", timeout=120)
+    assert done.returncode == 0, done.stderr
+    found = losses(RunDirectory(tmp_path / "run"))
+    assert found.keys() == alone.keys()
+    for step, (loss, tokens) in alone.items():
+        assert found[step] == (pytest.approx(loss, abs=1e-4), tokens)
+    refused = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
+    assert refused[0] == 0 < refused[1]
+
+
 @pytest.mark.slow
 def test_a_killed_process_costs_the_steps_since_the_last_checkpoint(
     recipe: Recipe, tmp_path: Path
