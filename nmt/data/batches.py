@@ -237,16 +237,21 @@ def _sorting(*keys: _Keys) -> Indices:
 
 
 def micro_batches(
-    indices: Indices, source_lengths: Lengths, target_lengths: Lengths, micro_batch_tokens: int
+    indices: Indices,
+    source_lengths: Lengths,
+    target_lengths: Lengths,
+    micro_batch_tokens: int,
+    pad_multiple: int = 1,
 ) -> list[Indices]:
     """Cut a step into parts that fit in memory, similar lengths together.
 
     In each part, rows times the longest source and rows times the longest target (what padding
-    makes of them) are at most `micro_batch_tokens`; a single longer pair stands alone.
+    makes of them, up to a multiple of `pad_multiple`) are at most `micro_batch_tokens`; a single
+    longer pair stands alone.
     """
     source, target = source_lengths[indices], target_lengths[indices]
     order = np.lexsort((source, target))
-    longer = np.maximum(source, target)[order]
+    longer = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple
     parts = []
     start = 0
     while start < len(order):

@@ -11,6 +11,7 @@ import os
 import sys
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -62,7 +63,9 @@ class Workers:
         """The module, its gradients being averaged over all processes in the backward pass."""
         if self.size == 1:
             return module
-        return DistributedDataParallel(module, broadcast_buffers=False)
+        with warnings.catch_warnings():  # 2.13 has another word for it, which 2.11 does not know
+            warnings.simplefilter("ignore", FutureWarning)
+            return DistributedDataParallel(module, broadcast_buffers=False)
 
     def summed(self, value: Tensor) -> Tensor:
         """The sum of a tensor over all processes, computed where the tensor is."""

@@ -6,6 +6,7 @@ torchrun starts, and where random numbers cannot be kept apart, they are compute
 
 import contextlib
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ class _Computed:
 
 @dataclass(frozen=True)
 class StepGradient:
-    """What is known of a step whose gradient is in the parameters; on the device, tensors are."""
+    """What came out of a step's pairs beside the gradient itself; tensors are on the device."""
 
     loss: Tensor
     """summed over the tokens of all workers, in nats: scalar float64"""
@@ -63,8 +64,23 @@ class StepGradient:
     """theirs: scalars"""
 
 
+class MicroBatches(TypedDict):
+    """How much is computed at once, and why."""
+
+    tokens: int
+    """padded, a side, over all shares"""
+    auto: bool
+    """whether the recipe leaves it open"""
+    halved: bool
+    """whether more has been tried, and memory ran out"""
+
+
 class Gradients:
-    """What a step's pairs say about the weights: a function of them, (seed, step) and `shares`."""
+    """What a step's pairs say about the weights.
+
+    A function of the pairs, the weights, (seed, step), `shares` and `micro_batch_tokens`: dropout's
+    masks are drawn micro-batch by micro-batch.
+    """
 
     def __init__(
         self, run: Run, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
@@ -75,16 +91,15 @@ class Gradients:
         self._objective = Objective(run.model, smoothing, precision)
         self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
+        self._precision = precision
         self.shares = 1
         """parts of a step that threads compute side by side"""
         self._team: Team | None = None
-        self.share_among(number_of_shares(torch.get_num_threads(), size_of(run.model)))
-        hardware = Hardware(self._device.type, precision, memory_of(self._device), self.shares)
-        length = max(float(side.lengths.mean()) for side in (store.source, store.target))
-        self.micro_batch_tokens = micro_batch(run.config, run.model, hardware, length)
+        self.micro_batch_tokens = 0
         """rows times the longest side computed at once; halved where memory runs out"""
         self.halved = False
         self._adding_up = False
+        self.share_among(number_of_shares(torch.get_num_threads(), size_of(run.model)))
 
     def release_workers(self) -> None:
         """Let go of the other workers, before their group is dissolved."""
@@ -96,6 +111,38 @@ class Gradients:
         self.shares = shares if can_be_shared(self._device, training, self._workers.size) else 1
         threads = torch.get_num_threads()
         self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
+        fits = self._fitting_micro_batch()
+        self.micro_batch_tokens = min(fits, self.micro_batch_tokens) if self.halved else fits
+
+    def _fitting_micro_batch(self) -> int:
+        """What the recipe says, or what the memory of the device has room for."""
+        hardware = Hardware(
+            self._device.type,
+            self._precision,
+            memory_of(self._device),
+            self.shares,
+            self._workers.size,
+        )
+        sides = self._store.source, self._store.target
+        length = max(float(side.lengths.mean()) for side in sides)
+        return micro_batch(self._run.config, self._run.model, hardware, length)
+
+    def micro_batches(self) -> MicroBatches:
+        """How much this worker computes at once, for a run that goes on from here."""
+        return {"tokens": self.micro_batch_tokens, "auto": self._auto, "halved": self.halved}
+
+    def go_on_with(self, before: MicroBatches) -> None:
+        """Compute as much at once as `before`, unless the recipe says otherwise now.
+
+        What has once been found to be too much stays so, whatever the recipe says.
+        """
+        if before["halved"] or (before["auto"] and self._auto):
+            self.micro_batch_tokens = min(self.micro_batch_tokens, before["tokens"])
+        self.halved = self.halved or before["halved"]
+
+    @property
+    def _auto(self) -> bool:
+        return self._run.config.training.micro_batch_tokens == "auto"
 
     def compute(self, step: int) -> StepGradient:
         """Leave the gradient in the parameters; a GPU may still be at it when this returns.
@@ -222,7 +269,8 @@ class Gradients:
     def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
         """Micro-batches; those of all shares together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
-        return micro_batches(indices, *lengths, self.micro_batch_tokens // self.shares)
+        tokens = self.micro_batch_tokens // self.shares
+        return micro_batches(indices, *lengths, tokens, PAD_MULTIPLE[self._device.type])
 
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
@@ -230,7 +278,9 @@ class Gradients:
     def _join_sum(self) -> None:
         """Add nothing to the sum of the gradients, which needs every worker."""
         assert self._parallel is not None
-        (self._parallel(self._batch(self._store, np.zeros(1, np.int64))).total * 0.0).backward()
+        nothing = self._parallel(self._batch(self._store, np.zeros(1, np.int64))).total * 0.0
+        self._adding_up = True
+        nothing.backward()
 
     def _apart(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
         """Keep the workers' gradients apart, unless this is the part after which they are added."""
@@ -258,15 +308,6 @@ class Gradients:
         """Tokens of the longest sentence: less than that cannot be computed at once."""
         sides = (store.source.lengths[indices], store.target.lengths[indices])
         return int(max(lengths.max(initial=1) for lengths in sides))
-
-    def limit_micro_batch(self, tokens: int, *, halved: bool) -> None:
-        """Go on as a run that computed so many tokens at once, unless the recipe says otherwise.
-
-        What was `halved` has been found to be too much, whatever the recipe says.
-        """
-        if halved or self._run.config.training.micro_batch_tokens == "auto":
-            self.micro_batch_tokens = min(self.micro_batch_tokens, tokens)
-        self.halved = halved
 
     def _name(self, store: TokenStore, rows: Indices) -> str:
         targets = [store.target.sentence(row).tolist() for row in rows[:_EXAMPLES]]

@@ -48,7 +48,7 @@ class Verdict:
     def __init__(self, refused: Tensor, figures: Tensor) -> None:
         self.refused = refused
         """scalar float32, on the device: 1 if it may not, else 0"""
-        # which is where a GPU writes into memory of its own accord, and nobody waits
+        # PyTorch copies into pinned memory here, so that a GPU does it when it comes to it
         self._figures = figures.to("cpu", non_blocking=True)
         self._written = torch.cuda.Event(blocking=True) if figures.is_cuda else None
         if self._written:

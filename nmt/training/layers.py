@@ -43,7 +43,8 @@ def can_compile(device: torch.device) -> bool:
 def compile_layers(model: Transformer) -> None:
     """Let PyTorch compile each kind of layer once, for batches of any shape.
 
-    Sizes stay symbols in the compiled code; only a side of length 1 makes it compile again.
+    Sizes stay symbols in the compiled code. It is compiled once more for sides that were equal
+    when it was compiled first and no longer are, for a side of length 1, and for validation.
     """
     for layer in chain(model.encoder.layers, model.decoder.layers):
         layer.compile(dynamic=True)

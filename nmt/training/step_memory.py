@@ -57,20 +57,23 @@ class Hardware:
     """bytes that this process may use of the device, in use or not; None: enough"""
     shares: int = 1
     """of a step that are computed side by side, each with a gradient of its own"""
+    processes: int = 1
+    """that train together; each keeps a second gradient, in which they are added up"""
 
 
 def training_memory(
     config: Config, model: Transformer, hardware: Hardware, length: float
 ) -> Memory:
-    """Of one step, sentences being of `length` tokens."""
-    return _memory(config, model, hardware, length, micro_batch(config, model, hardware, length))
+    """Of a usual step, sentences being of `length` tokens."""
+    most = micro_batch(config, model, hardware, length)
+    return _memory(config, model, hardware, length, min(most, config.training.batch_tokens))
 
 
 def micro_batch(config: Config, model: Transformer, hardware: Hardware, length: float) -> int:
     """Padded tokens a side that are computed at once at most, over all shares.
 
-    Where the recipe leaves it open, as many as are of use, halved until they fit in memory. It
-    depends on how much there is of it, not on how much is free: a resumed run computes the same.
+    Where the recipe leaves it open, as many as are of use, halved until they fit in memory: in all
+    that there is of it, not in what is free at the moment, which would be another size each time.
     """
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":
@@ -86,24 +89,23 @@ def micro_batch(config: Config, model: Transformer, hardware: Hardware, length: 
 
 
 def _memory(
-    config: Config, model: Transformer, hardware: Hardware, length: float, most: int
+    config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int
 ) -> Memory:
-    """With so many padded tokens at once at most."""
-    tokens = min(most, config.training.batch_tokens)
+    """With so many padded tokens at once."""
     device, precision, shares = hardware.device, hardware.precision, hardware.shares
     size, target_size = size_of(model), model.output_embedding.weight.shape[0]
     bits = BF16 if precision == "bf16" else FP32
     multiplied = _linear_weights(model) + model.output_embedding.weight.numel()
     copies = shares * bits * multiplied if precision == "bf16" else 0
-    # a layer is computed again from its input alone
     per_token = activation_bytes(config.model, device, precision, length)
+    # a layer is computed again from its input alone
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
         kept = bits if device == "cpu" else FP32
         per_token = layers * kept * config.model.d_model + per_token / layers
     return Memory(
         weights=FP32 * size + copies,
-        gradients=FP32 * size * _gradients(shares, most, config.training.batch_tokens),
+        gradients=FP32 * size * _gradients(hardware, tokens, config.training.batch_tokens),
         optimizer=optimizer_bytes(config, model),
         activations=round(tokens * per_token),
         logits=target_size
@@ -116,15 +118,15 @@ def _memory(
     )
 
 
-def _gradients(shares: int, micro_batch_tokens: int, batch_tokens: int) -> int:
-    """How many there are at once: one of a step that is computed in turn.
+def _gradients(hardware: Hardware, tokens: int, batch_tokens: int) -> int:
+    """How many there are at once: one of a step that is computed in turn, by one process.
 
     Each of several shares has one of its own, and a second one while it adds up micro-batches; what
     the output projection says about the embeddings comes on top.
     """
-    if shares == 1:
-        return 1
-    return shares * (2 if batch_tokens > micro_batch_tokens else 1) + 1
+    if hardware.shares == 1:
+        return 1 if hardware.processes == 1 else 2
+    return hardware.shares * (2 if batch_tokens > tokens else 1) + 1
 
 
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:

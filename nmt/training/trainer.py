@@ -97,7 +97,7 @@ class Trainer:
         decay = run.config.training.moving_average
         self.moving_average = MovingAverage(run.model, decay) if decay else None
         self.guard = Guard(self.device, run.config.training.largest_spike)
-        self._open: TakenStep | None = None
+        self._unheard: TakenStep | None = None
         self._saver = Saver(directory, run.config.training)
         self._look_at: int | None = None
         self._unsaved = False
@@ -106,7 +106,10 @@ class Trainer:
         self._signals = StopSignals(insistent=self.workers.size == 1)
 
     def state(self) -> dict[str, Any]:
-        """What a resumed run needs beside the weights; plain types and tensors only."""
+        """What a resumed run needs beside the weights; plain types and tensors only.
+
+        To be asked for by all workers together.
+        """
         return {
             "step": self.step,
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
@@ -116,14 +119,13 @@ class Trainer:
             "usual_loss": self.guard.usual,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
-            "micro_batch_tokens": self.gradients.micro_batch_tokens,
-            "halved": self.gradients.halved,
+            "micro_batches": self.workers.of_all(self.gradients.micro_batches()),
             "shares": self.gradients.shares,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Go on from a `state()`; the weights are already in the model."""
-        if not {"optimizers", "ranking", "shares"} <= state.keys():
+        if not {"optimizers", "ranking", "shares", "micro_batches"} <= state.keys():
             raise CheckpointError(
                 f"{self.directory.path}: its training state is of an earlier version of nmt; "
                 "train it on with that version, or choose another --run-dir"
@@ -140,10 +142,10 @@ class Trainer:
         if self.moving_average:
             self.moving_average.load(state["moving_average"])
         self.guard.go_on(state["usual_loss"])
-        self._open, self.roll_backs = None, state["roll_backs"]
-        if tokens := state["micro_batch_tokens"]:  # 0 in runs of old that never halved it
-            self.gradients.limit_micro_batch(tokens, halved=state.get("halved", True))
+        self._unheard, self.roll_backs = None, state["roll_backs"]
         self.gradients.share_among(state["shares"])
+        before = state["micro_batches"]  # of each worker; there may be more of them now, or fewer
+        self.gradients.go_on_with(before[self.workers.rank % len(before)])
 
     def skip_to(self, step: int) -> None:
         """Go on after `step`, whatever step the weights are of."""
@@ -210,8 +212,9 @@ class Trainer:
     def take_step(self) -> StepGradient:
         """One update from `batch_tokens` tokens; returns what it was made from.
 
-        A step that must not be learnt from changes nothing. A GPU has usually not begun with it
-        when this returns, so that of such a step is heard at the next one, or when `catch_up` asks.
+        A step that must not be learnt from changes neither weights nor moments. A GPU is usually
+        still computing it when this returns, so that such a step is heard of at the next one, or
+        when `catch_up` asks, which all do before anything is validated or saved.
 
         Raises:
             DivergedError: naming the step, which is then the last one that was taken.
@@ -224,7 +227,7 @@ class Trainer:
             self.step -= 1
             raise
         verdict = self.guard.judge(gradient.loss, gradient.tokens, gradient.norm)
-        former, self._open = self._open, TakenStep(self.step, gradient, verdict)
+        former, self._unheard = self._unheard, TakenStep(self.step, gradient, verdict)
         at_once = is_known_at_once(self.device)
         if at_once:
             self.catch_up()
@@ -245,7 +248,7 @@ class Trainer:
         Raises:
             DivergedError: as `take_step`.
         """
-        former, self._open = self._open, None
+        former, self._unheard = self._unheard, None
         if former:
             self._hear_of(former)
 
@@ -311,9 +314,10 @@ class Trainer:
             raise DivergedError(f"step {self.step:,}: the weights are not numbers")
         with self.monitor.paused():
             self.monitor.flush()
+            state = self.state()
             if self.workers.leading:
                 weights = weights_of(self.model)
-                self._saver.start(self.step, weights, self.state(), self.ranking, anew=anew)
+                self._saver.start(self.step, weights, state, self.ranking, anew=anew)
         self._look_at, self._unsaved = self.step + _STEPS_TO_SAVE, False
         if wait and (problem := self._end_of_saving()):
             raise CheckpointError(problem)

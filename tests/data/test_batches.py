@@ -138,6 +138,14 @@ def test_micro_batches_hold_the_step_and_fit_in_memory(
         assert len(part) == 1 or len(part) * longest <= budget
 
 
+@pytest.mark.parametrize("multiple", [1, 8, 32])
+def test_micro_batches_fit_with_the_padding_of_a_gpu(multiple: int) -> None:
+    source, target = natural(500)
+    for rows in micro_batches(np.arange(500), source, target, 512, multiple):
+        longest = max(source[rows].max(), target[rows].max())
+        assert len(rows) == 1 or len(rows) * (-(-longest // multiple) * multiple) <= 512
+
+
 def test_micro_batches_pad_less_than_the_step() -> None:
     source, target = natural(1000)
     parts = micro_batches(np.arange(1000), source, target, 512)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.checkpoint import WEIGHTS
+from nmt.checkpoint import WEIGHTS, load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
@@ -139,6 +139,8 @@ def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
     assert found.keys() == alone.keys()
     for step, (loss, tokens) in alone.items():
         assert found[step] == (pytest.approx(loss, abs=1e-4), tokens)
+    last = load_state(RunDirectory(tmp_path / "run").saved_checkpoints()[-1])
+    assert [size["halved"] for size in last["micro_batches"]] == [False, True]
     refused = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
     assert refused[0] == 0 < refused[1]
 

@@ -335,19 +335,36 @@ def test_a_large_model_has_room_for_few_gradients() -> None:
     assert threads_module.number_of_shares(2, parameters=213_000_000) == 1
 
 
-def test_a_run_goes_on_with_the_micro_batches_it_began_with(
-    trainer: Callable[..., Trainer],
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ({"tokens": 64, "auto": True, "halved": False}, {}, 64),  # on a machine with more memory
+        ({"tokens": 1 << 20, "auto": True, "halved": False}, {}, 8192),  # with less
+        ({"tokens": 64, "auto": True, "halved": False}, {"micro_batch_tokens": 200}, 200),
+        ({"tokens": 64, "auto": False, "halved": False}, {}, 8192),
+        ({"tokens": 64, "auto": False, "halved": True}, {"micro_batch_tokens": 200}, 64),
+        ({"tokens": 64, "auto": True, "halved": True}, {}, 64),
+    ],
+)
+def test_a_run_goes_on_with_the_micro_batches_it_had_unless_the_recipe_has_others(
+    trainer: Callable[..., Trainer], before: Any, now: dict[str, Any], expected: int
 ) -> None:
-    """On a machine with more memory, too; another size in the recipe is heeded, if it can be."""
-    first, larger, asked, halved = (
-        trainer(**wanted)
-        for wanted in ({}, {}, {"micro_batch_tokens": 200}, {"micro_batch_tokens": 200})
-    )
-    first.gradients.micro_batch_tokens = 64
-    for other in (larger, asked):
-        other.load_state(first.state())
-    first.gradients.halved = True
-    halved.load_state(first.state())
-    sizes = [other.gradients.micro_batch_tokens for other in (larger, asked, halved)]
-    assert sizes == [64, 200, 64]
-    assert halved.gradients.halved and not larger.gradients.halved
+    resumed = trainer(**now)
+    resumed.load_state({**resumed.state(), "micro_batches": [before]})
+    assert resumed.gradients.micro_batch_tokens == expected
+    assert resumed.gradients.halved == before["halved"]
+
+
+def test_going_back_to_an_earlier_state_does_not_bring_more_memory(
+    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = trainer(micro_batch_tokens=1000)
+    earlier = limited.state()
+    no_room_above(100, monkeypatch)
+    limited.gradients.compute(1)
+    found = limited.gradients.micro_batch_tokens
+    limited.load_state(earlier)
+    assert limited.gradients.micro_batch_tokens == found < 1000
+    resumed = trainer(micro_batch_tokens=1000)
+    resumed.load_state(limited.state())
+    assert resumed.gradients.micro_batch_tokens == found

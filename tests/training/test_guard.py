@@ -25,6 +25,7 @@ from nmt.training import objective
 from nmt.training import trainer as trainer_module
 from nmt.training.gradients import Gradients, StepGradient
 from nmt.training.guard import Finding, Guard
+from nmt.training.layers import prepare_layers
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 
@@ -232,27 +233,39 @@ def test_a_stop_waits_for_what_is_not_heard_of_yet(
 class Questions(TorchDispatchMode):
     """Notes where the value of a tensor is asked for, which a GPU would have to be waited for."""
 
-    ASKING = ("_local_scalar_dense", "nonzero", "equal", "masked_select", "unique", "is_nonzero")
+    ASKING = ("local_scalar", "nonzero", "aten.equal", "masked_select", "unique", "repeat_interl")
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[str] = []
+        self.asked: set[str] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if any(name in str(func) for name in self.ASKING):
-            self.asked += [frame.line or "" for frame in traceback.extract_stack()[-5:-1]]
+        places = args[1] if "index" in str(func) and len(args) > 1 else []
+        booleans = isinstance(places, list) and any(
+            p is not None and p.dtype == torch.bool for p in places
+        )
+        if booleans or any(name in str(func) for name in self.ASKING):
+            self.note()
         return func(*args, **(kwargs or {}))
+
+    def note(self) -> None:
+        """The line of the toolkit that asks, or of PyTorch where it is none."""
+        frames = traceback.extract_stack()[:-2]
+        own = [frame for frame in frames if "/nmt/" in frame.filename]
+        self.asked.add((own or frames)[-1].line or "")
 
 
 @pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("settings", [{}, {"activation_checkpointing": True}])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     trainer: Callable[..., Trainer],
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
+    settings: dict[str, Any],
     precision: str,
 ) -> None:
     monkeypatch.setattr(objective, "TokenLayout", lambda ids, padding: ROWS)  # as on a GPU
@@ -264,25 +277,53 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
         moving_average=0.9,
         largest_spike=5.0,
         micro_batch_tokens=100,
+        **settings,
     )
+    prepare_layers(tried.model, tried.config.training)
     tried.gradients._objective.precision = precision
     tried.take_step()
+    monkeypatch.setattr(Trainer, "_hear_of", lambda self, taken: None)  # which reads the last one
     with Questions() as questions:
-        tried.gradients.compute(2)
-        tried.model.zero_grad()
-        monkeypatch.setattr(Trainer, "_hear_of", lambda self, taken: None)  # which reads the last
+        for name in ("tolist", "numpy", "cpu"):
+            monkeypatch.setattr(Tensor, name, asking(getattr(Tensor, name), questions))
         tried.take_step()
     # the loss asks a CPU alone whether it may save itself a product
-    assert {
-        line for line in questions.asked if "is_cuda" not in line and ".item()" in line
-    } == set()
-    assert any("is_cuda" in line for line in questions.asked)
+    (line,) = questions.asked
+    assert line.startswith("if grad_total.is_cuda or ")
+
+
+def asking(method: Callable[..., Any], questions: Questions) -> Callable[..., Any]:
+    def noted(*arguments: Any) -> Any:
+        questions.note()
+        return method(*arguments)
+
+    return noted
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        lambda x: x.sum().item(),
+        lambda x: float(x.sum()),
+        lambda x: bool(x.sum() > 0),
+        lambda x: x[x > 0],
+        lambda x: x.nonzero(),
+    ],
+)
+def test_questions_are_noticed(question: Callable[[Tensor], object]) -> None:
+    with Questions() as questions:
+        question(torch.ones(3))
+    assert len(questions.asked) == 1
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_no_step_waits_for_a_gpu(trainer: Callable[..., Trainer], optimizer: str) -> None:
+def test_no_step_waits_for_a_gpu(
+    trainer: Callable[..., Trainer], optimizer: str, precision: str
+) -> None:
     tried = trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
+    tried.gradients._objective.precision = precision
     for _ in range(3):
         tried.take_step()
     torch.cuda.set_sync_debug_mode("error")
