@@ -1,10 +1,12 @@
 """Checkpoints written in the background: training waits only while its state is copied."""
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from nmt.checkpoint import save_checkpoint
@@ -34,6 +36,17 @@ def snapshot(value: Any, former: Any = None) -> Any:
     return value
 
 
+def room_for(value: Any) -> Any:
+    """What a `snapshot` of the value can be written into, all of it in memory already."""
+    if isinstance(value, Tensor):
+        return torch.zeros_like(value, device="cpu")
+    if isinstance(value, Mapping):
+        return {name: room_for(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(room_for, value))
+    return value
+
+
 def _alike(one: Tensor, other: Tensor) -> bool:
     return (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
@@ -60,6 +73,32 @@ class Saver:
         self._directory, self._training = directory, training
         self._writing: _Writing | None = None
         self._copied: Any = None
+        self._making_room: threading.Thread | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there is memory for a copy of the state, or soon will be."""
+        return self._copied is not None or self._making_room is not None
+
+    def make_room(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Claim memory for a copy of these in the background.
+
+        The kernel gives it page by page, which takes longer than to fill it: the first checkpoint
+        would hold training up for that long.
+        """
+
+        def claim() -> None:
+            # where there is none, the first checkpoint says so
+            with contextlib.suppress(RuntimeError, MemoryError):
+                self._copied = room_for((weights, state))
+
+        self._making_room = threading.Thread(target=claim, daemon=True)
+        self._making_room.start()
+
+    def _have_made_room(self) -> None:
+        if self._making_room:
+            self._making_room.join()
+        self._making_room = None
 
     def start(
         self,
@@ -77,6 +116,7 @@ class Saver:
         assert self._writing is None
         self._writing = writing = _Writing()
         arguments = (writing, step, ranking.best, ranking.steps)
+        self._have_made_room()
         try:
             writing.saved = self._directory.checkpoint(step).exists() and not anew
             if not writing.saved:
@@ -133,4 +173,5 @@ class Saver:
 
     def release_memory(self) -> None:
         """Forget the copy of the state that was kept for the next checkpoint."""
+        self._have_made_room()
         self._copied = None

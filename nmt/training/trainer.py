@@ -112,15 +112,21 @@ class Trainer:
         """
         return {
             "step": self.step,
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            **self._moments(),
             "ranking": self.ranking.state(),
             "monitor": self.monitor.state(),
-            "moving_average": self.moving_average.weights if self.moving_average else None,
             "usual_loss": self.guard.usual,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
             "micro_batches": self.workers.of_all(self.gradients.micro_batches()),
             "shares": self.gradients.shares,
+        }
+
+    def _moments(self) -> dict[str, Any]:
+        """The part of the state that takes memory."""
+        return {
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "moving_average": self.moving_average.weights if self.moving_average else None,
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -185,6 +191,7 @@ class Trainer:
         validation_was_abandoned = self._validation_due
         if not validation_was_abandoned:
             self.take_step()
+            self._make_room_to_save()
             if self.step % training.log_every == 0:
                 self._record()
             self._validation_due = self.step % training.validate_every == 0 or self._at_end()
@@ -194,6 +201,11 @@ class Trainer:
         regular = self.step % training.checkpoint_every == 0 or self._unsaved
         if improved or regular or self.finished() or validation_was_abandoned:
             self.save(anew=validation_was_abandoned, wait=self.finished())
+
+    def _make_room_to_save(self) -> None:
+        """Once there is a state that takes memory: after the first step."""
+        if self.workers.leading and not self._saver.has_room:
+            self._saver.make_room(weights_of(self.model), self._moments())
 
     def _heed_signals(self) -> None:
         """Leave if any process has been told to stop."""

@@ -60,6 +60,38 @@ def test_a_later_snapshot_uses_the_memory_of_the_former() -> None:
     assert copy["shape"].shape == (3,) and copy.keys() == now.keys()
 
 
+def test_room_is_made_for_a_snapshot_before_there_is_one(
+    saver: Saver, directory: RunDirectory
+) -> None:
+    weights, moments = {"w": torch.ones(3)}, [{"m": torch.ones(2, 2).t(), "step": 1}]
+    assert not saver.has_room
+    saver.make_room(weights, {"optimizers": moments})
+    assert saver.has_room
+    saver._have_made_room()
+    room = saver._copied
+    saver.start(1, weights, {"optimizers": moments, "step": 1}, Ranking(0))
+    assert saver.outcome() == (True, None)
+    assert saver._copied[0]["w"] is room[0]["w"]
+    assert saver._copied[1]["optimizers"][0]["m"] is room[1]["optimizers"][0]["m"]
+    assert load_weights(directory.checkpoint(1))["w"].tolist() == [1, 1, 1]
+    saver.release_memory()
+    assert not saver.has_room
+
+
+def test_where_there_is_no_room_the_checkpoint_says_so(
+    saver: Saver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*arguments: object, **options: object) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
+
+    monkeypatch.setattr(torch, "zeros_like", none)
+    monkeypatch.setattr(saving, "snapshot", none)
+    saver.make_room({"w": torch.ones(3)}, {})
+    saver.start(1, {"w": torch.ones(3)}, {}, Ranking(0))
+    saved, problem = saver.outcome()
+    assert not saved and problem and "no memory for a copy of the state" in problem
+
+
 def test_training_may_go_on_while_a_checkpoint_is_written(
     directory: RunDirectory, saver: Saver, hold: threading.Event
 ) -> None:
