@@ -184,4 +184,4 @@ def workers(device: str) -> Iterator[Workers]:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+    return str(error).partition("\n")[0].rstrip(".")
