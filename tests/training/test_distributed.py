@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.checkpoint import WEIGHTS, load_state
+from nmt.checkpoint import load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
@@ -86,20 +86,6 @@ def losses(run: RunDirectory) -> dict[int, tuple[float, int]]:
     return found
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_processes_together_learn_what_one_learns(
-    recipe: Recipe, tmp_path: Path, processes: int
-) -> None:
-    config = recipe(*SETTINGS)
-    alone = losses(train(config, tmp_path / "alone", lambda message: None))
-    found = losses(together(config, tmp_path / "together", processes))
-    assert found.keys() == alone.keys() == set(range(1, 13))
-    for step, (loss, tokens) in alone.items():
-        assert found[step][1] == tokens
-        if step <= 10:
-            assert found[step][0] == pytest.approx(loss, abs=1e-4)
-
-
 # One of two processes has little memory: for more positions there is none.
 SCARCE = """
 import os, sys
@@ -143,28 +129,6 @@ def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
     assert [size["halved"] for size in last["micro_batches"]] == [False, True]
     refused = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
     assert refused[0] == 0 < refused[1]
-
-
-@pytest.mark.slow
-def test_a_killed_process_costs_the_steps_since_the_last_checkpoint(
-    recipe: Recipe, tmp_path: Path
-) -> None:
-    config = recipe(*SETTINGS, "training.max_steps=400", "training.checkpoint_every=20")
-    whole = together(config, tmp_path / "whole", 2)
-    folder = tmp_path / "killed"
-    launcher = subprocess.Popen(command(config, folder, 2), stderr=subprocess.PIPE, text=True)
-    run = RunDirectory(folder / "run")
-    deadline = time.monotonic() + 120
-    while not run.saved_checkpoints() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    os.kill(processes_of(launcher)[1], signal.SIGKILL)
-    _, said = launcher.communicate(timeout=300)
-    assert launcher.returncode == 0, said
-    assert "resuming after step" in said
-    assert losses(run) == losses(whole)
-    last = whole.saved_checkpoints()[-1].name
-    weights = [(r.checkpoints / last / WEIGHTS).read_bytes() for r in (run, whole)]
-    assert weights[0] == weights[1]
 
 
 @pytest.mark.slow
