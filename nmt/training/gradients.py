@@ -6,7 +6,6 @@ torchrun starts, and where random numbers cannot be kept apart, they are compute
 
 import contextlib
 from dataclasses import dataclass, field
-from typing import TypedDict
 
 import numpy as np
 import torch
@@ -17,12 +16,13 @@ from nmt.data.batch import Batch, collate
 from nmt.data.batches import BatchPlan, micro_batches
 from nmt.data.sampling import resample
 from nmt.data.token_store import Indices, TokenStore
-from nmt.device import is_out_of_memory, memory_of, step_seed
+from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from
 from nmt.run_directory import Run
 from nmt.training.distributed import Workers
+from nmt.training.micro_batch import MicroBatchSize
 from nmt.training.objective import Objective
-from nmt.training.step_memory import Hardware, micro_batch, size_of
+from nmt.training.step_memory import size_of
 from nmt.training.threads import Team, can_be_shared, number_of_shares
 
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
@@ -64,22 +64,11 @@ class StepGradient:
     """theirs: scalars"""
 
 
-class MicroBatches(TypedDict):
-    """How much is computed at once, and why."""
-
-    tokens: int
-    """padded, a side, over all shares"""
-    auto: bool
-    """whether the recipe leaves it open"""
-    halved: bool
-    """whether more has been tried, and memory ran out"""
-
-
 class Gradients:
     """What a step's pairs say about the weights.
 
-    A function of the pairs, the weights, (seed, step), `shares` and `micro_batch_tokens`: dropout's
-    masks are drawn micro-batch by micro-batch.
+    A function of the pairs, the weights, (seed, step), `shares` and `micro_batch`: dropout's masks
+    are drawn micro-batch by micro-batch.
     """
 
     def __init__(
@@ -91,13 +80,10 @@ class Gradients:
         self._objective = Objective(run.model, smoothing, precision)
         self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
-        self._precision = precision
         self.shares = 1
         """parts of a step that threads compute side by side"""
         self._team: Team | None = None
-        self.micro_batch_tokens = 0
-        """rows times the longest side computed at once; halved where memory runs out"""
-        self.halved = False
+        self.micro_batch = MicroBatchSize(run, store, precision, workers.size)
         self._adding_up = False
         self.share_among(number_of_shares(torch.get_num_threads(), size_of(run.model)))
 
@@ -111,38 +97,7 @@ class Gradients:
         self.shares = shares if can_be_shared(self._device, training, self._workers.size) else 1
         threads = torch.get_num_threads()
         self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
-        fits = self._fitting_micro_batch()
-        self.micro_batch_tokens = min(fits, self.micro_batch_tokens) if self.halved else fits
-
-    def _fitting_micro_batch(self) -> int:
-        """What the recipe says, or what the memory of the device has room for."""
-        hardware = Hardware(
-            self._device.type,
-            self._precision,
-            memory_of(self._device),
-            self.shares,
-            self._workers.size,
-        )
-        sides = self._store.source, self._store.target
-        length = max(float(side.lengths.mean()) for side in sides)
-        return micro_batch(self._run.config, self._run.model, hardware, length)
-
-    def micro_batches(self) -> MicroBatches:
-        """How much this worker computes at once, for a run that goes on from here."""
-        return {"tokens": self.micro_batch_tokens, "auto": self._auto, "halved": self.halved}
-
-    def go_on_with(self, before: MicroBatches) -> None:
-        """Compute as much at once as `before`, unless the recipe says otherwise now.
-
-        What has once been found to be too much stays so, whatever the recipe says.
-        """
-        if before["halved"] or (before["auto"] and self._auto):
-            self.micro_batch_tokens = min(self.micro_batch_tokens, before["tokens"])
-        self.halved = self.halved or before["halved"]
-
-    @property
-    def _auto(self) -> bool:
-        return self._run.config.training.micro_batch_tokens == "auto"
+        self.micro_batch.fit(self.shares)
 
     def compute(self, step: int) -> StepGradient:
         """Leave the gradient in the parameters; a GPU may still be at it when this returns.
@@ -195,12 +150,9 @@ class Gradients:
 
     def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
         """Smaller micro-batches, or one after the other; whether there is anything smaller."""
-        smallest = self._longest(store, indices)
         if self._adding_up:  # with the other workers, who cannot begin anew
             return False
-        if self.micro_batch_tokens > smallest:
-            self.micro_batch_tokens = max(self.micro_batch_tokens // 2, smallest)
-            self.halved = True
+        if self.micro_batch.halve(smallest=self._longest(store, indices)):
             return True
         if self._team is None or self._team.members == 1:
             return False
@@ -269,7 +221,7 @@ class Gradients:
     def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
         """Micro-batches; those of all shares together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
-        tokens = self.micro_batch_tokens // self.shares
+        tokens = self.micro_batch.tokens // self.shares
         return micro_batches(indices, *lengths, tokens, PAD_MULTIPLE[self._device.type])
 
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:

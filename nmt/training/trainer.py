@@ -118,7 +118,7 @@ class Trainer:
             "usual_loss": self.guard.usual,
             "roll_backs": self.roll_backs,
             "validation_due": self._validation_due,
-            "micro_batches": self.workers.of_all(self.gradients.micro_batches()),
+            "micro_batches": self.workers.of_all(self.gradients.micro_batch.state()),
             "shares": self.gradients.shares,
         }
 
@@ -151,7 +151,7 @@ class Trainer:
         self._unheard, self.roll_backs = None, state["roll_backs"]
         self.gradients.share_among(state["shares"])
         before = state["micro_batches"]  # of each worker; there may be more of them now, or fewer
-        self.gradients.go_on_with(before[self.workers.rank % len(before)])
+        self.gradients.micro_batch.load_state(before[self.workers.rank % len(before)])
 
     def skip_to(self, step: int) -> None:
         """Go on after `step`, whatever step the weights are of."""

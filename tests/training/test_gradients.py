@@ -95,7 +95,7 @@ def test_where_memory_runs_out_the_same_pairs_are_computed_in_smaller_parts(
     limited = trainer(micro_batch_tokens=1000)
     seen = no_room_above(100, monkeypatch)
     found = gradients_of(limited)
-    assert max(seen) > 100 and limited.gradients.micro_batch_tokens < 1000
+    assert max(seen) > 100 and limited.gradients.micro_batch.tokens < 1000
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
     seen.clear()
@@ -351,8 +351,8 @@ def test_a_run_goes_on_with_the_micro_batches_it_had_unless_the_recipe_has_other
 ) -> None:
     resumed = trainer(**now)
     resumed.load_state({**resumed.state(), "micro_batches": [before]})
-    assert resumed.gradients.micro_batch_tokens == expected
-    assert resumed.gradients.halved == before["halved"]
+    assert resumed.gradients.micro_batch.tokens == expected
+    assert resumed.gradients.micro_batch.halved == before["halved"]
 
 
 def test_going_back_to_an_earlier_state_does_not_bring_more_memory(
@@ -362,9 +362,9 @@ def test_going_back_to_an_earlier_state_does_not_bring_more_memory(
     earlier = limited.state()
     no_room_above(100, monkeypatch)
     limited.gradients.compute(1)
-    found = limited.gradients.micro_batch_tokens
+    found = limited.gradients.micro_batch.tokens
     limited.load_state(earlier)
-    assert limited.gradients.micro_batch_tokens == found < 1000
+    assert limited.gradients.micro_batch.tokens == found < 1000
     resumed = trainer(micro_batch_tokens=1000)
     resumed.load_state(limited.state())
-    assert resumed.gradients.micro_batch_tokens == found
+    assert resumed.gradients.micro_batch.tokens == found
