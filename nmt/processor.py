@@ -26,12 +26,19 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def installed_memory() -> int | None:
-    """Bytes of the machine, or of the control group if that is less; None if unknown."""
+def memory_told(name: str) -> int | None:
+    """Bytes that Linux tells under a name such as MemTotal; None where it does not."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        installed = next(int(line.split()[1]) * 1024 for line in lines if "MemTotal" in line)
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
     except (OSError, ValueError, StopIteration):
+        return None
+
+
+def installed_memory() -> int | None:
+    """Bytes of the machine, or of the control group if that is less; None if unknown."""
+    installed = memory_told("MemTotal")
+    if installed is None:
         return None
     try:
         return min(installed, int((CGROUP / "memory.max").read_text("ascii")))

@@ -13,6 +13,7 @@ from torch import nn
 
 from nmt.config import ModelConfig
 from nmt.model.transformer import Transformer
+from nmt.training.step_memory import size_of
 
 _OVER_SOURCE = ("cross_attention.key", "cross_attention.value")
 
@@ -40,12 +41,8 @@ def blank_model(config: ModelConfig, source_size: int, target_size: int) -> Tran
 
 def count_parameters(model: Transformer) -> Parameters:
     """What the model as it is built consists of."""
-    encoder, decoder = (_weights(part) for part in (model.encoder, model.decoder))
-    return Parameters(_weights(model) - encoder - decoder, encoder, decoder)
-
-
-def _weights(module: nn.Module) -> int:
-    return sum(parameter.numel() for parameter in module.parameters())
+    encoder, decoder = size_of(model.encoder), size_of(model.decoder)
+    return Parameters(size_of(model) - encoder - decoder, encoder, decoder)
 
 
 def matrix_weights(model: Transformer) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.planning.check import Check, failure, gigabytes, ok, warning
-from nmt.processor import CGROUP, available_cores
+from nmt.processor import CGROUP, available_cores, memory_told
 
 if TYPE_CHECKING:
     import torch
@@ -166,12 +166,9 @@ def _memory() -> Check:
 
 def available_memory() -> int | None:
     """Bytes that may still be used, by the system and by the control group; None if unknown."""
-    try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
-        found = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
-    except (OSError, ValueError, StopIteration):
+    available = memory_told("MemAvailable")
+    if available is None:
         return None
-    available = found * 1024
     try:
         most = int((CGROUP / "memory.max").read_text("ascii"))
         used = int((CGROUP / "memory.current").read_text("ascii"))

@@ -16,7 +16,7 @@ from nmt.planning.machine_checks import free_memory
 from nmt.planning.machines import GPUS, PAPER, Spent, counterpart, step_seconds, utilization
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_text
-from nmt.training.step_memory import Hardware, Memory, micro_batch, training_memory
+from nmt.training.step_memory import Hardware, Memory, training_memory
 from nmt.training.threads import can_be_shared, number_of_shares
 from nmt.training.validation import BATCH_TOKENS
 
@@ -174,9 +174,7 @@ def _on_gpus(config: Config, model: Transformer, operations: float, length: floa
     for gpu in GPUS:
         hardware = Hardware("cuda", "bf16", gpu.gigabytes * 1e9)
         memory = training_memory(config, model, hardware, length)
-        parts = math.ceil(
-            config.training.batch_tokens / micro_batch(config, model, hardware, length)
-        )
+        parts = math.ceil(config.training.batch_tokens / memory.tokens)
         seconds = step_seconds(gpu, config.model, operations, parts)
         fits = memory.total < gpu.gigabytes * 1e9
         found.append(OnGpu(gpu.name, config.training.max_steps * seconds, fits))

@@ -27,6 +27,7 @@ from nmt.report.page.training import training_section
 from nmt.report.page.translations import translations_section
 from nmt.run_directory import Run, RunDirectory, find_run, load_run
 from nmt.training.examples import Example, read_examples
+from nmt.training.step_memory import size_of
 
 SENTENCES = 4
 """whose attention is shown"""
@@ -78,7 +79,7 @@ def write_report(
         problem=problem,
     )
     if isinstance(run, Run):
-        parameters = sum(p.numel() for p in run.model.parameters())
+        parameters = size_of(run.model)
         summary = replace(summary, parameters=parameters, weights=_place(run, directory))
     if isinstance(judged, Judged):
         summary = replace(summary, scores=[(judged.title, score) for score in judged.scores[:1]])

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,32 +18,30 @@ from nmt.training.ranking import Ranking
 from nmt.training.retention import forget_old_checkpoints, point_to
 
 
-def snapshot(value: Any, former: Any = None) -> Any:
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def _room(tensor: Tensor) -> Tensor:
+    return torch.zeros_like(tensor, device="cpu")
+
+
+def snapshot(value: Any, former: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
     """Copies, on the CPU, of the tensors in dicts, lists and tuples; other values stay the same.
 
     Tensors of a `former` snapshot are overwritten where they fit: new memory takes longer to fill.
+    Where there is none to overwrite, `new` makes one.
     """
     if isinstance(value, Tensor):
         if isinstance(former, Tensor) and _alike(value, former):
             return former.copy_(value.detach())
-        return value.detach().to("cpu", copy=True)
+        return new(value)
     if isinstance(value, Mapping):
         known = former if isinstance(former, Mapping) else {}
-        return {name: snapshot(item, known.get(name)) for name, item in value.items()}
+        return {name: snapshot(item, known.get(name), new) for name, item in value.items()}
     if isinstance(value, list | tuple):
         known = dict(enumerate(former)) if isinstance(former, list | tuple) else {}
-        return type(value)(snapshot(item, known.get(i)) for i, item in enumerate(value))
-    return value
-
-
-def room_for(value: Any) -> Any:
-    """What a `snapshot` of the value can be written into, all of it in memory already."""
-    if isinstance(value, Tensor):
-        return torch.zeros_like(value, device="cpu")
-    if isinstance(value, Mapping):
-        return {name: room_for(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(room_for, value))
+        return type(value)(snapshot(item, known.get(i), new) for i, item in enumerate(value))
     return value
 
 
@@ -90,7 +88,7 @@ class Saver:
         def claim() -> None:
             # where there is none, the first checkpoint says so
             with contextlib.suppress(RuntimeError, MemoryError):
-                self._copied = room_for((weights, state))
+                self._copied = snapshot((weights, state), new=_room)
 
         self._making_room = threading.Thread(target=claim, daemon=True)
         self._making_room.start()

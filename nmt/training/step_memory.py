@@ -164,9 +164,9 @@ def optimizer_bytes(config: Config, model: Transformer) -> int:
     return FP32 * (kept + (size if config.training.moving_average else 0))
 
 
-def size_of(model: Transformer) -> int:
-    """All weights of a model."""
-    return sum(parameter.numel() for parameter in model.parameters())
+def size_of(module: nn.Module) -> int:
+    """All weights of a model, or of a part of it."""
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _linear_weights(model: Transformer) -> int:

@@ -39,6 +39,7 @@ from nmt.training.retention import (
     forget_old_checkpoints,
     point_to,
 )
+from nmt.training.step_memory import size_of
 from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
@@ -156,7 +157,7 @@ def _begin(
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
     log(
-        f"{sum(p.numel() for p in model.parameters()):,} parameters, "
+        f"{size_of(model):,} parameters, "
         f"vocabulary {prepared.tokenizer.target_vocabulary_size:,}, "
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
         f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}"

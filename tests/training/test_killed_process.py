@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.checkpoint import WEIGHTS, load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
 
 Recipe = Callable[..., Config]
+Contents = Callable[[RunDirectory], list[Any]]
 STEPS = 160
 SETTINGS = [
     f"training.max_steps={STEPS}",
@@ -56,56 +55,29 @@ def wait_for_records(run: RunDirectory, count: int) -> None:
     raise AssertionError("training has not come so far")
 
 
-def exactly(value: Any) -> Any:
-    """Tensors as their bytes, so that == compares every bit."""
-    if isinstance(value, torch.Tensor):
-        return value.numpy().tobytes()
-    if isinstance(value, dict):
-        return {name: exactly(item) for name, item in value.items()}
-    return [exactly(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def outcome(run: RunDirectory) -> dict[str, Any]:
-    """All that a run leaves and that does not measure the machine."""
-    last = run.saved_checkpoints()[-1]
-    state = load_state(last)
-    state["monitor"].pop("seconds")
-    measured = ("seconds", "tokens_per_second")
-    lines = run.metrics.read_text("utf-8").splitlines()
-    return {
-        "checkpoints": [path.name for path in run.saved_checkpoints()],
-        "weights": (last / WEIGHTS).read_bytes(),
-        "state": exactly(state),
-        "records": [
-            [part for part in line.split(", ") if not any(name in part for name in measured)]
-            for line in lines
-        ],
-    }
-
-
 @pytest.fixture(scope="module")
-def kept() -> dict[str, dict[str, Any]]:
-    return {}
+def kept() -> list[Any]:
+    return []
 
 
 @pytest.fixture
-def undisturbed(recipe: Recipe, kept: dict[str, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
-    """What two processes learn that nobody kills."""
+def undisturbed(recipe: Recipe, contents: Contents, kept: list[Any], tmp_path: Path) -> list[Any]:
+    """What two processes leave that nobody kills."""
     if not kept:
         folder = tmp_path / "undisturbed"
         folder.mkdir()
         launcher = begin(recipe(*SETTINGS), folder)
         _, said = launcher.communicate(timeout=300)
         assert launcher.returncode == 0, said
-        kept["outcome"] = outcome(RunDirectory(folder / "run"))
-    return kept["outcome"]
+        kept.extend(contents(RunDirectory(folder / "run")))
+    return kept
 
 
 @pytest.mark.parametrize(
     "number", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
 )
 def test_a_killed_process_costs_no_more_than_time(
-    recipe: Recipe, tmp_path: Path, undisturbed: dict[str, Any], number: int
+    recipe: Recipe, contents: Contents, undisturbed: list[Any], tmp_path: Path, number: int
 ) -> None:
     launcher = begin(recipe(*SETTINGS), tmp_path)
     run = RunDirectory(tmp_path / "run")
@@ -114,4 +86,4 @@ def test_a_killed_process_costs_no_more_than_time(
     _, said = launcher.communicate(timeout=300)
     assert launcher.returncode == 0, said
     assert "resuming after step" in said
-    assert outcome(run) == undisturbed
+    assert contents(run) == undisturbed

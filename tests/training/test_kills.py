@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.checkpoint import WEIGHTS, load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
@@ -58,6 +56,7 @@ for line in sys.stdin:
 """
 
 Train = Callable[..., int]
+Contents = Callable[[RunDirectory], list[Any]]
 
 
 @pytest.fixture(scope="module")
@@ -101,26 +100,6 @@ def whole(train: Train, kept: list[Path], tmp_path_factory: pytest.TempPathFacto
     return RunDirectory(kept[0])
 
 
-def plain(value: Any) -> Any:
-    """Nested values that compare by their contents; what a clock has measured is left out."""
-    if isinstance(value, torch.Tensor):
-        return value.tolist()
-    if isinstance(value, dict):
-        clocks = ("seconds", "tokens_per_second", "training_seconds")
-        return {key: plain(inner) for key, inner in value.items() if key not in clocks}
-    return [plain(inner) for inner in value] if isinstance(value, list) else value
-
-
-def contents(run: RunDirectory) -> list[Any]:
-    """Everything that training has made."""
-    lines = run.metrics.read_text("utf-8").splitlines()
-    weights = [path.read_bytes() for path in sorted(run.path.rglob(WEIGHTS))]
-    states = [plain(load_state(path)) for path in run.saved_checkpoints()]
-    pointers = [plain(json.loads(path.read_text())) for path in (run.best, run.last)]
-    names = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*"))
-    return [plain([json.loads(line) for line in lines]), weights, states, pointers, names]
-
-
 # weights, state, manifest and folder are flushed and renamed; last.json and best.json are written
 # anew; an old checkpoint is forgotten
 POINTS = [
@@ -138,7 +117,7 @@ POINTS = [
 
 @pytest.mark.parametrize(("point", "count"), POINTS)
 def test_a_kill_inside_saving_loses_nothing(
-    train: Train, whole: RunDirectory, tmp_path: Path, point: str, count: int
+    train: Train, whole: RunDirectory, contents: Contents, tmp_path: Path, point: str, count: int
 ) -> None:
     assert train(tmp_path / "run", point=point, count=count) == -signal.SIGKILL
     assert train(tmp_path / "run") == 0
@@ -149,7 +128,7 @@ def test_a_kill_inside_saving_loses_nothing(
     "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100))]
 )
 def test_kills_at_random_moments_lose_nothing(
-    train: Train, whole: RunDirectory, tmp_path: Path, seed: int
+    train: Train, whole: RunDirectory, contents: Contents, tmp_path: Path, seed: int
 ) -> None:
     draw = random.Random(seed)
     for _ in range(3):
