@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +90,23 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
 
     return made
+
+
+@pytest.fixture
+def torchrun() -> Callable[..., None]:
+    """A function of (processes, script, arguments) that runs the script to its end in each.
+
+    A single process is started without the launcher.
+    """
+
+    def run(processes: int, script: Path, *arguments: object) -> None:
+        launcher = ["-m", "torch.distributed.run", "--standalone"]
+        launched = [*launcher, f"--nproc-per-node={processes}"] if processes > 1 else []
+        command = [sys.executable, *launched, str(script), *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    return run
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,7 @@ from nmt.training.distributed import Workers
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
+Torchrun = Callable[..., None]
 SETTINGS = [
     "model.dropout=0.0",
     "training.log_every=1",
@@ -111,16 +112,13 @@ train(load_config(str(folder / "recipe.yaml"), []), folder / "run", lambda messa
 
 
 def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
-    recipe: Recipe, tmp_path: Path
+    recipe: Recipe, torchrun: Torchrun, tmp_path: Path
 ) -> None:
     config = recipe(*SETTINGS, "training.batch_tokens=120")
     alone = losses(train(config, tmp_path / "alone", lambda message: None))
     (tmp_path / "recipe.yaml").write_text(dump_config(config), "utf-8")
     (tmp_path / "script.py").write_text(SCARCE, "utf-8")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    script = ["--nproc-per-node=2", str(tmp_path / "script.py"), str(tmp_path)]
-    done = subprocess.run([*torchrun, *script], capture_output=True, encoding="utf-8", timeout=120)
-    assert done.returncode == 0, done.stderr
+    torchrun(2, tmp_path / "script.py", tmp_path)
     found = losses(RunDirectory(tmp_path / "run"))
     assert found.keys() == alone.keys()
     for step, (loss, tokens) in alone.items():

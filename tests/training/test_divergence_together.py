@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +11,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config
 
 Recipe = Callable[..., Config]
+Torchrun = Callable[..., None]
 
 # Trains each recipe of a folder in turn; one process meets with what the recipe is named after.
 LAUNCHER = """
@@ -96,7 +95,10 @@ def kept() -> dict[str, Told]:
 
 @pytest.fixture
 def told(
-    recipe: Recipe, kept: dict[str, Told], tmp_path_factory: pytest.TempPathFactory
+    recipe: Recipe,
+    torchrun: Torchrun,
+    kept: dict[str, Told],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> dict[str, Told]:
     """What each of the two processes says of each recipe; none of them hangs."""
     if not kept:
@@ -105,11 +107,7 @@ def told(
         (folder / "launcher.py").write_text(LAUNCHER)
         for name, settings in SETTINGS.items():
             (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        script = ["--nproc-per-node=2", str(folder / "launcher.py"), str(folder)]
-        command = [*torchrun, *script]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
-        assert done.returncode == 0, done.stderr
+        torchrun(2, folder / "launcher.py", folder)
         for name in SETTINGS:
             texts = [(folder / f"{name}.{rank}.json").read_text() for rank in (0, 1)]
             kept[name] = [json.loads(text) for text in texts]

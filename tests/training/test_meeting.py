@@ -1,8 +1,6 @@
 """Processes find those they were started with, and leave each other without a trace."""
 
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -18,6 +16,7 @@ from nmt.training import distributed
 from nmt.training.distributed import meet, workers
 
 Recipe = Callable[..., Config]
+Torchrun = Callable[..., None]
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -102,17 +101,14 @@ left = [name for name in names if "gloo" in name]
     ],
 )
 def test_no_thread_of_the_group_outlives_it(
-    recipe: Recipe, tmp_path: Path, ending: str, settings: list[str]
+    recipe: Recipe, torchrun: Torchrun, tmp_path: Path, ending: str, settings: list[str]
 ) -> None:
     """It would abort the process now and then, if it were about to let go of a tensor."""
     if not Path("/proc/self/task").is_dir():
         pytest.skip("threads are counted as Linux tells them")
     (tmp_path / "recipe.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
     (tmp_path / "script.py").write_text(TRAIN, "utf-8")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    script = ["--nproc-per-node=2", str(tmp_path / "script.py"), str(tmp_path), ending]
-    done = subprocess.run([*torchrun, *script], capture_output=True, encoding="utf-8", timeout=120)
-    assert done.returncode == 0, done.stderr
+    torchrun(2, tmp_path / "script.py", tmp_path, ending)
     for rank in ("0", "1"):
         said = (tmp_path / rank).read_text("utf-8")
         assert said.startswith("[] ") and (ending in said or "loss is" in said)

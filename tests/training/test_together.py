@@ -4,8 +4,6 @@ What a step learns from, and so its loss, depends on neither.
 """
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config
 
 Recipe = Callable[..., Config]
+Torchrun = Callable[..., None]
 BATCH_TOKENS = 120
 SETTINGS = [
     f"training.batch_tokens={BATCH_TOKENS}",
@@ -50,7 +49,7 @@ for recipe in sorted(folder.glob("*.yaml")):
 """
 
 
-def trained(recipe: Recipe, folder: Path, processes: int) -> dict[str, Any]:
+def trained(recipe: Recipe, torchrun: Torchrun, folder: Path, processes: int) -> dict[str, Any]:
     """Of each number of parts, and of steps of few pairs: what each step had, and the losses."""
     (folder / "launcher.py").write_text(LAUNCHER)
     for parts in PARTS:
@@ -60,12 +59,7 @@ def trained(recipe: Recipe, folder: Path, processes: int) -> dict[str, Any]:
         (folder / f"{parts}.yaml").write_text(text, "utf-8")
     few = dump_config(recipe(*SETTINGS, "training.batch_tokens=24"))
     (folder / "few.yaml").write_text(few, "utf-8")
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    launched = [*(torchrun if processes > 1 else []), str(folder / "launcher.py"), str(folder)]
-    done = subprocess.run(
-        [sys.executable, *launched], capture_output=True, encoding="utf-8", timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    torchrun(processes, folder / "launcher.py", folder)
     return {name: told(folder, name, processes) for name in ("few", *map(str, PARTS))}
 
 
@@ -91,14 +85,16 @@ def kept() -> dict[int, Any]:
 
 
 @pytest.fixture
-def told_by(recipe: Recipe, kept: dict[int, Any], tmp_path: Path) -> Callable[[int], Any]:
+def told_by(
+    recipe: Recipe, torchrun: Torchrun, kept: dict[int, Any], tmp_path: Path
+) -> Callable[[int], Any]:
     """A function of a number of processes; each number is started once."""
 
     def found(processes: int) -> Any:
         if processes not in kept:
             folder = tmp_path / str(processes)
             folder.mkdir()
-            kept[processes] = trained(recipe, folder, processes)
+            kept[processes] = trained(recipe, torchrun, folder, processes)
         return kept[processes]
 
     return found
