@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nmt.decoding.generating_transformer import Transformer, transformer_base, transformer_big
-    from nmt.decoding.text_translator import TextTranslator
     from nmt.model.attention import AttentionRecord
+    from nmt.search.generating_transformer import Transformer, transformer_base, transformer_big
+    from nmt.translation.text_translator import TextTranslator
 
 __version__ = "0.1.0"
 __all__ = ["AttentionRecord", "Transformer", "load", "transformer_base", "transformer_big"]
 
 _FROM = {
     "AttentionRecord": "nmt.model.attention",
-    "Transformer": "nmt.decoding.generating_transformer",
-    "transformer_base": "nmt.decoding.generating_transformer",
-    "transformer_big": "nmt.decoding.generating_transformer",
+    "Transformer": "nmt.search.generating_transformer",
+    "transformer_base": "nmt.search.generating_transformer",
+    "transformer_big": "nmt.search.generating_transformer",
 }
 
 
@@ -60,7 +60,7 @@ def load(
         CheckpointError: `model` holds no usable weights.
         ConfigError: a setting cannot be what it was set to.
     """
-    from nmt.decoding.text_translator import load_text_translator
+    from nmt.translation.text_translator import load_text_translator
 
     changes = {
         "beam_size": beam_size,

@@ -24,7 +24,7 @@ import torch
 from nmt.checkpoint import WEIGHTS, load_weights, put_weights, refuse_what_is_no_number
 from nmt.config import Config
 from nmt.config_file import dump_config, load_config
-from nmt.data.tokenizer import PAD, Tokenizer
+from nmt.data.tokens.tokenizer import PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.model.transformer import Transformer
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+pytest_plugins = ["tests.marian_models", "tests.stand_in_models"]
 PROJECT = Path(__file__).resolve().parent.parent
 
 

@@ -1,8 +1,8 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
-cli -> serving, report, export, planning -> training -> evaluation -> decoding
-    -> checkpoint, run_directory -> data, model -> config, config_file, device
-    -> strict_yaml, processor -> errors
+cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
+    -> inference -> checkpoint, run_directory -> data, model -> config, config_file, device
+    -> strict_yaml, processor, files -> errors
 """
 
 import ast
@@ -18,36 +18,38 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = [
     {"cli", "__main__"},
-    {"serving", "report", "export", "planning"},
+    {"serving", "report", "planning"},
     {"training"},
     {"evaluation"},
-    {"decoding"},
+    {"translation"},
+    {"search", "exchange"},
+    {"inference"},
     {"checkpoint", "run_directory"},
     {"data", "model"},
     {"config", "config_file", "device"},
-    {"strict_yaml", "processor"},
+    {"strict_yaml", "processor", "files"},
     {"errors"},
 ]
-STRANGERS = {"data", "model", "serving", "report", "export", "planning"}
+STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
 """units that never import a neighbour of their own layer"""
 HOMES: dict[str, str | tuple[str, ...]] = {
-    "sentencepiece": ("data/bulk_encoding.py", "data/tokenizer.py", "data/vocabulary.py"),
+    "sentencepiece": "data/tokens/",
     "sacrebleu": (
         "evaluation/metrics.py",
         "evaluation/significance.py",
         "evaluation/test_sets.py",
     ),
     "sacremoses": "evaluation/paper_bleu.py",
-    "datasets": "data/hub.py",
+    "datasets": "data/corpora/hub.py",
     "typer": "cli/",
     "click": "cli/",
     "yaml": "strict_yaml.py",
     "pydantic": "config",
-    "pyarrow": "data/records.py",
+    "pyarrow": "data/text/records.py",
     "regex": "data/",
     "matplotlib": "report/",
     "safetensors": "checkpoint.py",
-    "transformers": "export/",
+    "transformers": "exchange/",
 }
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "constants", "lib"}
 TABLES = {"lexicon.py"}
@@ -57,7 +59,7 @@ MACHINE_PATH = re.compile(r"""(?:^|[\s"'=(:])/(?:home|root|Users|mnt|tmp|opt)/""
 
 
 def name_of(path: Path) -> str:
-    """nmt/data/batches.py -> nmt.data.batches; nmt/data/__init__.py -> nmt.data."""
+    """nmt/data/tokens/batches.py -> nmt.data.tokens.batches; nmt/data/__init__.py -> nmt.data."""
     parts = path.relative_to(PROJECT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -77,7 +79,7 @@ def imports_of(tree: ast.Module) -> Iterator[str]:
 
 
 def unit_of(module: str) -> str:
-    """nmt.data.batches -> data."""
+    """nmt.data.tokens.batches -> data."""
     return (module.split(".") + [""])[1]
 
 
@@ -114,10 +116,10 @@ def test_imports_point_one_way() -> None:
     [
         ("nmt.cli.train", "nmt.training.trainer", True),
         ("nmt.training.trainer", "nmt.cli.train", False),
-        ("nmt.data.batches", "nmt.model.transformer", False),
-        ("nmt.model.transformer", "nmt.data.batches", False),
+        ("nmt.data.tokens.batches", "nmt.model.transformer", False),
+        ("nmt.model.transformer", "nmt.data.tokens.batches", False),
         ("nmt.run_directory", "nmt.checkpoint", True),
-        ("nmt.decoding.translator", "nmt.training.loss", False),
+        ("nmt.translation.translator", "nmt.training.loss", False),
         ("nmt.errors", "nmt.model.masks", False),
         ("nmt.model.encoder", "nmt.model.masks", True),
     ],

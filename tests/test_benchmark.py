@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from nmt.config import DecodingConfig, ModelConfig
-from nmt.data.batch import collate_source
-from nmt.data.tokenizer import BOS, EOS, PAD
-from nmt.decoding.beam_search import beam_search
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
+from nmt.search.beam_search import beam_search
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "scripts" / "benchmarks"
 VOCABULARY = 40

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.data.corpora import find_corpus
+from nmt.data.corpora.registry import find_corpus
 
 CONFIGS = Path(__file__).resolve().parent.parent / "configs"
 RECIPES = sorted(CONFIGS.glob("*.yaml"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config_file import load_config
-from nmt.data.demo_corpus import generate
+from nmt.data.corpora.demo_corpus import generate
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = (PROJECT / "README.md").read_text("utf-8")

@@ -14,8 +14,8 @@ import torch
 from nmt.checkpoint import WEIGHTS, save_checkpoint, weights_of
 from nmt.config import Config, ModelConfig, TokenizerConfig
 from nmt.config_file import load_config
-from nmt.data.parallel_text import SentencePair
-from nmt.data.vocabulary import learn_vocabulary
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError, NmtError, RunDirectoryBusyError
 from nmt.run_directory import RunDirectory, build_model, find_run, load_run
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.model_options import (
+from nmt.cli.lines.streams import warn
+from nmt.cli.options.model import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
@@ -17,8 +18,7 @@ from nmt.cli.model_options import (
     PrecisionOption,
     load_translator,
 )
-from nmt.cli.streams import warn
-from nmt.cli.test_set_options import (
+from nmt.cli.options.test_set import (
     LanguagesOption,
     NoTextChecksOption,
     ReferenceOption,
@@ -35,8 +35,8 @@ from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
-    from nmt.decoding.translator import Translator
     from nmt.evaluation.test_sets import EvaluationSet
+    from nmt.translation.translator import Translator
 
 SystemsArgument = Annotated[
     list[Path],

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.recipe_options import ConfigOption, SettingsOption
+from nmt.cli.options.recipe import ConfigOption, SettingsOption
 
 if TYPE_CHECKING:
-    from nmt.data.corpus import Corpus
+    from nmt.data.corpora.corpus import Corpus
 
 app = typer.Typer(
     name="data", help="List and get known corpora; inspect one's own.", no_args_is_help=True
@@ -25,8 +25,8 @@ def list_corpora(
 
     Any other data set of the Hugging Face Hub or of OPUS goes by its address.
     """
-    from nmt.data.corpora import known_corpora
-    from nmt.data.open_corpora import PATTERNS
+    from nmt.data.corpora.open_corpora import PATTERNS
+    from nmt.data.corpora.registry import known_corpora
 
     if as_json:
         found = {"corpora": [_described(corpus) for corpus in known_corpora()], "others": PATTERNS}
@@ -89,7 +89,7 @@ def download(
     ] = None,
 ) -> None:
     """Get a corpus, verified, and print its files."""
-    from nmt.data.corpora import find_corpus, obtain_corpus
+    from nmt.data.corpora.registry import find_corpus, obtain_corpus
     from nmt.errors import ConfigError
 
     if copies is not None and copies.is_file():
@@ -119,7 +119,7 @@ def inspect(
     that stand in the training text.
     """
     from nmt.config_file import load_config
-    from nmt.data import quality
+    from nmt.data.text import quality
     from nmt.report.data_quality import render
 
     recipe = load_config(config, settings or [])

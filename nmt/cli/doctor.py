@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.recipe_options import SettingsOption
+from nmt.cli.options.recipe import SettingsOption
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:

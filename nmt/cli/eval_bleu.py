@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.comet_options import (
+from nmt.cli.lines.streams import open_output, warn
+from nmt.cli.options.comet import (
     CometModelOption,
     CometOption,
     refuse_without_comet,
     with_comet,
 )
-from nmt.cli.model_options import (
+from nmt.cli.options.model import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
@@ -28,8 +29,7 @@ from nmt.cli.model_options import (
     ShortlistOption,
     load_translator,
 )
-from nmt.cli.streams import open_output, warn
-from nmt.cli.test_set_options import (
+from nmt.cli.options.test_set import (
     LanguagesOption,
     NoTextChecksOption,
     ReferenceOption,
@@ -45,9 +45,9 @@ from nmt.cli.test_set_options import (
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
     from nmt.evaluation.evaluate import Evaluation
     from nmt.evaluation.test_sets import EvaluationSet
+    from nmt.translation.translator import Translator
 
 
 SourceOption = Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.recipe_options import ConfigOption, SettingsOption
+from nmt.cli.options.recipe import ConfigOption, SettingsOption
 
 app = typer.Typer(
     name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True

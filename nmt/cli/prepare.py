@@ -2,7 +2,7 @@
 
 import typer
 
-from nmt.cli.recipe_options import ConfigOption, SettingsOption
+from nmt.cli.options.recipe import ConfigOption, SettingsOption
 
 
 def prepare(

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.model_options import CheckpointOption, Device, DeviceOption
+from nmt.cli.lines.streams import STDOUT, open_output
+from nmt.cli.options.model import CheckpointOption, Device, DeviceOption
 from nmt.cli.plot import ModelOption
-from nmt.cli.streams import STDOUT, open_output
 
 
 class TestSet(StrEnum):

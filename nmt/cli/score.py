@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.model_options import (
+from nmt.cli.lines.streams import STDIN, count_lines, open_lines, open_output, warn
+from nmt.cli.options.model import (
     CheckpointOption,
     Device,
     DeviceOption,
@@ -21,13 +22,12 @@ from nmt.cli.model_options import (
     PrecisionOption,
     load_scorer,
 )
-from nmt.cli.streams import STDIN, count_lines, open_lines, open_output, warn
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DecodingConfig
-    from nmt.data.tokenizer import Tokenizer
-    from nmt.decoding.scoring import TargetScore
+    from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.translation.scoring import TargetScore
 
 FileArgument = Annotated[
     Path | None,
@@ -76,7 +76,7 @@ def score(
         from tqdm import tqdm
 
         from nmt.config import DecodingConfig
-        from nmt.decoding.windows import WINDOW_LINES
+        from nmt.search.windows import WINDOW_LINES
 
         from_stdin = source is None and (file is None or str(file) in STDIN)
         typed = from_stdin and sys.stdin.isatty()
@@ -113,7 +113,7 @@ class _Corpus:
         self.log_probability += found.log_probability
 
     def __str__(self) -> str:
-        from nmt.decoding.scoring import perplexity
+        from nmt.translation.scoring import perplexity
 
         if not self.pairs:
             return "no pairs, so no perplexity"
@@ -148,7 +148,7 @@ def _open_pairs(
 def _aligned_pairs(source: Path, reference: Path) -> Iterator[tuple[str, str]]:
     """What `read_pairs` yields; files of unequal length are refused before the first pair."""
     from nmt.config import TextPair
-    from nmt.data.parallel_text import ParallelText
+    from nmt.data.text.parallel_text import ParallelText
 
     text = ParallelText(TextPair(source=str(source), target=str(reference)))
     if source.is_file() and reference.is_file():  # a pipe can be read only once

@@ -16,14 +16,14 @@ def shortlist(
     from tqdm import tqdm
 
     from nmt.config_file import load_config
-    from nmt.data.corpora import resolve
-    from nmt.data.lexicon import ITERATIONS, Lexicon
-    from nmt.data.parallel_text import ParallelText
+    from nmt.data.corpora.registry import resolve
     from nmt.data.prepared import prepare
-    from nmt.data.tokenizer import Tokenizer
-    from nmt.decoding.shortlist import Shortlist, covered
+    from nmt.data.text.parallel_text import ParallelText
+    from nmt.data.tokens.lexicon import ITERATIONS, Lexicon
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.errors import DataError
     from nmt.run_directory import find_run
+    from nmt.search.shortlist import Shortlist, covered
 
     run = find_run(model)
     config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)

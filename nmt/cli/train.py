@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.recipe_options import ConfigOption, SettingsOption
+from nmt.cli.options.recipe import ConfigOption, SettingsOption
 
 
 def train(

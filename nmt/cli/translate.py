@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.candidate_options import (
+from nmt.cli.lines.json_lines import JsonInputOption
+from nmt.cli.lines.line_format import Form
+from nmt.cli.lines.line_translation import translate_lines
+from nmt.cli.lines.partial_output import (
+    ResumeOption,
+    is_complete,
+    open_windows,
+    refuse_to_resume,
+)
+from nmt.cli.lines.streams import is_typed, open_lines
+from nmt.cli.options.candidates import (
     AlignmentsOption,
     CandidatesOption,
     MbrOption,
@@ -15,10 +25,7 @@ from nmt.cli.candidate_options import (
     refuse_needless_candidates,
     with_choices,
 )
-from nmt.cli.json_lines import JsonInputOption
-from nmt.cli.line_form import Form
-from nmt.cli.line_translation import translate_lines
-from nmt.cli.model_options import (
+from nmt.cli.options.model import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
@@ -46,24 +53,17 @@ from nmt.cli.model_options import (
     refuse_needless_alpha,
     sampling_of,
 )
-from nmt.cli.partial_output import (
-    ResumeOption,
-    is_complete,
-    open_windows,
-    refuse_to_resume,
-)
-from nmt.cli.streams import is_typed, open_lines
-from nmt.cli.terminology_options import (
+from nmt.cli.options.terminology import (
     ForbidFileOption,
     ForbidOption,
     GlossaryOption,
     terminology_of,
 )
-from nmt.cli.worker_options import WorkersOption, share
+from nmt.cli.options.workers import WorkersOption, share
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translator
+    from nmt.translation.translator import Translator
 
 FileArgument = Annotated[
     Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import CleaningConfig, Config, TextPair
-from nmt.data.batches import Share
-from nmt.data.cleaning import RULES, Cleaner, Counts, SeenHashes
-from nmt.data.corpora import find_splits, resolve
-from nmt.data.download import Log
-from nmt.data.encoding import EncodedBlock, encode_blocks, example
+from nmt.data.corpora.download import Log
+from nmt.data.corpora.folders import locked, new_folder
+from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.fingerprint import fingerprint
-from nmt.data.folders import locked, new_folder
-from nmt.data.parallel_text import Block, ParallelText, SentencePair
-from nmt.data.token_store import SideWriter, TokenStore
-from nmt.data.tokenizer import Tokenizer
-from nmt.data.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
+from nmt.data.text.parallel_text import Block, ParallelText, SentencePair
+from nmt.data.tokens.batches import Share
+from nmt.data.tokens.encoding import EncodedBlock, encode_blocks, example
+from nmt.data.tokens.token_store import SideWriter, TokenStore
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
 from nmt.processor import available_cores
 

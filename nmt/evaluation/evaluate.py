@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nmt.config import DataConfig
-from nmt.data.corpora import resolve
-from nmt.data.parallel_text import ParallelText, SentencePair
-from nmt.decoding.translator import Translator, print_warning
+from nmt.data.corpora.registry import resolve
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError
 from nmt.evaluation.metrics import Score, refuse_unequal
 from nmt.evaluation.score_sheet import ScoreSheet, score_sheet
 from nmt.evaluation.test_sets import set_of_pairs
+from nmt.translation.translator import Translator, print_warning
 
 
 @dataclass(frozen=True)

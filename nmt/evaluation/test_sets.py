@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.parallel_text import SentencePair, read_lines
+from nmt.data.text.parallel_text import SentencePair, read_lines
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import codes_of

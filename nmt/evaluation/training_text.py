@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from nmt.config import DataConfig
-from nmt.data.corpora import is_at_hand, resolve
-from nmt.data.parallel_text import ParallelText
+from nmt.data.corpora.registry import is_at_hand, resolve
+from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import NmtError
 from nmt.evaluation.breakdown import count_words
 from nmt.evaluation.metrics import bleu_tokenizer

@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 import torch
 
 from nmt.config import Config
-from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import BOS, PAD
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
-from nmt.model.packed import packed
+from nmt.inference.prepare import packed
 from nmt.model.transformer import Transformer
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.layers import prepare_layers

@@ -6,11 +6,11 @@ from pathlib import Path
 import torch
 
 from nmt.config import Config, TextPair
-from nmt.data.corpora import Splits, find_corpus, find_splits
-from nmt.data.parallel_text import ParallelText
+from nmt.data.corpora.registry import Splits, find_corpus, find_splits
 from nmt.data.prepared import find_prepared
-from nmt.data.tokenizer import Tokenizer
-from nmt.data.vocabulary import adopt_vocabulary
+from nmt.data.text.parallel_text import ParallelText
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.device import pick_device
 from nmt.errors import DataError, NmtError
 from nmt.planning.check import Check, failure, gigabytes, ok, warning

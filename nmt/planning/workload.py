@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config import Config
-from nmt.data.batches import BatchPlan
-from nmt.data.compressed import raw_lines
-from nmt.data.corpora import find_splits
+from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
-from nmt.data.token_store import Sentences, Side, TokenStore
-from nmt.data.tokenizer import EOS
-from nmt.data.vocabulary import adopt_vocabulary
+from nmt.data.text.compressed import raw_lines
+from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.token_store import Sentences, Side, TokenStore
+from nmt.data.tokens.tokenizer import EOS
+from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 
 _LENGTH = 25.0

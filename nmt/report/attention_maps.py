@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from nmt.decoding.translator import print_warning
 from nmt.errors import DataError
 from nmt.report.figure import drawing, font_families, save_figure
 from nmt.report.pieces import Pieces, readable, whole_words
+from nmt.translation.translator import print_warning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,9 +111,9 @@ def attend(run: "Run", sentence: str, longest: int = MAX_PIECES) -> Attended:
     """
     import torch
 
-    from nmt.data.tokenizer import BOS, EOS
-    from nmt.decoding.beam_search import beam_search
+    from nmt.data.tokens.tokenizer import BOS, EOS
     from nmt.model.attention import AttentionRecord
+    from nmt.search.beam_search import beam_search
 
     try:
         sentence.encode("utf-8")

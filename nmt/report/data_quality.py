@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from nmt.data.cleaning import RULES
-from nmt.data.quality import BINS, Leak, Quality, Side
+from nmt.data.text.cleaning import RULES
+from nmt.data.text.quality import BINS, Leak, Quality, Side
 
 BAR = 40
 """characters of the longest bar of a histogram"""

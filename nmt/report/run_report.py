@@ -11,7 +11,6 @@ import torch
 
 import nmt
 from nmt.config_file import load_config
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.curves import read_metrics
@@ -28,6 +27,7 @@ from nmt.report.page.translations import translations_section
 from nmt.run_directory import Run, RunDirectory, find_run, load_run
 from nmt.training.examples import Example, read_examples
 from nmt.training.step_memory import size_of
+from nmt.translation.translator import Translator
 
 SENTENCES = 4
 """whose attention is shown"""

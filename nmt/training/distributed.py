@@ -28,7 +28,7 @@ from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.data.token_store import Indices, Lengths
+from nmt.data.tokens.token_store import Indices, Lengths
 from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")

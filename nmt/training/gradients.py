@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.data.batch import Batch, collate
-from nmt.data.batches import BatchPlan, micro_batches
-from nmt.data.sampling import resample
-from nmt.data.token_store import Indices, TokenStore
+from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.batches import BatchPlan, micro_batches
+from nmt.data.tokens.sampling import resample
+from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from
 from nmt.run_directory import Run

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.checkpoint import WEIGHTS, load_weights
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import checkpoint_folder, find_run

@@ -15,14 +15,14 @@ from typing import Any
 import torch
 
 from nmt.config import Config
-from nmt.data.corpora import resolve
-from nmt.data.parallel_text import ParallelText, SentencePair
-from nmt.decoding.translator import Translator
+from nmt.data.corpora.registry import resolve
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import evaluate
 from nmt.evaluation.text_checks import doubt_about_references
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
+from nmt.translation.translator import Translator
 
 _PRECISION = "fp32"
 """that of `nmt eval-bleu`, whatever the run was trained in"""

@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from nmt.data.token_store import TokenStore
+from nmt.data.tokens.token_store import TokenStore
 from nmt.device import memory_of
 from nmt.run_directory import Run
 from nmt.training.step_memory import Hardware, micro_batch

@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from nmt.data.batch import Batch
-from nmt.data.tokenizer import PAD
+from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast
 from nmt.model.layout import ROWS, Layout, TokenLayout
 from nmt.model.transformer import Transformer

@@ -8,7 +8,7 @@ from typing import Any
 from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training.examples import forget_examples_after

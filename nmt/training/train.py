@@ -16,9 +16,9 @@ from nmt.checkpoint import (
     save_checkpoint,
 )
 from nmt.config import Config
-from nmt.data.corpora import resolve
-from nmt.data.parallel_text import ParallelText
+from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
+from nmt.data.text.parallel_text import ParallelText
 from nmt.device import memory_explained, pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import Run, RunDirectory, build_model

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from nmt.checkpoint import weights_of
-from nmt.data.batches import BatchPlan, Share
-from nmt.data.token_store import TokenStore
+from nmt.data.tokens.batches import BatchPlan, Share
+from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import Run, RunDirectory
 from nmt.training.distributed import Workers

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nmt.data.batch import Batch, collate
-from nmt.data.batches import micro_batches
-from nmt.data.parallel_text import SentencePair
-from nmt.data.token_store import TokenStore
-from nmt.decoding.translator import Translator
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.batches import micro_batches
+from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
 from nmt.run_directory import Run
 from nmt.training.examples import EXAMPLES, Example
 from nmt.training.objective import Objective
+from nmt.translation.translator import Translator
 
 BATCH_TOKENS = 4096
 

@@ -8,7 +8,7 @@ import torch
 from ctranslate2.specs import common_spec, transformer_spec
 
 from nmt.config import ModelConfig
-from nmt.data.tokenizer import BOS, EOS, UNK
+from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
 from nmt.model.positional_encoding import sinusoids

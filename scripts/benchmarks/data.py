@@ -24,11 +24,11 @@ import sentencepiece
 from measuring import apart, report
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
-from nmt.data.batches import BatchPlan
-from nmt.data.compressed import raw_lines
 from nmt.data.prepared import prepare
-from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.text.compressed import raw_lines
+from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.processor import available_cores
 
 CLEANING = CleaningConfig(
@@ -147,7 +147,7 @@ def order(arguments: argparse.Namespace, folder: Path) -> None:
 
 def drawn_batches(pairs: int) -> dict[str, Any]:
     """Target tokens a second out of a store in memory."""
-    from nmt.data.batch import collate  # PyTorch would weigh on the memory of the others
+    from nmt.data.tokens.batch import collate  # PyTorch would weigh on the memory of the others
 
     source, target = synthetic_lengths(pairs)
     rows = [np.full(int(n), 5, np.uint16).tolist() for n in (*source, *target)]

@@ -3,7 +3,7 @@
 from transformers import MarianConfig, MarianMTModel
 
 from nmt.config import ModelConfig
-from nmt.data.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 
 
 def marian_model(sizes: ModelConfig, vocabulary_size: int) -> MarianMTModel:

@@ -28,10 +28,10 @@ from nmt.config import (
     TokenizerConfig,
     TrainingConfig,
 )
-from nmt.data.batch import collate
-from nmt.data.batches import BatchPlan
 from nmt.data.prepared import prepare
-from nmt.data.tokenizer import PAD
+from nmt.data.tokens.batch import collate
+from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.planning.arithmetic import training_operations
 from nmt.run_directory import Run, RunDirectory, build_model

@@ -28,19 +28,19 @@ from measuring import apart, report
 from train import SIZES
 
 from nmt.config import DecodingConfig
-from nmt.data.batch import collate_source
-from nmt.data.tokenizer import BOS, EOS, PAD
-from nmt.decoding.beam_search import beam_search
-from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.shortlist import Shortlist, narrow_search
-from nmt.decoding.windows import batches
-from nmt.decoding.workers import Workers
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.device import pick_device, tune_memory
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
-from nmt.model.packed import packed
+from nmt.inference.prepare import packed
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import find_run, load_run
+from nmt.search.beam_search import beam_search
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.shortlist import Shortlist, narrow_search
+from nmt.search.windows import batches
+from nmt.translation.workers import Workers
 
 Rows = list[list[int]]
 OURS = {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "bf16-eager", "bf16")}

@@ -7,8 +7,8 @@ import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair, TokenizerConfig
-from nmt.data.parallel_text import SentencePair
-from nmt.data.vocabulary import learn_vocabulary
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.run_directory import RunDirectory, build_model
 
 

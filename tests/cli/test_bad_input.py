@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from nmt.cli.translate import translate
-from nmt.decoding import document, windows
+from nmt.search import windows
+from nmt.translation import document
 
 command = typer.Typer()
 command.command()(translate)

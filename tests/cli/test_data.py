@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from nmt.cli.data import app
-from nmt.data import demo_corpus
-from nmt.data.corpora import known_corpora
+from nmt.data.corpora import demo_corpus
+from nmt.data.corpora.registry import known_corpora
 from nmt.errors import ConfigError, DataError
 
 

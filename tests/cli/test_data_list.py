@@ -5,7 +5,7 @@ import json
 from typer.testing import CliRunner
 
 from nmt.cli.data import app
-from nmt.data.corpora import known_corpora
+from nmt.data.corpora.registry import known_corpora
 
 
 def test_block_of_a_corpus_is_aligned() -> None:

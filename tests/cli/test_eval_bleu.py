@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from nmt.cli.eval_bleu import eval_bleu
-from nmt.data.parallel_text import read_lines
+from nmt.data.text.parallel_text import read_lines
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
@@ -214,7 +214,7 @@ def test_memory_that_does_not_suffice_is_one_sentence(
     def hungry(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
-    monkeypatch.setattr("nmt.decoding.translator.beam_search", hungry)
+    monkeypatch.setattr("nmt.translation.translator.beam_search", hungry)
     error = invoke("-m", tiny_run).exception
     assert isinstance(error, NmtError)
     assert "give a lower --batch-tokens than" in str(error)

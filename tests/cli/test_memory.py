@@ -17,9 +17,9 @@ MEASURING = """
 import atexit, os, pathlib, re, sys
 import nmt.cli.translate as command
 from nmt.cli.app import main
-from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.parallel import ParallelTranslator
-from nmt.decoding.translator import Translator
+from nmt.search.hypothesis import Hypothesis
+from nmt.translation.parallel import ParallelTranslator
+from nmt.translation.translator import Translator
 
 notes = pathlib.Path(os.environ["NOTES"])
 

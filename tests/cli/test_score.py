@@ -9,9 +9,9 @@ from typer.testing import CliRunner, Result
 
 from nmt.cli.score import score
 from nmt.config import DecodingConfig
-from nmt.decoding.scoring import Scorer, TargetScore
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.run_directory import load_run
+from nmt.translation.scoring import Scorer, TargetScore
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]

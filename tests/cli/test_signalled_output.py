@@ -13,8 +13,8 @@ LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(60)]
 COMMAND = """
 import os, sys
 from nmt.cli.app import main
-from nmt.decoding import windows
-from nmt.decoding.translator import Translator
+from nmt.search import windows
+from nmt.translation.translator import Translator
 
 windows.WINDOW_LINES = 3
 number, main_process = int(sys.argv.pop()), os.getpid()

@@ -10,13 +10,13 @@ import torch
 import typer
 from typer.testing import CliRunner, Result
 
-from nmt.cli import streams
+from nmt.cli.lines import streams
 from nmt.cli.translate import translate
-from nmt.decoding.line import Line
-from nmt.decoding.translator import Translation, Translator
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.run_directory import load_run
+from nmt.translation.line import Line
+from nmt.translation.translator import Translation, Translator
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
 INPUT = "\n".join(LINES).encode()

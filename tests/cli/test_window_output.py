@@ -6,11 +6,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from nmt.cli import partial_output
-from nmt.cli.partial_output import PartialOutput
+from nmt.cli.lines import partial_output
+from nmt.cli.lines.partial_output import PartialOutput
 from nmt.cli.translate import translate
-from nmt.decoding import windows
 from nmt.errors import ConfigError, StoppedBySignal
+from nmt.search import windows
 
 app = typer.Typer()
 app.command()(translate)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nmt.data import download
+from nmt.data.corpora import download
 
 Site = tuple[Path, str, list[str]]
 """a folder, its address, and the path of each request"""

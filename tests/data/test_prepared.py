@@ -15,12 +15,13 @@ import pytest
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.config_file import dump_config
-from nmt.data import parallel_text, prepared
-from nmt.data.folders import locked
-from nmt.data.parallel_text import SentencePair
+from nmt.data import prepared
+from nmt.data.corpora.folders import locked
 from nmt.data.prepared import Prepared, describe_dropped, prepare, read_counts
-from nmt.data.token_store import _ArrayWriter
-from nmt.data.tokenizer import EOS
+from nmt.data.text import parallel_text
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.token_store import _ArrayWriter
+from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
 
 LINES = [f"{'the small dog ' * (n % 5 + 1)}number {n} ." for n in range(60)]

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, DataConfig, TextPair
-from nmt.data.parallel_text import ParallelText
-from nmt.decoding.translator import Translation
+from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import evaluate as evaluate_module
 from nmt.evaluation.evaluate import evaluate, find_split
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
+from nmt.translation.translator import Translation
 
 SOURCES = ["a cat , a dog , a mouse and it's late .", "two birds sing in the trees ."]
 REFERENCES = ["A CAT , A DOG , A MOUSE AND IT'S LATE.", "TWO BIRDS SANG IN THE TREES."]

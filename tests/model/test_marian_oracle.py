@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import DecodingConfig, ModelConfig
-from nmt.decoding.greedy import greedy_search
 from nmt.model.transformer import Transformer
+from nmt.search.greedy import greedy_search
 
 AsMarian = Callable[[Transformer, int], torch.nn.Module]
 PAD, BOS, EOS = 0, 2, 3

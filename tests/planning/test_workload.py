@@ -9,8 +9,8 @@ import pytest
 
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.data.batches import BatchPlan
 from nmt.data.prepared import prepare
+from nmt.data.tokens.batches import BatchPlan
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_text
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config import Config
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
 from nmt.training import trainer as trainer_module
 from nmt.training.train import train

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import EOS
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import EOS
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.model.layout import ROWS
 from nmt.run_directory import RunDirectory

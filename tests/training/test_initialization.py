@@ -8,7 +8,7 @@ import torch
 
 from nmt.checkpoint import load_weights
 from nmt.config import Config
-from nmt.data.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory, checkpoint_folder
 from nmt.training.train import train

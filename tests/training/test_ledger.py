@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from nmt.config import Config
-from nmt.data.parallel_text import SentencePair
-from nmt.decoding.translator import Translator
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training import ledger
 from nmt.training.ledger import configuration_digest, fingerprint_of, portable_command
 from nmt.training.train import train
+from nmt.translation.translator import Translator
 
 Recipe = Callable[..., Config]
 

@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from nmt.config import ModelConfig
-from nmt.data.batch import Batch
-from nmt.data.tokenizer import PAD
+from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.tokenizer import PAD
 from nmt.model.transformer import Transformer
 from nmt.training.objective import Objective
 

@@ -12,7 +12,7 @@ import torch
 
 from nmt.checkpoint import WEIGHTS, load_state, load_weights
 from nmt.config import Config
-from nmt.data.batch import Batch
+from nmt.data.tokens.batch import Batch
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import RunDirectory
 from nmt.training import trainer as trainer_module

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from nmt.config_file import dump_config, parse_config
-from nmt.data.demo_corpus import generate
+from nmt.data.corpora.demo_corpus import generate
 
 KNOWN = {("2.13.0", "x86_64"): 4.872302}
 """mean loss of steps 91 to 100 in nats per token, by PyTorch and processor"""

@@ -13,10 +13,10 @@ import torch
 from nmt.checkpoint import average_weights, load_weights
 from nmt.config import Config
 from nmt.config_file import load_config
-from nmt.decoding.translator import Translator
 from nmt.errors import RunDirectoryBusyError
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.train import train
+from nmt.translation.translator import Translator
 
 CPU = torch.device("cpu")
 Recipe = Callable[..., Config]

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.data.batch import collate_source
-from nmt.data.token_store import TokenStore
-from nmt.data.tokenizer import BOS, EOS
-from nmt.decoding.greedy import greedy_search
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.search.greedy import greedy_search
 from nmt.training.trainer import Trainer
 
 V = 16

@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 
 from nmt.config import Config
-from nmt.data.parallel_text import SentencePair, read_pairs
-from nmt.data.tokenizer import BOS
-from nmt.data.vocabulary import learn_vocabulary
-from nmt.decoding.translator import Translator
+from nmt.data.text.parallel_text import SentencePair, read_pairs
+from nmt.data.tokens.tokenizer import BOS
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import bleu, chrf
 from nmt.run_directory import Run, build_model
 from nmt.training import validation
 from nmt.training.validation import Validation, Validator
+from nmt.translation.translator import Translator
 
 
 @pytest.fixture

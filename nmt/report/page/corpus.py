@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from nmt.config import Config
-from nmt.data.cleaning import RULES
 from nmt.data.prepared import read_counts
-from nmt.data.quality import BINS, PERCENTILES
-from nmt.data.token_store import Lengths, TokenStore
+from nmt.data.text.cleaning import RULES
+from nmt.data.text.quality import BINS, PERCENTILES
+from nmt.data.tokens.token_store import Lengths, TokenStore
 from nmt.errors import DataError
 from nmt.report.page.charts import Bar, bar_chart
 from nmt.report.page.html import Html, element, folded, missing, section, table

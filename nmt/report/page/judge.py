@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from nmt.data.corpora import is_at_hand, resolve
-from nmt.decoding.translator import Translator
+from nmt.data.corpora.registry import is_at_hand, resolve
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import bleu_by_length, word_f1_by_rarity
 from nmt.evaluation.evaluate import evaluate, find_split
 from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 from nmt.evaluation.training_text import training_words
 from nmt.report.page.quality import Judged
+from nmt.translation.translator import Translator
 
 
 def judge(

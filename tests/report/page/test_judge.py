@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from nmt.config import Config
-from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import bleu
 from nmt.report.page.judge import judge
+from nmt.translation.translator import Translation
 
 SIDES = {
     "train": ("a\nb\n", "der Hund\nder Mann\n"),

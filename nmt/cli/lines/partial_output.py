@@ -1,0 +1,262 @@
+"""Output that outlives an interruption: `OUT.part` grows by whole windows and can be gone on with.
+
+Beside it `OUT.part.json` says how far it is: how many lines of the input are translated, in how
+many bytes, by what weights and settings, and what those lines and bytes hash to. It is replaced
+after each window, so that whatever is in the part beyond those bytes was cut short and is dropped.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import io
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Protocol
+
+import typer
+
+from nmt.cli.lines.streams import DISK_FULL, STDOUT, is_stdin, open_output
+from nmt.errors import ConfigError, DataError
+
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Go on with an output that was interrupted.")
+]
+FORMAT = 1
+NOTED = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
+ANEW = "leave out --resume to translate from the beginning"
+
+
+class WindowOutput(Protocol):
+    """Where translations go, a window of lines at a time."""
+
+    def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
+        """Take the lines that are translated already; says how many.
+
+        `settings` is what they must have been made with, and the rest will be.
+        """
+
+    def write(self, lines: Sequence[str], output: bytes) -> None:
+        """Put out what these lines became."""
+
+
+def refuse_to_resume(file: Path | None, output: Path | None) -> None:
+    """Raise a ConfigError where --resume cannot keep its word."""
+    if is_stdin(file):
+        raise ConfigError(
+            "--resume reads the input again, which stdin does not allow; give the input as a FILE"
+        )
+    if not _is_kept(output):
+        raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
+
+
+def is_complete(output: Path | None) -> bool:
+    """Whether the output stands under its name and nothing remains to be gone on with."""
+    return output is not None and output.is_file() and not _part_of(output).exists()
+
+
+@contextlib.contextmanager
+def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator[WindowOutput]:
+    """What `file` becomes: the file `path`, which appears when complete, or stdout.
+
+    Until then it is `path` with ".part" added, and remains there after an error, which a line on
+    stderr says; with `resume` such a part is gone on with, else it is replaced.
+
+    Raises:
+        DataError: the file cannot be written, another process writes it, or what is there is of
+            another input or other settings.
+    """
+    if not _is_kept(path):
+        with open_output(path) as stream:
+            yield _Stream(stream)
+        return
+    assert path is not None
+    part = PartialOutput(path, resume)
+    try:
+        yield part
+        part.finish()
+    except BaseException as error:
+        part.keep(again=not is_stdin(file))
+        if isinstance(error, OSError) and error.errno in DISK_FULL:
+            raise DataError(f"{path}: cannot be written: {error.strerror}") from error
+        raise
+    finally:
+        part.close()
+
+
+class _Stream:
+    """stdout, a pipe or a device: what is written there is gone."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
+        return 0
+
+    def write(self, lines: Sequence[str], output: bytes) -> None:
+        self._file.write(output)
+        self._file.flush()
+
+
+class PartialOutput:
+    """A regular file in the making, locked against a second process."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        self.path, self.part = path, _part_of(path)
+        self.state = self.part.with_name(f"{self.part.name}.json")
+        self.resume = resume
+        self.lines = self.bytes = 0
+        self._settings: dict[str, object] | None = None
+        self._input, self._output = hashlib.sha256(), hashlib.sha256()
+        try:
+            descriptor = os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be written: {error.strerror}") from error
+        self._file = io.FileIO(descriptor, "r+")
+        self._lock()
+
+    def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
+        wanted = json.loads(json.dumps(dict(settings()), default=str))
+        state = self._read_state() if self.resume else None
+        if state:
+            self._take_up(state, wanted, lines)
+        else:
+            self.state.unlink(missing_ok=True)
+        self._file.truncate(self.bytes)
+        self._file.seek(self.bytes)
+        self._settings = wanted
+        return self.lines
+
+    def write(self, lines: Sequence[str], output: bytes) -> None:
+        for line in lines:
+            self._input.update(line.encode("utf-8") + b"\n")
+        self._output.update(output)
+        rest = memoryview(output)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        os.fsync(self._file.fileno())
+        self._write_state(self.lines + len(lines), self.bytes + len(output))
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        assert self._settings is not None
+        os.fsync(self._file.fileno())
+        self.part.replace(_behind_links(self.path))
+        self.state.unlink(missing_ok=True)
+
+    def keep(self, again: bool) -> None:
+        """After an error: leave whole windows and say so, or nothing where there is none.
+
+        `again` says whether the input can be read again.
+        """
+        if self._settings is None:  # nothing was begun: what was there before stays
+            if not os.fstat(self._file.fileno()).st_size:
+                self.part.unlink(missing_ok=True)
+            return
+        # a signal may have come between the note of a window and the next statement
+        state = self._read_state() if self.part.exists() else None
+        if state is None:
+            # beside an earlier output an empty part tells --resume that this one is not complete
+            if not self.path.exists():
+                self.part.unlink(missing_ok=True)
+            return
+        self._file.truncate(state["bytes"])
+        command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])
+        print(
+            f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
+            + (f"; to go on: {command}" if again else ""),
+            file=sys.stderr,
+        )
+
+    def close(self) -> None:
+        """Let go of the file and its lock."""
+        self._file.close()
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            same = os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.part))
+        except (BlockingIOError, FileNotFoundError):
+            same = False
+        if not same:
+            self._file.close()
+            raise DataError(
+                f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
+            )
+
+    def _read_state(self) -> dict[str, Any] | None:
+        """What is known of the part; None where nothing was noted of it."""
+        try:
+            state = json.loads(self.state.read_bytes())
+            if state["format"] != FORMAT:
+                raise ValueError(f"format {state['format']}, expected {FORMAT}")
+            if not all(isinstance(state[name], kind) for name, kind in NOTED.items()):
+                raise ValueError("a value of another type")
+        except FileNotFoundError:
+            return None
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{self.state}: damaged ({error}); {ANEW}") from error
+        return state
+
+    def _take_up(
+        self, state: Mapping[str, Any], wanted: Mapping[str, object], lines: Iterator[str]
+    ) -> None:
+        """Check that the part is of these lines and settings, and step over those lines."""
+        for name in {**wanted, **state["settings"]}:
+            before, now = state["settings"].get(name), wanted.get(name)
+            if before != now:
+                raise DataError(
+                    f"{self.part}: begun with {name} {before}, and now it is {now}; give what it "
+                    f"was begun with, or {ANEW}"
+                )
+        self.lines, self.bytes = state["lines"], state["bytes"]
+        while self._file.tell() < self.bytes:
+            block = self._file.read(min(1 << 20, self.bytes - self._file.tell()))
+            if not block:
+                break
+            self._output.update(block)
+        if self._output.hexdigest() != state["output"]:
+            raise DataError(f"{self.part}: changed since it was written; {ANEW}")
+        for count in range(self.lines):
+            line = next(lines, None)
+            if line is None:
+                raise DataError(
+                    f"{self.part}: holds the translations of {self.lines} lines, and the input has "
+                    f"{count}; give the input that it was begun with, or {ANEW}"
+                )
+            self._input.update(line.encode("utf-8") + b"\n")
+        if self._input.hexdigest() != state["input"]:
+            raise DataError(
+                f"{self.part}: begun with an input whose first {self.lines} lines are others; "
+                f"give that input, or {ANEW}"
+            )
+
+    def _write_state(self, lines: int, size: int) -> None:
+        from nmt.run_directory import replace_text
+
+        state = {
+            "format": FORMAT,
+            "lines": lines,
+            "bytes": size,
+            "input": self._input.hexdigest(),
+            "output": self._output.hexdigest(),
+            "settings": self._settings,
+        }
+        replace_text(self.state, json.dumps(state, indent=1))
+        self.lines, self.bytes = lines, size
+
+
+def _is_kept(path: Path | None) -> bool:
+    return path is not None and str(path) not in STDOUT and (not path.exists() or path.is_file())
+
+
+def _behind_links(path: Path) -> Path:
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _part_of(path: Path) -> Path:
+    final = _behind_links(path)
+    return final.with_name(f"{final.name}.part")

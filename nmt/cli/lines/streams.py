@@ -1,0 +1,142 @@
+"""Lines of text in and out of a command: bytes split on "\\n" alone, files complete or absent."""
+
+import codecs
+import contextlib
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from nmt.errors import ConfigError, DataError
+
+COMPRESSED = (".gz", ".xz", ".zst")
+STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def warn(message: str) -> None:
+    """Write a warning to stderr, above a progress bar if there is one."""
+    from tqdm import tqdm
+
+    tqdm.write(f"warning: {message}", file=sys.stderr)
+
+
+def is_stdin(path: Path | None) -> bool:
+    """Whether an input is stdin: not named, or by one of its names."""
+    return path is None or str(path) in STDIN
+
+
+def is_typed(path: Path | None) -> bool:
+    """Whether somebody types the input at a terminal."""
+    return is_stdin(path) and sys.stdin.isatty()
+
+
+@contextlib.contextmanager
+def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
+    """The lines of a file, or of stdin for None and "-", without their ends.
+
+    Bytes that are not UTF-8 become U+FFFD and `warn` hears which line held them; a compressed
+    file must be UTF-8 throughout.
+
+    Raises:
+        DataError: the file cannot be read.
+        ConfigError: there is no stdin.
+    """
+    if path is None or is_stdin(path):
+        if sys.stdin is None:
+            raise ConfigError("stdin is closed; give a FILE or pipe text in")
+        yield decoded_lines(sys.stdin.buffer, "stdin", warn)
+    elif path.suffix in COMPRESSED:
+        from nmt.data.text.parallel_text import read_lines
+
+        yield read_lines(path)
+    else:
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        with file:
+            yield decoded_lines(file, str(path), warn)
+
+
+def decoded_lines(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:
+    """Decode lines that end in "\\n"; a carriage return before it and a leading BOM are dropped."""
+    for number, line in enumerate(lines, start=1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            warn(
+                f"{name}:{number}: not valid UTF-8 (byte 0x{line[error.start]:02x}); "
+                "the invalid bytes are replaced by U+FFFD"
+            )
+            yield line.decode("utf-8", errors="replace")
+
+
+def is_regular(path: Path | None) -> bool:
+    """Whether all of the file, or of stdin for None and "-", is there to be read already."""
+    if path is not None and not is_stdin(path):
+        return path.is_file()
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
+    except OSError:  # something of Python's own
+        return False
+
+
+def count_lines(path: Path | None) -> int | None:
+    """How many lines a regular, plain file has, for a progress bar; None where unknown."""
+    if path is None or not path.is_file() or path.suffix in COMPRESSED:
+        return None
+    with path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+
+
+@contextlib.contextmanager
+def open_output(path: Path | None) -> Iterator[BinaryIO]:
+    """A file to write, or stdout for None and "-". The file appears under its name when complete.
+
+    It is written beside its place and renamed; after an error nothing remains. What is no regular
+    file (a pipe, /dev/null) is written directly.
+
+    Raises:
+        DataError: the file cannot be written.
+        ConfigError: there is no stdout.
+    """
+    if path is None or str(path) in STDOUT:
+        if sys.stdout is None:
+            raise ConfigError("stdout is closed; give -o FILE, or let stdout go somewhere")
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():
+        with _open_for_writing(path, path) as file:
+            yield file
+    else:
+        final = Path(os.path.realpath(path))
+        beside = final.with_name(f".{final.name}.{os.getpid()}.part")
+        try:
+            with _open_for_writing(beside, path) as file:
+                yield file
+            beside.replace(final)
+        finally:
+            with contextlib.suppress(OSError):  # where it could not be made
+                beside.unlink()
+
+
+@contextlib.contextmanager
+def _open_for_writing(path: Path, name: Path) -> Iterator[BinaryIO]:
+    try:
+        file = path.open("wb")
+    except OSError as error:
+        raise DataError(f"{name}: cannot be written: {error.strerror}") from error
+    try:
+        with file:
+            yield file
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise DataError(f"{name}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,96 @@
+"""Options and keys of JSON lines that say what words a translation must and must not have."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeGuard
+
+import typer
+
+from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from nmt.translation.terminology import Terminology
+
+GlossaryOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Lines of source term, TAB, translation: where the one occurs as whole words, the "
+        "translation has the other. In small letters a term is found in any casing.",
+    ),
+]
+ForbidOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--forbid",
+        metavar="WORD",
+        help="A word or phrase that no translation has, in any casing if it is in small letters; "
+        "may be given several times.",
+    ),
+]
+ForbidFileOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Such words and phrases, one a line.")
+]
+KEYS = ("terms", "forbidden", "target_prefix")
+
+
+def terminology_of(
+    glossary: Path | None, forbid: Sequence[str] | None, forbid_file: Path | None
+) -> "Terminology":
+    """What the options ask of every translation.
+
+    Raises:
+        DataError: a file that cannot be read, or a term that is none.
+    """
+    from nmt.data.text.glossary import read_glossary, read_words
+    from nmt.translation.terminology import Terminology
+
+    terms = read_glossary(glossary).terms if glossary else {}
+    words = [*(forbid or ()), *(read_words(forbid_file) if forbid_file else ())]
+    return Terminology.of(terms, forbidden=words)
+
+
+def line_terminology(record: Mapping[str, object], where: str) -> "Terminology | None":
+    """What a JSON line asks of its own translation; None where it asks nothing.
+
+    Raises:
+        DataError: naming `where`, the file and line: a key of another form.
+    """
+    if not any(key in record for key in KEYS):
+        return None
+    from nmt.translation.terminology import Terminology
+
+    terms = record.get("terms", [])
+    glossary, words = (terms, []) if isinstance(terms, dict) else ({}, terms)
+    if not _are_texts(glossary.values()) or not _is_list_of_texts(words):
+        raise DataError(
+            f'{where}: "terms" is {_shown(terms)}; expected source terms with their translations, '
+            'as {"dog": "Hund"}, or a list of words of the translation, as ["Hund"]'
+        )
+    forbidden = record.get("forbidden", [])
+    if not _is_list_of_texts(forbidden):
+        raise DataError(
+            f'{where}: "forbidden" is {_shown(forbidden)}; expected a list of words, as ["Hund"]'
+        )
+    prefix = record.get("target_prefix", "")
+    if not isinstance(prefix, str):
+        raise DataError(
+            f'{where}: "target_prefix" is {_shown(prefix)}; expected a string, as "Ein Hund "'
+        )
+    try:
+        return Terminology.of(glossary, words, forbidden, prefix)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from error
+
+
+def _is_list_of_texts(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and _are_texts(value)
+
+
+def _are_texts(values: Iterable[object]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value)[:60]

@@ -1,0 +1,229 @@
+"""Translation data sets of the Hugging Face Hub as line-aligned text.
+
+The only file that knows the library `datasets`. Nothing that a data set brings is ever run: one
+that consists of a loading script is refused. A revision is a commit, so that the same name gives
+the same text; a data set that is asked for without one keeps the revision that it was first had at.
+"""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt.data.corpora.download import Log, Origin, disk_errors
+from nmt.data.corpora.splits import SPLITS, complete_splits
+from nmt.data.text.records import TRANSLATION
+from nmt.errors import DataError, NmtError
+
+ENDPOINT: str | None = None
+"""where the Hub answers; None: where its library looks for it"""
+
+_ROWS = 1000
+_LINE_ENDS = re.compile(r"[\r\n]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+# what data sets call our splits
+_UPSTREAM = {
+    "train": ("train",),
+    "validation": ("validation", "valid", "val", "dev"),
+    "test": ("test",),
+}
+# data sets that are loading scripts, and where else their text is
+_SCRIPTS = {
+    "iwslt/iwslt2017": "the corpus iwslt2017",
+    "helsinki-nlp/tatoeba_mt": "the corpus tatoeba_en_fr or opus:Tatoeba",
+    "helsinki-nlp/europarl": "opus:Europarl",
+    "helsinki-nlp/open_subtitles": "opus:OpenSubtitles",
+}
+
+Field = tuple[str, str | None]
+"""a column of a batch, and the key inside its records"""
+Batch = Mapping[str, Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class HubData:
+    """A data set of the Hub."""
+
+    repository: str
+    """OWNER/NAME"""
+    configuration: str | None
+    """None: it has only one"""
+    revision: str | None
+    """a commit, or a branch or tag that is looked up; None: the newest at the first download"""
+    splits: tuple[str, ...] = ("train",)
+    """those that it must have; the others are cut from its training text where it has none"""
+
+    def __str__(self) -> str:
+        return f"{self.repository} {self.configuration or ''}".rstrip()
+
+
+def write_hub_text(data: HubData, languages: tuple[str, str], folder: Path, origin: Origin) -> None:
+    """Write {train,validation,test}.{language} in `folder`.
+
+    Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
+    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`.
+
+    Raises:
+        DataError: the data set cannot be had, needs a loading script, or its rows are not
+            translations of the languages.
+    """
+    import datasets
+
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    try:
+        rows = _load(data, origin)
+        for split in SPLITS:
+            name = next((name for name in _UPSTREAM[split] if name in rows), None)
+            if name is not None:
+                _write_split(rows[name], split, languages, data, folder, origin.log)
+            elif split in data.splits:
+                raise DataError(
+                    f"{data}: has no split '{split}', only {', '.join(rows) or 'none'}; choose "
+                    "another configuration or data set"
+                )
+    except NmtError:
+        raise
+    except Exception as error:  # the library and what it builds upon raise dozens of kinds
+        raise _explained(data, error) from error
+    complete_splits(folder, languages, origin.log)
+
+
+def _load(data: HubData, origin: Origin) -> Any:
+    """The rows of each split."""
+    import datasets
+
+    if origin.folder is not None:
+        files = _parquet_files(origin.folder, data)
+        cache = str(origin.downloads)
+        return datasets.load_dataset("parquet", data_files=files, streaming=True, cache_dir=cache)
+    if Path(data.repository).is_dir():
+        raise DataError(
+            f"{data.repository} is also a folder here, which would be read instead of the data set "
+            "of the Hub; work in another directory"
+        )
+    revision = _pinned(data, origin)
+    origin.log(f"loading {data} from the Hugging Face Hub, revision {revision}")
+    return datasets.load_dataset(data.repository, data.configuration, revision=revision)
+
+
+def _pinned(data: HubData, origin: Origin) -> str:
+    """The commit to load: the one named, else the one of the first download, else the newest."""
+    if data.revision and _COMMIT.fullmatch(data.revision):
+        return data.revision
+    address = f"{data.repository}@{data.revision or ''}"
+    known = origin.record.recall(address).get("revision") if origin.record else None
+    if known is not None:
+        return str(known)
+    from huggingface_hub import HfApi
+
+    found = HfApi(endpoint=ENDPOINT).dataset_info(data.repository, revision=data.revision).sha
+    if found is None:
+        raise DataError(f"{data}: the Hub names no revision of it; name one after an @")
+    if origin.record is not None:
+        origin.record.remember(address, {"revision": found})
+    return found
+
+
+def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
+    configuration = data.configuration or "default"
+    folder = root / configuration if (root / configuration).is_dir() else root
+    files: dict[str, list[str]] = {}
+    for split, names in _UPSTREAM.items():
+        patterns = [f"{name}{rest}" for name in names for rest in ("-*.parquet", "/*.parquet")]
+        found = next((sorted(folder.glob(p)) for p in patterns if any(folder.glob(p))), [])
+        if found:
+            files[split] = list(map(str, found))
+        elif split in data.splits:
+            raise DataError(f"{folder}: no file called {split}-*.parquet is here")
+    return files
+
+
+def _write_split(
+    rows: Any, split: str, languages: tuple[str, str], data: HubData, folder: Path, log: Log
+) -> None:
+    """Write one split, a sentence a line: line ends inside a sentence become spaces."""
+    pairs = joined = 0
+    fields: list[Field] = []
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(folder / f"{split}.{name}", "wb")) for name in languages]
+        for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
+            if not fields:
+                fields = _fields(batch, languages, data)
+                if split == "train" and {name for name, _ in fields}.isdisjoint(
+                    {TRANSLATION, *languages}
+                ):
+                    columns = " and ".join(f"'{name}'" for name, _ in fields)
+                    log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
+            for number, (file, field) in enumerate(zip(files, fields, strict=True)):
+                sentences = _sentences(batch, field, data)
+                pairs += len(sentences) if number == 0 else 0
+                lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
+                joined += sum(map(str.__ne__, lines, sentences))
+                with disk_errors(folder):
+                    file.write("".join(f"{line}\n" for line in lines).encode())
+    log(f"{split}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
+
+
+def _fields(batch: Batch, languages: tuple[str, str], data: HubData) -> list[Field]:
+    """Where each language stands, told by the first rows."""
+    first = batch.get(TRANSLATION, [None])[0]
+    if isinstance(first, Mapping):
+        if all(language in first for language in languages):
+            return [(TRANSLATION, language) for language in languages]
+        found = [f"{TRANSLATION}.{key}" for key in first]
+    else:
+        found = [name for name, column in batch.items() if isinstance(column[0], str)]
+        if all(language in found for language in languages):
+            return [(language, None) for language in languages]
+        if len(found) == 2:
+            named = re.findall(r"[A-Za-z]+", data.configuration or "")
+            order = [part for part in named if part in languages]
+            columns = dict(zip(order if len(order) == 2 else languages, found, strict=True))
+            return [(columns[language], None) for language in languages]
+    source, target = languages
+    raise DataError(
+        f"{data}: no text of {source} and {target}, found {', '.join(found) or 'no text at all'}; "
+        f"expected {TRANSLATION}.{source} and {TRANSLATION}.{target}, columns called {source} and "
+        f"{target}, or two columns of text; choose other languages or another configuration"
+    )
+
+
+def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
+    """The texts of a field; what is missing in a row is an empty text."""
+    column, key = field
+    texts = [value if key is None else value[key] for value in batch[column]]
+    for text in texts:
+        if text is not None and not isinstance(text, str):
+            raise DataError(
+                f"{data}: expected a text in each row under '{key or column}', got a "
+                f"{type(text).__name__}; choose another configuration or data set"
+            )
+    return [text or "" for text in texts]
+
+
+def _explained(data: HubData, error: Exception) -> DataError:
+    """What the library says, and what to do about it."""
+    reason = " ".join(str(error).split()) or type(error).__name__
+    if "scripts are no longer supported" in reason:
+        elsewhere = _SCRIPTS.get(data.repository.lower())
+        return DataError(
+            f"{data} needs a loading script, which is never run; use "
+            + (f"{elsewhere} instead, or " if elsewhere else "")
+            + "a data set that holds its text in files (hf:OWNER/NAME:CONFIGURATION), a corpus of "
+            "OPUS (opus:CORPUS), or fetch its parquet files, if the Hub has them on the branch "
+            "refs/convert/parquet, and use --from"
+        )
+    if "BuilderConfig" in reason or "Config name is missing" in reason:
+        step = f"name one of them: hf:{data.repository}:CONFIGURATION"
+    elif type(error).__name__ in ("DatasetNotFoundError", "RepositoryNotFoundError"):
+        step = "check the name at https://huggingface.co/datasets"
+    else:
+        step = "check the network, or fetch its parquet files by hand and use --from"
+    return DataError(f"{data} cannot be read: {reason}; {step}")

@@ -1,0 +1,195 @@
+"""Which pairs are not worth learning from: every rule with its name, its count and examples."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import regex
+
+from nmt.config import CleaningConfig
+from nmt.data.text.parallel_text import SentencePair
+from nmt.errors import ConfigError
+
+RULES = {
+    "invalid_utf8": "not UTF-8",
+    "empty": "empty",
+    "control_characters": "with control characters",
+    "identical": "target repeats source",
+    "source_script": "source in another script",
+    "target_script": "target in another script",
+    "too_long": "longer than data.cleaning.max_length",
+    "length_ratio": "beyond data.cleaning.max_length_ratio",
+    "duplicate": "duplicate",
+}
+"""what each reason is called, in the order in which they are looked for"""
+
+Hashes = npt.NDArray[np.uint64]
+
+EXAMPLES = 3
+"""pairs kept of each reason"""
+
+_CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
+# how a byte that is no UTF-8 looks after decoding with `surrogateescape`
+_UNDECODED = regex.compile(r"[\udc80-\udcff]")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair that was left out, and where it stands."""
+
+    file: str
+    line: int
+    source: str
+    target: str
+
+
+@dataclass
+class Counts:
+    """What became of the pairs that were read."""
+
+    read: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    """pairs left out, by reason"""
+    examples: dict[str, list[Example]] = field(default_factory=dict)
+    """the first few of each reason"""
+
+    @property
+    def kept(self) -> int:
+        """Pairs that are learnt from."""
+        return self.read - self.dropped.total()
+
+    def drop(self, reason: str, example: Example) -> None:
+        """Count a pair that is left out."""
+        self.dropped[reason] += 1
+        kept = self.examples.setdefault(reason, [])
+        if len(kept) < EXAMPLES:
+            kept.append(example)
+
+    def add(self, other: "Counts") -> None:
+        """Add what became of the pairs that follow."""
+        self.read += other.read
+        self.dropped.update(other.dropped)
+        for reason, examples in other.examples.items():
+            kept = self.examples.setdefault(reason, [])
+            kept += examples[: EXAMPLES - len(kept)]
+
+
+class Cleaner:
+    """The rules that look at one pair alone."""
+
+    def __init__(self, config: CleaningConfig) -> None:
+        """Raises ConfigError for a script that Unicode does not know."""
+        self._config = config
+        self._rules: list[tuple[str, Callable[[SentencePair], object]]] = []
+        if config.invalid_utf8:
+            self._rules.append(("invalid_utf8", _is_undecoded))
+        self._rules.append(("empty", _is_empty))
+        if config.control_characters:
+            self._rules.append(("control_characters", _has_control))
+        if config.identical:
+            self._rules.append(("identical", _is_identical))
+        if config.source_script:
+            source_is_other = _other_script("source_script", config.source_script)
+            self._rules.append(("source_script", lambda pair: source_is_other(pair.source)))
+        if config.target_script:
+            target_is_other = _other_script("target_script", config.target_script)
+            self._rules.append(("target_script", lambda pair: target_is_other(pair.target)))
+
+    @property
+    def decoding_errors(self) -> str:
+        """For `bytes.decode`: what is not UTF-8 reaches the rule for it, if there is one."""
+        return "surrogateescape" if self._config.invalid_utf8 else "strict"
+
+    def reason(self, pair: SentencePair) -> str | None:
+        """Why the text of a pair rules it out; None keeps it."""
+        for name, rules_out in self._rules:
+            if rules_out(pair):
+                return name
+        return None
+
+    def reason_by_length(self, source: int, target: int) -> str | None:
+        """Why a pair of so many tokens (EOS not counted) is left out; None keeps it."""
+        if not (source and target):
+            return "empty"  # nothing was left of it once normalised
+        longer, shorter = (source, target) if source > target else (target, source)
+        if longer > self._config.max_length:
+            return "too_long"
+        ratio = self._config.max_length_ratio
+        if ratio and longer > ratio * shorter:
+            return "length_ratio"
+        return None
+
+
+def _is_undecoded(pair: SentencePair) -> object:
+    return _UNDECODED.search(pair.source) or _UNDECODED.search(pair.target)
+
+
+def _is_empty(pair: SentencePair) -> bool:
+    return not pair.source or not pair.target or pair.source.isspace() or pair.target.isspace()
+
+
+def _has_control(pair: SentencePair) -> bool:
+    # what is printable holds none, and to see that is much cheaper than to search
+    return any(_CONTROL.search(side) for side in pair if "\ufffd" in side or not side.isprintable())
+
+
+def _is_identical(pair: SentencePair) -> bool:
+    return pair.source == pair.target
+
+
+def _other_script(key: str, script: str) -> Callable[[str], bool]:
+    """Whether fewer than half of the letters of a text are in the script."""
+    try:
+        inside = regex.compile(rf"\p{{Script={script}}}")
+    except regex.error as error:
+        raise ConfigError(
+            f"data.cleaning.{key}: '{script}' is no script of Unicode; "
+            "write for instance Latin, Cyrillic, Greek, Arabic, Han"
+        ) from error
+    letter = regex.compile(r"\p{L}")
+
+    def is_other(text: str) -> bool:
+        letters = letter.findall(text)
+        return 2 * sum(1 for c in letters if inside.match(c)) < len(letters)
+
+    return is_other
+
+
+def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
+    """64 bits that tell pairs apart; among 40 million the chance of a mistake is 1 in 20,000."""
+    texts = (f"{source}\n{target}".encode("utf-8", "surrogatepass") for source, target in pairs)
+    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, np.uint64)
+
+
+class SeenHashes:
+    """A set of 64-bit hashes in 8 to 16 bytes each, for tens of millions of them.
+
+    Sorted arrays, each at least twice as long as the next: adding merges those that are not.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
+
+    def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Add hashes and say of each whether it was there before, or earlier in `hashes`."""
+        values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        known = np.zeros(len(values), bool)
+        for run in self._runs:
+            places = np.searchsorted(run, values)
+            places[places == len(run)] = 0
+            known |= run[places] == values
+        seen = known[inverse]
+        seen |= first[inverse] != np.arange(len(hashes))
+        if not known.all():
+            self._insert(values[~known])
+        return seen
+
+    def _insert(self, run: Hashes) -> None:
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            run = np.concatenate((self._runs.pop(), run))
+            run.sort(kind="stable")  # a merge of two sorted runs
+        self._runs.append(run)

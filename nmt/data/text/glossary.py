@@ -1,0 +1,172 @@
+"""A glossary: how certain terms are to be translated, wherever they occur in a text.
+
+Terms are found as whole words (`nmt.data.text.words`), the longest first and none inside another.
+A term in small letters is found in any casing, one with a capital only as it is written.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from nmt.data.text.compressed import raw_lines
+from nmt.data.text.words import has_capital, words
+from nmt.errors import DataError
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A source term, cut into words, and its translation."""
+
+    words: tuple[str, ...]
+    cased: bool
+    target: str
+
+    def is_at(self, found: tuple[str, ...]) -> bool:
+        """Whether these words of a text are the source term."""
+        return self.words == (found if self.cased else _folded(found))
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A source term in a text."""
+
+    target: str
+    """what it must become"""
+    place: range
+    """its characters among those of the text that are no white space, in NFC"""
+
+
+class Glossary:
+    """Source terms with their translations; a text is searched in time linear in its length."""
+
+    def __init__(self, terms: Mapping[str, str] | None = None) -> None:
+        """Take source terms and the text that each must become.
+
+        Raises:
+            DataError: a term or a translation that is blank or holds a line end.
+        """
+        self.terms = dict(terms or {})
+        self._entries: dict[str, list[Entry]] = {}
+        for source, target in self.terms.items():
+            for name, text in (("source term", source), ("translation", target)):
+                refuse_what_is_no_term(text, f"the {name} of {source!r} -> {target!r}")
+            entry = _entry(source, target)
+            self._entries.setdefault(entry.words[0].casefold(), []).append(entry)
+        for first, entries in self._entries.items():
+            self._entries[first] = _longest_first(entries)
+
+    def __or__(self, other: Self) -> "Glossary":
+        """Both together; where they have the same source term, the other's translation."""
+        if not other.terms:
+            return self
+        both = Glossary()
+        both.terms = self.terms | other.terms
+        both._entries = dict(self._entries)
+        for first, added in other._entries.items():
+            replaced = {(entry.words, entry.cased) for entry in added}
+            kept = [e for e in both._entries.get(first, []) if (e.words, e.cased) not in replaced]
+            both._entries[first] = _longest_first([*added, *kept])
+        return both
+
+    def occurrences(self, text: str) -> list[Occurrence]:
+        """The terms in a text, in its order."""
+        if not self._entries:
+            return []
+        found = tuple(words(_composed(text)))
+        occurrences = []
+        i = 0
+        while i < len(found):
+            entries = self._entries.get(found[i].casefold(), ())
+            here = (e for e in entries if e.is_at(found[i : i + len(e.words)]))
+            if entry := next(here, None):
+                before = sum(map(len, found[:i]))
+                until = before + sum(map(len, found[i : i + len(entry.words)]))
+                occurrences.append(Occurrence(entry.target, range(before, until)))
+            i += len(entry.words) if entry else 1
+        return occurrences
+
+
+def read_glossary(path: Path) -> Glossary:
+    """Read a file of `source term TAB translation`, one a line; blank lines mean nothing.
+
+    There are no comments: a term may begin with any character.
+
+    Raises:
+        DataError: naming file and line: not two columns, or a second translation of a term.
+    """
+    terms: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for number, line in _lines(path):
+        columns = [column.strip() for column in line.split("\t")]
+        where = f"{path}:{number}"
+        if len(columns) != 2:
+            raise DataError(
+                f"{where}: {len(columns)} columns; expected two: source term, TAB, translation"
+            )
+        source, target = columns
+        for text in columns:
+            refuse_what_is_no_term(text, where)
+        if terms.setdefault(source, target) != target:
+            raise DataError(
+                f"{where}: {source!r} becomes {target!r} here and {terms[source]!r} in line "
+                f"{numbers[source]}; keep one of them"
+            )
+        numbers.setdefault(source, number)
+    return Glossary(terms)
+
+
+def read_words(path: Path) -> list[str]:
+    """Read a file of one word or phrase a line; blank lines mean nothing.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    return [line.strip() for _, line in _lines(path)]
+
+
+def refuse_what_is_no_term(text: str, where: str) -> None:
+    """Raise a DataError where a text is no word and no phrase on one line, naming `where`."""
+    problem = None
+    if not words(text):
+        problem = "is blank; write a word or a phrase"
+    elif len(text.splitlines()) > 1 or text[-1] in "\n\r":
+        problem = "holds a line end; write it on one line"
+    elif any(0xD800 <= ord(character) < 0xE000 for character in text):
+        problem = "holds half a surrogate pair and is no text; write the whole character"
+    if problem:
+        raise DataError(f"{where}: the term {text!r} {problem}")
+
+
+def _lines(path: Path) -> Iterable[tuple[int, str]]:
+    """The lines of a file that are not blank, with their numbers from 1."""
+    if not path.exists():
+        raise DataError(f"{path}: no such file; name a text file of terms")
+    for number, line in enumerate(raw_lines(path), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from error
+        if text.strip():
+            yield number, text.rstrip("\r\n")
+
+
+def _longest_first(entries: list[Entry]) -> list[Entry]:
+    """In the order in which they are looked for: of equal length those with capitals first."""
+    return sorted(entries, key=lambda entry: (len(entry.words), entry.cased), reverse=True)
+
+
+def _entry(source: str, target: str) -> Entry:
+    cased = has_capital(source)
+    found = tuple(words(_composed(source)))
+    return Entry(found if cased else _folded(found), cased, target.strip())
+
+
+def _folded(found: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in found)
+
+
+def _composed(text: str) -> str:
+    """One spelling for what looks alike: a letter with its accent is one character."""
+    return unicodedata.normalize("NFC", text)

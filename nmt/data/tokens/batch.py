@@ -1,0 +1,67 @@
+"""What crosses from data to model: sentence pairs as rows of ids, padded to one length a side."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from nmt.data.tokens.token_store import Indices, Sentences, TokenStore
+from nmt.data.tokens.tokenizer import BOS, PAD
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as rows of ids, shorter rows filled with PAD."""
+
+    source: torch.Tensor
+    """(B, S) int64, each sentence ends with EOS"""
+    target_input: torch.Tensor
+    """(B, T) int64, each sentence begins with BOS"""
+    target_output: torch.Tensor
+    """(B, T) int64, each sentence ends with EOS: what follows each position of the input"""
+    tokens: int
+    """target tokens to predict, padding not counted"""
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device; a GPU fetches it while the program goes on."""
+
+        def sent(ids: torch.Tensor) -> torch.Tensor:
+            ready = ids.pin_memory() if device.type == "cuda" else ids
+            return ready.to(device, non_blocking=True)
+
+        return Batch(
+            sent(self.source), sent(self.target_input), sent(self.target_output), self.tokens
+        )
+
+
+def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
+    """Gather pairs into a batch; lengths are padded up to a multiple of `pad_multiple`."""
+    source, target = store.source.gather(indices), store.target.gather(indices)
+    output, is_real = _padded(target, pad_multiple)
+    shifted = np.roll(output, 1, axis=1)  # what precedes each position
+    shifted[:, 0] = BOS
+    return Batch(
+        source=torch.from_numpy(_padded(source, pad_multiple)[0]),
+        target_input=torch.from_numpy(np.where(is_real, shifted, PAD)),
+        target_output=torch.from_numpy(output),
+        tokens=len(target.ids),
+    )
+
+
+def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Gather source sentences of ids into (B, S) int64, filled up with PAD."""
+    return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
+
+
+def _padded(
+    sentences: Sentences, multiple: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Rows of ids, shorter ones filled up with PAD, and where the ids are: both (B, L)."""
+    longest = int(sentences.lengths.max())
+    width = -(-longest // multiple) * multiple
+    is_real = np.arange(width) < sentences.lengths[:, None]
+    padded = np.full(is_real.shape, PAD, np.int64)
+    padded[is_real] = sentences.ids
+    return padded, is_real

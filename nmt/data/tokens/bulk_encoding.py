@@ -1,0 +1,102 @@
+"""The ids of many texts at once, for preparing a corpus: what SentencePiece says, only sooner.
+
+A BPE model whose pieces never reach over a space cuts every word on its own, whatever stands beside
+it: a merge happens inside one word, and which comes first is a matter of scores alone. So each
+distinct word is handed to SentencePiece once and its ids are remembered. (A unigram model adds up
+scores along the whole sentence, and how they are rounded depends on all of it: it is asked sentence
+by sentence.)
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import sentencepiece
+
+from nmt.data.tokens.token_store import Sentences
+from nmt.data.tokens.tokenizer import EOS, Tokenizer
+
+BulkEncoder = Callable[[list[str]], Sentences]
+
+_SPACE = "▁"  # how SentencePiece writes it
+_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # of sentencepiece_model.proto
+
+_WORDS = 1 << 17
+_LONGEST_WORD = 20  # characters; longer ones hardly come again
+_ID = np.dtype(np.uint32)
+
+
+def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, BulkEncoder]:
+    """What encodes source texts and what encodes target texts; every sentence ends with EOS."""
+    source = WordEncoder.of(tokenizer.source_model, threads) or (
+        lambda texts: Sentences.of(tokenizer.encode_source(texts, threads))
+    )
+    if tokenizer.shared:
+        return source, source
+    target = WordEncoder.of(tokenizer.target_model, threads) or (
+        lambda texts: Sentences.of(tokenizer.encode_target(texts, threads))
+    )
+    return source, target
+
+
+class WordEncoder:
+    """Encodes word by word and remembers the words."""
+
+    def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
+        """Take a serialised SentencePiece model twice: as it is, and for text normalised by it."""
+        self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self._model = sentencepiece.SentencePieceProcessor(model_proto=without_normalization)
+        self._threads = threads
+        self._ids: dict[str, bytes] = {}
+        """of each word, as the bytes of an array"""
+
+    @classmethod
+    def of(cls, model: bytes, threads: int) -> "WordEncoder | None":
+        """One for a serialised SentencePiece model, or None if that cuts words in company."""
+        from sentencepiece import sentencepiece_model_pb2
+
+        proto = sentencepiece_model_pb2.ModelProto()
+        proto.ParseFromString(model)
+        trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
+        apart = (
+            trainer.model_type == _BPE
+            and not trainer.treat_whitespace_as_suffix
+            and normalizer.escape_whitespaces
+            # an unknown symbol joins unknown neighbours, so the space must be known
+            and any(piece.piece == _SPACE and piece.type == _NORMAL for piece in proto.pieces)
+            and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
+            and all(piece.type != _USER_DEFINED for piece in proto.pieces)
+        )
+        if not apart:
+            return None
+        normalizer.precompiled_charsmap = b""
+        normalizer.add_dummy_prefix = False
+        normalizer.remove_extra_whitespaces = False
+        # some versions check examples that a model carries, which are of its normalisation
+        proto.DiscardUnknownFields()
+        if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
+            proto.ClearField("self_test_data")
+        return cls(model, proto.SerializeToString(), threads)
+
+    def __call__(self, texts: list[str]) -> Sentences:
+        """The ids of each text, the last one EOS."""
+        split = [
+            text.replace(_SPACE, " " + _SPACE).split(" ")
+            for text in self._normalizer.normalize(texts)
+        ]
+        new = list(set().union(*split).difference(self._ids))
+        found = self._model.encode(new, num_threads=self._threads)
+        self._ids.update((w, np.array(i, _ID).tobytes()) for w, i in zip(new, found, strict=True))
+        end = _ID.type(EOS).tobytes()
+        ids_of = self._ids.__getitem__
+        rows = [b"".join(map(ids_of, words)) + end for words in split]
+        self._forget(new)
+        lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // _ID.itemsize
+        return Sentences(np.frombuffer(b"".join(rows), _ID), lengths)
+
+    def _forget(self, new: list[str]) -> None:
+        """Keep the words few and short: those that come often are soon back."""
+        if len(self._ids) > _WORDS:
+            self._ids.clear()
+        for word in new:
+            if len(word) > _LONGEST_WORD:
+                self._ids.pop(word, None)

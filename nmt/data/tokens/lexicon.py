@@ -1,0 +1,106 @@
+"""Which target tokens each source token is translated by, learnt from sentence pairs.
+
+IBM Model 1 (Brown et al., 1993, The Mathematics of Statistical Machine Translation): each target
+token comes from one token of the source, and p(t | s) is estimated by expectation maximisation.
+EOS, with which every source ends, stands for their empty word.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.tokens.token_store import TokenStore
+
+ITERATIONS = 5
+MOST_COOCCURRENCES = 64_000_000
+"""pairs of a source and a target token in one sentence; of a larger corpus sentences are left out,
+evenly"""
+_AT_ONCE = 4_000_000
+_SENTENCES_AT_ONCE = 100_000
+
+Numbers = npt.NDArray[np.int64]
+Probabilities = npt.NDArray[np.float64]
+
+
+class Lexicon:
+    """p(t | s) of all source and target tokens that occur together."""
+
+    def __init__(self, store: TokenStore, target_size: int) -> None:
+        """Nothing is known yet but who occurs with whom; `target_size` entries of a vocabulary."""
+        self._store, self._target_size = store, target_size
+        products = store.source.lengths.astype(np.int64) * store.target.lengths
+        step = -(-int(products.sum()) // MOST_COOCCURRENCES)
+        self._sentences = np.arange(0, len(store), max(1, step))
+        self._products = products[self._sentences]
+        self.pairs = self._distinct_pairs()
+        """s * target_size + t of each pair, ascending"""
+        self.probabilities: Probabilities = np.ones(len(self.pairs))
+        """p(t | s) of each pair"""
+
+    def learn(self, tell: Callable[[int], object] = lambda iteration: None) -> None:
+        """Expectation maximisation; `tell` hears the number of each iteration that is done."""
+        sources = self.pairs // self._target_size
+        of_source = np.flatnonzero(np.diff(sources, prepend=-1))
+        for iteration in range(1, ITERATIONS + 1):
+            counts = np.zeros(len(self.pairs))
+            for pairs, groups in self._cooccurrences():
+                distinct, inverse = np.unique(pairs, return_inverse=True)
+                places = np.searchsorted(self.pairs, distinct)
+                share = _shares(self.probabilities[places][inverse], groups)
+                counts[places] += np.bincount(inverse, share)
+            self.probabilities = _shares(counts, of_source)
+            tell(iteration)
+
+    def best(self, source_size: int, count: int, beside: Numbers) -> Numbers:
+        """The most probable targets of each source token, best first: (source_size, count).
+
+        None of them is `beside` them anyway. Places are filled up with 0, which is padding.
+        """
+        sources, targets = np.divmod(self.pairs, self._target_size)
+        chosen = np.flatnonzero(~np.isin(targets, beside))
+        order = chosen[np.lexsort((-self.probabilities[chosen], sources[chosen]))]
+        sources, targets = sources[order], targets[order]
+        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)
+        table = np.zeros((source_size, count), np.int64)
+        kept = ranks < count
+        table[sources[kept], ranks[kept]] = targets[kept]
+        return table
+
+    def _distinct_pairs(self) -> Numbers:
+        found = np.empty(0, np.int64)
+        for pairs, _ in self._cooccurrences():
+            found = np.union1d(found, pairs)
+        return found
+
+    def _cooccurrences(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """Blocks of pairs, those of one target token together, and where each of these begins."""
+        blocks = np.cumsum(self._products) // _AT_ONCE
+        for numbers in np.split(self._sentences, np.flatnonzero(np.diff(blocks)) + 1):
+            sources, targets = (
+                side.gather(numbers) for side in (self._store.source, self._store.target)
+            )
+            # each target token has a group: all tokens of its sentence's source
+            sizes = np.repeat(sources.lengths, targets.lengths).astype(np.int64)
+            groups = np.cumsum(sizes) - sizes
+            starts = np.cumsum(sources.lengths) - sources.lengths
+            first = np.repeat(np.repeat(starts, targets.lengths), sizes)
+            within = np.arange(int(sizes.sum())) - np.repeat(groups, sizes)
+            chosen = sources.ids[first + within].astype(np.int64)
+            yield chosen * self._target_size + np.repeat(targets.ids, sizes), groups
+
+
+def _shares(values: Probabilities, starts: Numbers) -> Probabilities:
+    """Each value over the sum of its group; the groups stand side by side and begin at `starts`."""
+    sums = np.add.reduceat(values, starts)
+    return values / np.repeat(sums, np.diff(starts, append=len(values)))
+
+
+def most_frequent(store: TokenStore, count: int) -> Numbers:
+    """The target tokens that occur the most often, at most `count`."""
+    occurrences = np.zeros(store.target.largest_id() + 1, np.int64)
+    for first in range(0, len(store), _SENTENCES_AT_ONCE):
+        numbers = np.arange(first, min(first + _SENTENCES_AT_ONCE, len(store)))
+        occurrences += np.bincount(store.target.gather(numbers).ids, minlength=len(occurrences))
+    ranked = np.argsort(-occurrences, kind="stable")[:count]
+    return ranked[occurrences[ranked] > 0]

@@ -1,0 +1,89 @@
+"""The decoder's step for few hypotheses, traced once and then run without Python.
+
+A sentence alone gives the processor little to do in each of the hundreds of operations of a step,
+and Python takes as long to call them as they take. TorchScript calls them in half the time.
+"""
+
+import functools
+import warnings
+from collections.abc import Callable
+from itertools import chain
+
+import torch
+from torch import Tensor, nn
+
+from nmt.inference.int8 import FEW_ROWS, ONE_CORE, Int8Linear, one_core
+from nmt.model.attention import AttentionRecord
+from nmt.model.cache import DecoderCache, Stored
+from nmt.model.decoder import Decoder
+
+TRACE_AFTER = 64
+"""steps of few hypotheses, a few sentences: tracing takes a quarter of a second and pays if more
+follow"""
+
+
+class TracedDecoder(Decoder):
+    """A decoder of integers that computes the same, but sooner where hypotheses are few.
+
+    Its step for up to `FEW_ROWS` of them is traced, which also fixes what `Int8Linear` and
+    `Int8Attention` choose for as many. Where PyTorch cannot trace it, it is as it was.
+    """
+
+    def __init__(self, decoder: Decoder) -> None:
+        nn.Module.__init__(self)
+        self.layers, self.norm = decoder.layers, decoder.norm
+        self._steps_of_few = 0
+        self._program: Callable[..., Tensor] | None = None
+
+    def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
+        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        many = x.shape[0] * x.shape[1] > FEW_ROWS or cache.layers[0].key.dtype != x.dtype
+        if record is not None or many:
+            return super().step(x, cache, record)
+        self._steps_of_few += 1
+        if self._program is None and self._steps_of_few < TRACE_AFTER:
+            return super().step(x, cache, record)
+        past_mask, stored = cache.advance(x.shape[1])
+        inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
+        with one_core(self.is_small):
+            if self._program is None:
+                self._program = _traced(_Step(self), inputs)
+            return self._program(*inputs)
+
+    @functools.cached_property
+    def is_small(self) -> bool:
+        """Whether a second core would only be waited for, as in `Int8Linear`."""
+        return all(m.size < ONE_CORE for m in self.modules() if isinstance(m, Int8Linear))
+
+
+class _Step(nn.Module):
+    """A step of the decoder as a function of tensors alone."""
+
+    def __init__(self, decoder: Decoder) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, x: Tensor, past_mask: Tensor, source_mask: Tensor, *flat: Tensor) -> Tensor:
+        size = len(Stored._fields)
+        stored = [Stored(*flat[start : start + size]) for start in range(0, len(flat), size)]
+        return self.decoder.through_layers(x, past_mask, source_mask, stored)
+
+
+def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
+    """The step as a TorchScript program, for any number of sentences, hypotheses and positions.
+
+    `inputs` show what it does; they stay as they are. Their copies are apart, where the places of
+    new positions lie in what is attended to: a program takes it that inputs may overlap. Where it
+    cannot be traced, it is returned.
+    """
+    with warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
+        # It warns of choices made in Python, which hold for few rows, and that it may be removed.
+        warnings.simplefilter("ignore")
+        copies = tuple(tensor.clone() for tensor in inputs)
+        try:
+            program: Callable[..., Tensor] = torch.jit.trace(
+                step, copies, check_trace=False
+            ).forward
+        except (AttributeError, RuntimeError, ValueError):
+            return step.forward
+    return program

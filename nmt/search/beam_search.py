@@ -1,0 +1,243 @@
+"""Section 6.1: beam search with a length penalty, "terminating early when possible".
+
+At every step each sentence has its `beam_size` most probable continuations. Those that end are set
+aside (Sutskever et al., 2014), the others are continued, and the next best in the place of those
+that ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when
+none of its live hypotheses can still beat the ones set aside, or, with `early_stopping`, when as
+many are set aside as the beam is wide; the sentence then leaves the batch, at once or soon.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Self, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.errors import NotNumbersError
+from nmt.model.cache import leaving_sentences, remaining_sentences
+from nmt.model.transformer import Transformer
+from nmt.search.constraints import IMPOSSIBLE, forbid
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.largest import largest
+
+Length = TypeVar("Length", float, Tensor)
+
+
+def length_penalty(length: Length, settings: DecodingConfig) -> Length:
+    """((5 + length) / 6)^alpha, which divides log P (Wu et al., 2016, Eq. 14; section 6.1).
+
+    `length` counts the tokens with EOS. log P only falls with length, and without the penalty
+    (alpha = 0) beam search prefers translations that are too short. With
+    `settings.length_normalization` average it is the length itself, with none 1.
+    """
+    if settings.length_normalization == "average":
+        return length
+    alpha = settings.length_penalty if settings.length_normalization == "gnmt" else 0.0
+    penalty: Length = ((5.0 + length) / 6.0) ** alpha
+    return penalty
+
+
+def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Tensor:
+    """The most tokens that a translation of each source (B, S) may have, EOS included: (B,)."""
+    return (source != padding).sum(1) + settings.max_length_offset
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """log P of each next token: (…, V), in float32 on a GPU.
+
+    On a CPU in the type of the logits and in their place: to fetch other memory takes as long as to
+    compute it.
+    """
+    if logits.device.type != "cpu":
+        return logits.log_softmax(-1, dtype=torch.float32)
+    return torch.log_softmax(logits, -1, out=logits)
+
+
+@torch.inference_mode()
+def beam_search(
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    bos: int,
+    eos: int,
+    n_best: int = 1,
+) -> list[list[Hypothesis]]:
+    """Translate the source ids (B, S) with a model in eval mode.
+
+    Each sentence gets its `n_best` best hypotheses or fewer, best first; `score` is log P divided
+    by the length penalty. One that is as long as its source plus `settings.max_length_offset`,
+    EOS included in both, ends there without EOS.
+
+    Raises:
+        NotNumbersError: the model's scores are not numbers.
+    """
+    max_lengths = length_limits(source, model.padding, settings)
+    cache = model.start(model.encode(source), source)
+    search = _Search.begin(max_lengths, n_best, bos, eos)
+    found: dict[int, list[Hypothesis]] = {}
+    while len(search.sentences):
+        log_p = log_probabilities(model.step(search.latest, cache)).flatten(0, 1)  # (N * k, V)
+        forbid(log_p, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
+        best = _best_continuations(log_p, search.scores, settings.beam_size)
+        cache.continue_hypotheses(search.extend(best, eos, settings))
+        done = search.done(settings)
+        if not done.any():
+            continue
+        search.end(done)
+        leaving = leaving_sentences(done)
+        if leaving.any():
+            found |= search.results(leaving, eos)
+            remaining = remaining_sentences(leaving)
+            search = search.keep(remaining)
+            cache.keep_sentences(remaining)
+    return [found[i] for i in range(len(source))]
+
+
+@dataclass
+class _Continuations:
+    """The most probable one-token continuations of each sentence's hypotheses, best first.
+
+    All are (N, C), where C is at most twice the beam size: so many go on where all of the beam end.
+    """
+
+    scores: Tensor
+    """log P of the continued hypothesis"""
+    parents: Tensor
+    """which hypothesis of the sentence was continued"""
+    tokens: Tensor
+    """by which token"""
+
+    def take(self, places: Tensor) -> Self:
+        """Those in the places (N, k) alone."""
+        return type(self)(*(getattr(self, one.name).gather(1, places) for one in fields(self)))
+
+
+def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Continuations:
+    """Choose among the next tokens' log P (N * k', V) of hypotheses with log P `scores` (N, k').
+
+    Of a hypothesis the beam takes one token that ends it at most, and as many others as it is wide.
+    """
+    of_each, in_all = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
+    row_best, row_tokens = largest(log_p, min(of_each, log_p.shape[1]))  # (N * k', k + 1)
+    totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * (k + 1))
+    best, position = totals.topk(min(in_all, totals.shape[1]))  # (N, C)
+    return _Continuations(
+        scores=best,
+        parents=position // row_tokens.shape[1],
+        tokens=row_tokens.view(len(scores), -1).gather(1, position),
+    )
+
+
+@dataclass
+class _Search:
+    """The N sentences in the batch, each with k live and `n_best` ended hypotheses.
+
+    A slot that holds no hypothesis has the score -inf.
+    """
+
+    sentences: Tensor
+    """(N,) place of each in the batch"""
+    max_lengths: Tensor
+    """(N,)"""
+    latest: Tensor
+    """(N, k) tokens to decode next"""
+    tokens: Tensor
+    """(N, k, T) of the live hypotheses"""
+    scores: Tensor
+    """(N, k) log P of the live hypotheses"""
+    ended_tokens: Tensor
+    """(N, n_best, longest) filled up with EOS"""
+    ended_scores: Tensor
+    """(N, n_best) penalised, best first"""
+    ended_count: Tensor
+    """(N,) how many have ended, these and others"""
+
+    @classmethod
+    def begin(cls, max_lengths: Tensor, n_best: int, bos: int, eos: int) -> Self:
+        """One empty live hypothesis a sentence."""
+        batch = len(max_lengths)
+        longest = int(max_lengths.max()) if batch else 0
+        return cls(
+            sentences=torch.arange(batch, device=max_lengths.device),
+            max_lengths=max_lengths,
+            latest=max_lengths.new_full((batch, 1), bos),
+            tokens=max_lengths.new_empty((batch, 1, 0)),
+            scores=torch.zeros((batch, 1), device=max_lengths.device),
+            ended_tokens=max_lengths.new_full((batch, n_best, longest), eos),
+            ended_scores=torch.full((batch, n_best), IMPOSSIBLE, device=max_lengths.device),
+            ended_count=torch.zeros_like(max_lengths),
+        )
+
+    def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> Tensor:
+        """Set those continuations aside that end, make the others the live hypotheses.
+
+        Returns which hypothesis each live one continues (N, k).
+        """
+        length = self.tokens.shape[2] + 1
+        ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
+        if ended.any():
+            self._set_aside(best, ended, eos, settings)
+        best.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
+        live = best.take(best.scores.topk(min(settings.beam_size, ended.shape[1])).indices)
+        self.tokens = _continued(self.tokens, live)
+        self.scores, self.latest = live.scores, live.tokens
+        return live.parents
+
+    def _set_aside(
+        self, best: _Continuations, ended: Tensor, eos: int, settings: DecodingConfig
+    ) -> None:
+        """Merge those of the beam that `ended` (N, C) into the ended hypotheses."""
+        beam = slice(0, settings.beam_size)
+        in_beam = _Continuations(best.scores[:, beam], best.parents[:, beam], best.tokens[:, beam])
+        ended = ended[:, beam] & (in_beam.scores > IMPOSSIBLE)
+        self.ended_count = self.ended_count + ended.sum(1)
+        tokens = _continued(self.tokens, in_beam)  # (N, k, T)
+        length, (n_best, longest) = tokens.shape[2], self.ended_tokens.shape[1:]
+        scores = in_beam.scores / length_penalty(float(length), settings)
+        merged = torch.cat((self.ended_scores, scores.masked_fill(~ended, IMPOSSIBLE)), dim=1)
+        self.ended_scores, kept = merged.topk(n_best)
+        tokens = F.pad(tokens, (0, longest - length), value=eos)
+        tokens = torch.cat((self.ended_tokens, tokens), dim=1)
+        self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
+
+    def done(self, settings: DecodingConfig) -> Tensor:
+        """Which sentences no live hypothesis can improve any more: (N,) booleans.
+
+        log P never rises, so its present value over the largest possible penalty bounds every
+        future score: the rule is exact. `early_stopping` adds one that is not.
+        """
+        bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
+        done = ~(bound > self.ended_scores[:, -1])
+        if settings.early_stopping:
+            done |= self.ended_count >= settings.beam_size
+        return done
+
+    def end(self, done: Tensor) -> None:
+        """Let nothing be found any more for the sentences that are done: (N,) booleans."""
+        self.scores = self.scores.masked_fill(done[:, None], IMPOSSIBLE)
+
+    def results(self, leaving: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
+        """The ended hypotheses of the sentences that leave (N,), by place in the batch."""
+        found = {}
+        rows = (self.sentences[leaving], self.ended_tokens[leaving], self.ended_scores[leaving])
+        for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
+            found[sentence] = [
+                Hypothesis.from_row(row, score, eos)
+                for row, score in zip(tokens, scores, strict=True)
+                if score > IMPOSSIBLE
+            ]
+            if not found[sentence]:
+                raise NotNumbersError()
+        return found
+
+    def keep(self, sentences: Tensor) -> Self:
+        """The search of these sentences alone: (N',) indices."""
+        return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))
+
+
+def _continued(tokens: Tensor, best: _Continuations) -> Tensor:
+    """The hypotheses (N, k', T) that are continued, with their new tokens: (N, k, T + 1)."""
+    parents = best.parents[:, :, None].expand(-1, -1, tokens.shape[2])
+    return torch.cat((tokens.gather(1, parents), best.tokens[:, :, None]), dim=2)

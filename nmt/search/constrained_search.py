@@ -1,0 +1,251 @@
+"""Beam search under lexical constraints: grid beam search with dynamic beam allocation.
+
+Post and Vilar, 2018 (Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
+Machine Translation): hypotheses compete only with those that have met as many tokens of the
+constraints, their bank, and at every step the beam is shared out among the banks. Hu et al., 2019
+(Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): it is shared
+in turns, the best of each bank first, and a hypothesis that abandons a term falls back.
+
+A sentence does not end before all its terms stand in it, and where no more tokens are left than
+they need, nothing else may follow: so they always stand in it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import UNK
+from nmt.errors import DataError, NotNumbersError
+from nmt.model.attention import AttentionRecord
+from nmt.model.cache import DecoderCache
+from nmt.model.transformer import Transformer
+from nmt.search.beam_allocation import Partial, SentenceSearch
+from nmt.search.beam_search import length_limits
+from nmt.search.constraints import IMPOSSIBLE, forbid
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.lexical_constraints import ConstrainedSentence
+from nmt.search.source_attention import attention_of_step, most_attended
+
+IMPROBABLE = math.log(0.01)
+"""so far below the best token another one is not what the model would write"""
+
+
+@torch.inference_mode()
+def constrained_search(
+    model: Transformer,
+    source: Tensor,
+    settings: DecodingConfig,
+    constraints: Sequence[ConstrainedSentence],
+    bos: int,
+    eos: int,
+    n_best: int = 1,
+) -> list[list[Hypothesis]]:
+    """Translate the source ids (B, S) under the constraints on each; otherwise as `beam_search`.
+
+    The beam is wide enough for each bank, up to `WIDEST_BEAM`, and narrower by each hypothesis that
+    ends; the limit of the length grows by what the constraints may take.
+
+    Raises:
+        NotNumbersError: the model's scores are not numbers.
+        DataError: constraints on a sentence that exclude each other.
+    """
+    limits = length_limits(source, model.padding, settings).tolist()
+    every = [
+        SentenceSearch.begin(i, limits[i], settings.beam_size, own)
+        for i, own in enumerate(constraints)
+    ]
+    sentences = every
+    guided = any(own.places for own in constraints)
+    width = max((sentence.beam for sentence in every), default=0)
+    cache = model.start(model.encode(source), source)
+    latest = torch.full((len(source), 1), bos, device=source.device)  # (N, k)
+    while sentences:
+        step = _Step(sentences, *_decode(model, latest, cache, source, guided))
+        step.mark_complete(eos)
+        step.mask(settings, (model.padding, bos), eos)
+        for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
+            sentence.extend(sentence.choose(candidates), settings, eos, n_best)
+        going_on = [n for n, s in enumerate(sentences) if not s.is_done(settings, n_best)]
+        if len(going_on) < len(sentences):
+            sentences = [sentences[n] for n in going_on]
+            kept = torch.tensor(going_on, dtype=torch.long, device=source.device)
+            source = source[kept]
+            cache.keep_sentences(kept)
+            if not sentences:
+                break
+        # slots that are left over repeat a hypothesis, and nobody looks at them
+        slots = [(sentence.live * width)[:width] for sentence in sentences]
+        parents = [[hypothesis.row % step.slots for hypothesis in row] for row in slots]
+        cache.continue_hypotheses(torch.tensor(parents, device=source.device))
+        latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
+    return [[found for _, found in sentence.ended] for sentence in every]
+
+
+def _decode(
+    model: Transformer, latest: Tensor, cache: DecoderCache, source: Tensor, guided: bool
+) -> tuple[Tensor, list[int] | None]:
+    """The logits (R, V) of each row's next token, and, where it guides, what it attends to."""
+    if not guided:
+        return model.step(latest, cache).flatten(0, 1).float(), None
+    record = AttentionRecord()
+    logits = model.step(latest, cache, record).flatten(0, 1).float()
+    weights = attention_of_step(model, record.cross)  # (N, k, S)
+    return logits, most_attended(weights, source, model.padding).flatten().tolist()
+
+
+class _Step:
+    """The next token of every live hypothesis: which may follow, and how probable it is."""
+
+    def __init__(
+        self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int] | None
+    ) -> None:
+        """`logits` (R, V), as many rows of each sentence, the first those of its hypotheses.
+
+        `attended` are the places in the source that each row looks at.
+        """
+        self.attended = attended
+        self.sentences = sentences
+        self.slots = len(logits) // len(sentences)
+        self.log_probabilities = logits.log_softmax(1)
+        if self.log_probabilities.isnan().any():
+            raise NotNumbersError()
+        self.free = self.log_probabilities.clone()
+        """impossible where a token may not follow, save as a part of a term"""
+
+    def mask(self, settings: DecodingConfig, never: Sequence[int], eos: int) -> None:
+        """Forbid what no translation may hold, and what the constraints do not allow."""
+        live = [(row, s, h) for n, s in enumerate(self.sentences) for row, h in self._rows(n, s)]
+        rows = [row for row, _, _ in live]
+        histories = torch.zeros(len(self.free), len(live[0][2].tokens), dtype=torch.long)
+        histories[rows] = torch.tensor([h.tokens for _, _, h in live], dtype=torch.long)
+        forbid(self.free, histories.to(self.free.device), settings, never, eos)
+        for row, sentence, hypothesis in live:
+            self._mask_row(row, sentence.constraints, hypothesis, eos)
+
+    def _mask_row(
+        self, row: int, constraints: ConstrainedSentence, hypothesis: Partial, eos: int
+    ) -> None:
+        free = self.free[row]
+        if (required := constraints.required(hypothesis.progress)) is not None:
+            free.fill_(IMPOSSIBLE)
+            free[required] = self.log_probabilities[row, required]
+            return
+        # Left with what is improbable, each of many words, a sentence would rather be empty.
+        if constraints.forbidden and free[eos] < self.log_probabilities[row].max() + IMPROBABLE:
+            free[eos] = IMPOSSIBLE
+        if constraints.is_pending(hypothesis.progress):
+            free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
+        if hypothesis.needed:
+            free[eos] = IMPOSSIBLE
+        if constraints.takes_unknown:
+            free[UNK] = IMPOSSIBLE
+
+    def mark_complete(self, eos: int) -> None:
+        """Handicap hypotheses that the model holds to be complete and the constraints do not."""
+        complete = (self.log_probabilities[:, eos] > math.log(0.5)).tolist()
+        for n, sentence in enumerate(self.sentences):
+            sentence.live = [
+                h.handicapped()
+                if complete[row] and h.needed and sentence.constraints.required(h.progress) is None
+                else h
+                for row, h in self._rows(n, sentence)
+            ]
+
+    def candidates(self, width: int) -> list[list[Partial]]:
+        """What each sentence may go on with (Post and Vilar, section 3.1).
+
+        That is the best continuations of all its hypotheses, the best of each, and all that bring
+        a hypothesis nearer to its constraints.
+        """
+        best = self.free.topk(min(width, self.free.shape[1]))
+        tokens, values = best.indices.tolist(), best.values.tolist()
+        wanted = self._wanted()
+        found = []
+        for n, sentence in enumerate(self.sentences):
+            free = [
+                (h.worth + log_probability, row, h, token, log_probability)
+                for row, h in self._rows(n, sentence)
+                for token, log_probability in zip(tokens[row], values[row], strict=True)
+                if log_probability > IMPOSSIBLE
+            ]
+            free.sort(key=lambda entry: -entry[0])
+            found.append(list(_distinct(sentence, free, wanted[n])) or [self._any(n, sentence)])
+        return found
+
+    def _rows(self, n: int, sentence: SentenceSearch) -> Iterator[tuple[int, Partial]]:
+        """The live hypotheses of the sentence in place n, each with its row."""
+        return enumerate(sentence.live, start=n * self.slots)
+
+    def _wanted(self) -> list[list[Partial]]:
+        """For each sentence the continuations that are a part of a term."""
+        places = [
+            (n, row, h, token)
+            for n, sentence in enumerate(self.sentences)
+            for row, h in self._rows(n, sentence)
+            if h.needed
+            for token in sentence.constraints.wanted(h.progress)
+        ]
+        rows, tokens = [row for _, row, _, _ in places], [token for *_, token in places]
+        values = self.log_probabilities[rows, tokens].tolist()
+        inside = self._inside_a_word()
+        found: list[list[Partial]] = [[] for _ in self.sentences]
+        for (n, row, h, token), value in zip(places, values, strict=True):
+            if continued := self.sentences[n].continued(row, h, token, value):
+                if continued.progress.matched == 1 and (
+                    inside[row] or not self._is_expected(n, continued)
+                ):
+                    continued = continued.handicapped()
+                found[n].append(continued)
+        return found
+
+    def _is_expected(self, n: int, begun: Partial) -> bool:
+        """Whether the row of a term that has just begun looks at what it translates."""
+        if self.attended is None:
+            return True
+        constraints = self.sentences[n].constraints
+        return constraints.is_expected(begun.progress, self.attended[begun.row])
+
+    def _inside_a_word(self) -> list[bool]:
+        """Of each row whether a word is hardly over yet, as the model sees it."""
+        word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
+        ending = self.log_probabilities.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
+        return (ending < self.log_probabilities.amax(1) + IMPROBABLE).tolist()
+
+    def _any(self, n: int, sentence: SentenceSearch) -> Partial:
+        """The first continuation there is, where none of the best is allowed."""
+        for row, hypothesis in self._rows(n, sentence):
+            values, tokens = self.free[row].sort(descending=True)
+            for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
+                if value == IMPOSSIBLE:
+                    break
+                if found := sentence.continued(row, hypothesis, token, value):
+                    return found
+        raise DataError(
+            f"{sentence.constraints.constraints}: no translation meets all of this; leave out "
+            "some of the terms or forbidden words"
+        )
+
+
+def _distinct(
+    sentence: SentenceSearch,
+    free: list[tuple[float, int, Partial, int, float]],
+    wanted: list[Partial],
+) -> Iterator[Partial]:
+    """The `wanted`, the best of the sorted `free` and the best of each row, none of them twice."""
+    seen = {(live.row, live.tokens[-1]) for live in wanted}
+    yield from wanted
+    rows: set[int] = set()
+    count = 0
+    for _, row, hypothesis, token, log_probability in free:
+        if count >= sentence.beam and row in rows:
+            continue
+        if (row, token) in seen:
+            count += 1
+            rows.add(row)
+        elif continued := sentence.continued(row, hypothesis, token, log_probability):
+            count += 1
+            rows.add(row)
+            yield continued

@@ -1,0 +1,55 @@
+"""The coverage penalty: translations that leave out a part of the source count for less.
+
+Wu et al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) /
+lp(Y) + cp(X; Y), where cp = beta * sum over source positions i of log(min(sum over target positions
+j of p_ij, 1)) and p_ij is the attention that target position j pays to source position i.
+
+It chooses among the translations that beam search has ended; it does not steer the search.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.model.transformer import Transformer
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.source_attention import forced_attention, paired
+from nmt.search.windows import batches
+
+UNSEEN = 1e-6
+"""the least attention a position counts with: the logarithm of none at all has no bound"""
+
+
+def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
+    """Eq. 15 without beta: attention (B, T, S), ids (B, S) and (B, T) -> (B,), at most 0.
+
+    The end of the source is no position that wants translating.
+    """
+    written = (target != PAD)[:, :, None]
+    seen = (weights * written).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
+    wanted = (source != PAD) & (source != EOS)
+    return (seen.log() * wanted).sum(1)
+
+
+def by_coverage(
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    found: Sequence[Sequence[Hypothesis]],
+    settings: DecodingConfig,
+) -> list[list[Hypothesis]]:
+    """The hypotheses for each source, the best first; their scores are those of Eq. 14."""
+    rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
+    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
+    ranked: list[list[Hypothesis]] = [[] for _ in sources]
+    for part in batches(range(len(rows)), lengths, settings.batch_tokens):
+        pairs = [rows[place] for place in part]
+        batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
+        batch = batch.to(next(model.parameters()).device)
+        _, weights = forced_attention(model, batch)
+        values = coverage(weights, batch.source, batch.target_output).tolist()
+        for (i, h), value in zip(pairs, values, strict=True):
+            ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))
+    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in ranked]

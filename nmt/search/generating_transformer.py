@@ -1,0 +1,276 @@
+"""What `from nmt import Transformer` gives: the paper's model, its sizes as keywords, that writes.
+
+Its verbs are those of `nmt.model.transformer.Transformer`, and one more, `generate`. That one has
+its place here and not there because the model knows nothing of searching.
+"""
+
+import math
+from typing import Literal, TypedDict, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.config_file import replace_settings
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.errors import ConfigError, DataError
+from nmt.model import transformer as paper
+from nmt.model.attention import AttentionRecord
+from nmt.model.cache import DecoderCache
+from nmt.search.greedy import greedy_search, most_probable
+from nmt.search.sampling import (
+    LARGEST_TEMPERATURE,
+    LEAST_TEMPERATURE,
+    Draws,
+    Sampling,
+)
+
+_LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
+AS_THE_MODEL_HOLDS_IT = DecodingConfig(length_normalization="none")
+"""nothing is required of a text that is generated, and its score is log P"""
+
+
+class Sizes(TypedDict, total=False):
+    """The keywords of a model; what is left out has the default of `ModelConfig`, the paper's."""
+
+    d_model: int
+    heads: int
+    d_ff: int
+    encoder_layers: int
+    decoder_layers: int
+    norm: Literal["post", "pre"]
+    dropout: float
+    attention_dropout: float
+    activation_dropout: float
+    embeddings: Literal["shared", "target", "separate"]
+    layer_norm_epsilon: float
+    initialization_gain: float
+
+
+class Transformer(nn.Module):
+    """The model of Figure 1, made from numbers; shapes as in `nmt.model`.
+
+    >>> model = Transformer(8000, d_model=128, heads=4, d_ff=256, encoder_layers=2)
+    >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
+    >>> ids = model.generate(source, max_length=50, temperature=0.7)  # (B, S) -> (B, T)
+
+    One vocabulary for both languages shares all embeddings (section 3.4). With a vocabulary of its
+    own for the target, those of target and output are one matrix and the source has another;
+    `embeddings` decides otherwise. Ids of `padding` are never attended to in the source.
+
+    Raises:
+        ConfigError: sizes or ids that cannot be, or a keyword that is none.
+    """
+
+    def __init__(
+        self,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int | None = None,
+        *,
+        padding: int = PAD,
+        bos: int = BOS,
+        eos: int = EOS,
+        **sizes: Unpack[Sizes],
+    ) -> None:
+        super().__init__()
+        tied = "shared" if target_vocabulary_size is None else "target"
+        config = replace_settings(ModelConfig(), {"embeddings": tied, **sizes}, "Transformer")
+        if target_vocabulary_size is None:
+            target_vocabulary_size = source_vocabulary_size
+        _refuse_vocabularies(source_vocabulary_size, target_vocabulary_size, config.embeddings)
+        _refuse_special_ids(padding, bos, eos, source_vocabulary_size, target_vocabulary_size)
+        self.padding, self.bos, self.eos = padding, bos, eos
+        self.source_vocabulary_size = source_vocabulary_size
+        self.network = paper.Transformer(
+            config, source_vocabulary_size, target_vocabulary_size, padding
+        )
+
+    def forward(
+        self, source: Tensor, target: Tensor, attention: AttentionRecord | None = None
+    ) -> Tensor:
+        """Source (B, S) and target behind BOS (B, T) -> logits (B, T, V).
+
+        Position t of the logits predicts target token t + 1. `attention` collects the weights.
+        """
+        return self.network(source, target, attention)
+
+    def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
+        """Source ids (B, S) -> memory (B, S, D)."""
+        return self.network.encode(source, attention)
+
+    def decode(
+        self,
+        target: Tensor,
+        memory: Tensor,
+        source: Tensor,
+        attention: AttentionRecord | None = None,
+    ) -> Tensor:
+        """Target behind BOS (B, T), memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
+        return self.network.decode(target, memory, source, attention)
+
+    def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
+        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S)."""
+        return self.network.start(memory, source)
+
+    def step(self, latest: Tensor, cache: DecoderCache) -> Tensor:
+        """The latest token of k hypotheses a sentence (B, k) -> logits of the next (B, k, V)."""
+        return self.network.step(latest, cache)
+
+    def generate(
+        self,
+        source: Tensor,
+        max_length: int = 50,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 1,
+    ) -> Tensor:
+        """Source ids (B, S) -> translations (B, T) without BOS and EOS, filled up with padding.
+
+        Temperature 0 takes the most probable token at every step; any other divides the logits
+        before a token is drawn, among the `top_k` most probable ones or those that together have
+        the probability `top_p`. What is drawn for a row follows from `seed`, the row's number and
+        nothing else. At most `max_length` tokens are written, EOS included. Dropout is off
+        meanwhile.
+
+        Raises:
+            ConfigError: a length, a temperature or a limit that cannot be.
+            DataError: `source` is no batch of source ids, or has a row of padding alone.
+            CheckpointError: the model's scores are not numbers.
+        """
+        _refuse_settings(max_length, temperature, top_k, top_p, seed)
+        self._refuse_source(source)
+        sampling = Sampling(temperature, top_k, top_p, seed)
+        draws = Draws(sampling, [(row,) for row in range(len(source))])
+        limits = source.new_full((len(source),), max_length)
+        trained = [module for module in self.modules() if module.training]
+        self.eval()
+        try:
+            found = greedy_search(
+                self.network,
+                source,
+                AS_THE_MODEL_HOLDS_IT,
+                self.bos,
+                self.eos,
+                draws if temperature else most_probable,
+                limits,
+            )
+        finally:
+            for module in trained:
+                module.training = True
+        return _in_rows([list(hypothesis.tokens) for hypothesis in found], self.padding, source)
+
+    def _refuse_source(self, source: Tensor) -> None:
+        if not isinstance(source, Tensor):
+            raise DataError(
+                f"generate: source is of type {type(source).__name__}, expected a tensor of ids of "
+                "shape (B, S), rows filled up with padding"
+            )
+        if source.dim() != 2 or source.dtype != torch.int64:
+            raise DataError(
+                f"generate: source has the shape {tuple(source.shape)} and the type "
+                f"{source.dtype}, expected ids of shape (B, S) and type torch.int64; "
+                "a single sentence is source[None]"
+            )
+        here = next(self.parameters()).device
+        if source.device != here:
+            raise DataError(
+                f"generate: source is on {source.device} and the model on {here}; give source.to"
+                f"('{here}')"
+            )
+        if not bool((source != self.padding).any(1).all()):
+            raise DataError("generate: source has a row without a token; give it EOS")
+        known = (source >= 0) & (source < self.source_vocabulary_size)
+        if not bool(known.all()):
+            raise DataError(
+                f"generate: source has the id {int(source[~known][0])}, expected 0 to "
+                f"{self.source_vocabulary_size - 1}; encode it with the vocabulary of the model"
+            )
+
+
+def transformer_base(
+    source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
+) -> Transformer:
+    """The paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
+
+    Raises:
+        ConfigError: as `Transformer`.
+    """
+    return Transformer(source_vocabulary_size, target_vocabulary_size, **sizes)
+
+
+def transformer_big(
+    source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
+) -> Transformer:
+    """The paper's `big` (table 3): 214.2 M parameters with one vocabulary of 37,000.
+
+    The English-French one has `dropout` 0.1 (section 6.1).
+
+    Raises:
+        ConfigError: as `Transformer`.
+    """
+    big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
+    return Transformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
+
+
+def _refuse_vocabularies(source: int, target: int, embeddings: str) -> None:
+    for side, size in (("source", source), ("target", target)):
+        if not _whole(size, 1):
+            raise ConfigError(
+                f"Transformer: {side}_vocabulary_size is {size!r}, expected a whole number above 0"
+            )
+    if embeddings == "shared" and source != target:
+        raise ConfigError(
+            f"Transformer: embeddings='shared' needs one vocabulary, got {source:,} source and "
+            f"{target:,} target entries; write embeddings='target'"
+        )
+
+
+def _refuse_special_ids(padding: int, bos: int, eos: int, source: int, target: int) -> None:
+    ids = {"padding": padding, "bos": bos, "eos": eos}
+    for name, number in ids.items():
+        size = min(source, target) if name == "padding" else target
+        if not _whole(number, 0) or number >= size:
+            raise ConfigError(
+                f"Transformer: {name} is {number}, which is no entry of a vocabulary of {size:,}"
+            )
+    if len(set(ids.values())) < len(ids):
+        raise ConfigError(
+            f"Transformer: padding, bos and eos must differ, got {padding}, {bos} and {eos}"
+        )
+
+
+def _refuse_settings(
+    max_length: int, temperature: float, top_k: int | None, top_p: float | None, seed: int
+) -> None:
+    limited = top_k is not None or top_p is not None
+    whole = _whole(max_length, 1)
+    usable = f"a number from {LEAST_TEMPERATURE:g} to {LARGEST_TEMPERATURE:g}"
+    positive = _number(temperature, LEAST_TEMPERATURE, LARGEST_TEMPERATURE)
+    some = top_p is None or (_number(top_p, 0, 1) and top_p > 0)
+    for name, value, fits, expected in (
+        ("max_length", max_length, whole, "a whole number above 0"),
+        ("max_length", max_length, not whole or max_length <= _LONGEST, f"at most {_LONGEST:,}"),
+        ("temperature", temperature, positive or temperature == 0, f"0 or {usable}"),
+        ("top_k", top_k, top_k is None or _whole(top_k, 1), "a whole number above 0"),
+        ("top_p", top_p, some, "a number above 0 and at most 1"),
+        ("seed", seed, _whole(seed, 0), "a whole number, 0 or above"),
+        ("temperature", temperature, temperature or not limited, "above 0 with top_k or top_p"),
+    ):
+        if not fits:
+            raise ConfigError(f"generate: {name} is {value!r}, expected {expected}")
+
+
+def _whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _number(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and least <= value <= most and math.isfinite(value)
+
+
+def _in_rows(rows: list[list[int]], padding: int, like: Tensor) -> Tensor:
+    """Rows of ids (B, T), filled up with padding to the longest."""
+    longest = max(map(len, rows), default=0)
+    filled = [row + [padding] * (longest - len(row)) for row in rows]
+    return torch.tensor(filled, dtype=like.dtype, device=like.device).view(len(rows), longest)

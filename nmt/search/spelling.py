@@ -1,0 +1,129 @@
+"""What the target ids add to a text: the view of a vocabulary that constraints on text need."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from nmt.data.text.words import continues_word, is_unspaced
+from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
+from nmt.errors import DataError
+
+_BYTE_AFTER_ANY = b"\xff"
+"""comes after every byte of UTF-8"""
+_MARKS = ('"', "(", "。")
+"""of those that stand in front of a word without a space between"""
+
+
+class Spelling:
+    """The target side of a tokenizer, id by id."""
+
+    def __init__(self, tokenizer: Tokenizer, tokenized: bool = False) -> None:
+        """`tokenized`: the text has spaces between words and marks, too."""
+        self.tokenizer = tokenizer
+        self.tokenized = tokenized
+        self.bytes = tokenizer.target_bytes()
+        """what each id adds to a text"""
+
+    @cached_property
+    def ends_word(self) -> list[bool]:
+        """Of each id, EOS among them, whether a word is over when it follows."""
+        return [self._ends_word(i) for i in range(len(self.bytes))]
+
+    def closes_term(self, token: int) -> bool:
+        """Whether a term that is written is a word of its own when the token follows."""
+        spaced = token == EOS or self.bytes[token].startswith(b" ")
+        return spaced or (self.ends_word[token] and not self.tokenized)
+
+    @cached_property
+    def word_ends(self) -> Tensor:
+        """`ends_word` as (V,) booleans."""
+        return torch.tensor(self.ends_word)
+
+    @cached_property
+    def has_inner_pieces(self) -> bool:
+        """Whether a word may go on over several ids; in a vocabulary of words it never does."""
+        return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """The ids that spell a text, its first one with the space in front; no EOS.
+
+        Raises:
+            DataError: a text that leaves no id, or a vocabulary without marks of where words begin.
+        """
+        ids = self.tokenizer.encode_target([text])[0][:-1]
+        if not ids:
+            raise DataError(
+                f"{text!r} leaves nothing behind when it is cut into pieces; leave it out"
+            )
+        first = self.bytes[ids[0]]
+        if first.startswith(b" "):
+            return tuple(ids)
+        if (joined := self._by_bytes.get(b" " + first)) is not None:
+            return (joined, *ids[1:])
+        if (space := self._by_bytes.get(b" ")) is not None:
+            return (space, *ids)
+        if is_unspaced(text[0]):
+            return tuple(ids)
+        raise DataError(
+            f"{text!r} cannot be forced: the vocabulary of the model does not mark where words "
+            "begin; use a tokenizer that puts a space in front of a text (add_dummy_prefix)"
+        )
+
+    def without_space(self, text: str) -> tuple[int, ...]:
+        """The ids that spell a text right behind a mark; empty where there is no such place."""
+        if self.tokenized:
+            return ()
+        for mark in _MARKS:
+            ids = self.tokenizer.encode_target([mark + text])[0][:-1]
+            for end in (1, 2):
+                if self.spelled(ids[:end]) == f" {mark}".encode():
+                    return tuple(ids[end:])
+        return ()
+
+    def spelled(self, ids: Sequence[int]) -> bytes:
+        """What the ids add to a text together."""
+        return b"".join(self.bytes[i] for i in ids)
+
+    def beginnings(self, text: bytes) -> list[int]:
+        """The ids that go on with this text and no other: a part of it, or all of it and more."""
+        parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
+        low = bisect_left(self._sorted, (text, -1))
+        high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
+        return [*(i for i in parts if i is not None), *(i for _, i in self._sorted[low:high])]
+
+    def can_spell(self, text: bytes) -> bool:
+        """Whether some sequence of ids begins with this text."""
+        reached = {len(text)}
+        for start in reversed(range(len(text))):
+            rest = text[start:]
+            if any(
+                len(self.bytes[i]) >= len(rest) or start + len(self.bytes[i]) in reached
+                for i in self.beginnings(rest)
+            ):
+                reached.add(start)
+        return 0 in reached
+
+    @cached_property
+    def _by_bytes(self) -> dict[bytes, int]:
+        return {text: i for text, i in reversed(self._sorted)}
+
+    @cached_property
+    def _sorted(self) -> list[tuple[bytes, int]]:
+        # a space that is spelled as a byte is text where decoding drops the one in front of a text
+        spelled = enumerate(zip(self.bytes, self.tokenizer.target_vocabulary, strict=True))
+        return sorted(
+            (text, i)
+            for i, (text, piece) in spelled
+            if text and i != UNK and (text != b" " or piece == "▁")
+        )
+
+    def _ends_word(self, i: int) -> bool:
+        if i == EOS:
+            return True
+        text = self.bytes[i].decode("utf-8", errors="ignore")
+        if i == UNK and not text.startswith(" "):
+            return False  # it may stand for a letter
+        return bool(text) and not continues_word(text)

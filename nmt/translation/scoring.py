@@ -1,0 +1,154 @@
+"""How probable a model holds a given translation to be: log P(target | source).
+
+The target is fed to the decoder as it stands (teacher forcing), so all of its positions are
+computed in one pass. Pairs are taken in windows and batches of similar length, as translating does.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.token_store import TokenStore
+from nmt.device import autocast
+from nmt.errors import NotNumbersError
+from nmt.model.transformer import Transformer
+from nmt.run_directory import Run
+from nmt.search.beam_search import length_penalty
+from nmt.search.windows import WINDOW_LINES, batches, cut, windows
+from nmt.translation.translator import MAX_SOURCE_TOKENS, print_warning
+
+# longer than any translation of a source of MAX_SOURCE_TOKENS
+MAX_TARGET_TOKENS = 4096
+# a softmax in float32 over so many positions at once: the logits are never copied as a whole
+POSITIONS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TargetScore:
+    """A target, token by token, and how probable the model holds each to be."""
+
+    tokens: tuple[int, ...]
+    """target ids, the last one EOS"""
+    token_log_probabilities: tuple[float, ...]
+    """log p of each token after those before it, in nats"""
+
+    @property
+    def log_probability(self) -> float:
+        """log P of the whole target in nats, EOS included."""
+        return math.fsum(self.token_log_probabilities)
+
+    @property
+    def perplexity(self) -> float:
+        """exp(-log P / tokens)."""
+        return perplexity(self.log_probability, len(self.tokens))
+
+    def penalised(self, settings: DecodingConfig) -> float:
+        """log P over the length penalty: what a search with these settings calls its score."""
+        return self.log_probability / length_penalty(float(len(self.tokens)), settings)
+
+
+def perplexity(log_probability: float, tokens: int) -> float:
+    """exp(-log P / tokens), log P in nats; infinite where a float cannot hold it."""
+    try:
+        return math.exp(-log_probability / tokens)
+    except OverflowError:
+        return math.inf
+
+
+@torch.inference_mode()
+def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
+    """log p of each target token under a model in eval mode: (B, T) float32; 0 at padding."""
+    logits = model(batch.source, batch.target_input)  # (B, T, V)
+    return target_log_probabilities(logits, batch.target_output, model.padding)
+
+
+def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
+    """log p of each token of the target (B, T) by its logits (B, T, V): (B, T); 0 at padding."""
+    rows = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V) in parts
+    parts = []
+    for x, y in zip(rows, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
+        x = x.float()
+        parts.append(x.gather(1, y)[:, 0] - x.logsumexp(1))
+    return torch.cat(parts).view_as(target).masked_fill(target == padding, 0.0)
+
+
+class Scorer:
+    """A model and its tokenizer, which say how probable a translation is.
+
+    A batch holds `batch_tokens` padded tokens of the longer side; None takes the run's own.
+    `precision` bf16 computes in bfloat16 as training does; int8 is as fp32.
+    """
+
+    def __init__(self, run: Run, batch_tokens: int | None = None, precision: str = "fp32") -> None:
+        self.run = run
+        self.batch_tokens = batch_tokens or run.config.decoding.batch_tokens
+        self.precision = precision
+        self.device = next(run.model.parameters()).device
+
+    def score(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        window_lines: int = WINDOW_LINES,
+        warn: Callable[[str], None] = print_warning,
+        progress: Callable[[int], object] = lambda pairs: None,
+    ) -> Iterator[TargetScore]:
+        """Score the target of each (source, target), in order; an empty text is EOS alone.
+
+        A source over `MAX_SOURCE_TOKENS` and a target over `MAX_TARGET_TOKENS` are cut and `warn`
+        told their number, counted from 1. With `window_lines` 1 each pair is answered before the
+        next is read. `progress` hears how many more are done, before they are yielded.
+
+        Raises:
+            NotNumbersError: the model's scores are not numbers.
+        """
+        first_number = 1
+        for window in windows(pairs, window_lines, lambda pair: len(pair[0]) + len(pair[1])):
+            sources, targets = self._encode(window, first_number, warn)
+            yield from self._score_window(sources, targets, progress)
+            first_number += len(window)
+
+    def _encode(
+        self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Callable[[str], None]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        def warn_of(side: str, limit: int) -> Callable[[int, int], None]:
+            return lambda place, length: warn(
+                f"the {side} of line {first_number + place} has {length} tokens; only the first "
+                f"{limit} count: split it into sentences"
+            )
+
+        sources = self.run.tokenizer.encode_source([source for source, _ in pairs])
+        targets = self.run.tokenizer.encode_target([target for _, target in pairs])
+        return (
+            cut(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
+            cut(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
+        )
+
+    def _score_window(
+        self,
+        sources: Sequence[Sequence[int]],
+        targets: Sequence[Sequence[int]],
+        progress: Callable[[int], object],
+    ) -> list[TargetScore]:
+        store = TokenStore.of(sources, targets)
+        longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
+        found: dict[int, TargetScore] = {}
+        for batch in batches(range(len(store)), longest, self.batch_tokens):
+            rows = self._score_batch(collate(store, np.array(batch)))
+            for i, row in zip(batch, rows, strict=True):
+                tokens = tuple(targets[i])
+                found[i] = TargetScore(tokens, tuple(row[: len(tokens)]))
+            progress(len(batch))
+        return [found[i] for i in range(len(store))]
+
+    def _score_batch(self, batch: Batch) -> list[list[float]]:
+        with autocast(self.device, self.precision):
+            scores = token_log_probabilities(self.run.model, batch.to(self.device))
+        if not scores.isfinite().all():
+            raise NotNumbersError()
+        return scores.tolist()

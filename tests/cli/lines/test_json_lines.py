@@ -1,0 +1,100 @@
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.cli.lines.json_lines import read_record, written_record
+from nmt.cli.translate import translate
+from nmt.errors import DataError
+
+RECORDS = [
+    {"id": 7, "source": "a small dog", "meta": {"tags": ["x", None, 1.5]}},
+    {"source": ""},
+    {"source": "😀 \x00 \u2028 two\nlines", "Quelle": "ä"},
+]
+
+app = typer.Typer()
+app.command()(translate)
+
+
+def invoke(*arguments: str | Path, text: str | None = None) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+
+
+def lines_of(records: list[dict[str, object]]) -> str:
+    return "".join(json.dumps(record) + "\n" for record in records)
+
+
+def test_sources_are_translated_as_plain_lines_are(tiny_run: Path) -> None:
+    plain = invoke("-m", tiny_run, text="a small dog\n\n")
+    found = invoke("-m", tiny_run, "--json-input", text=lines_of(RECORDS[:2]))
+    assert found.exit_code == 0
+    assert found.stdout_bytes == plain.stdout_bytes
+
+
+def test_other_keys_are_passed_on_beside_the_translations(tiny_run: Path) -> None:
+    found = invoke("-m", tiny_run, "--json-input", "--json", text=lines_of(RECORDS))
+    rows = [json.loads(line) for line in found.stdout_bytes.decode().split("\n")[:-1]]
+    assert len(rows) == 3
+    for row, record in zip(rows, RECORDS, strict=True):
+        assert row.pop("translations")[0].keys() == {"text", "score"}
+        assert row == record
+        assert list(row) == list(record)
+
+
+def test_a_source_with_line_ends_stays_one_line_of_output(tiny_run: Path) -> None:
+    found = invoke("-m", tiny_run, "--json-input", text=lines_of(RECORDS[2:] * 2))
+    assert found.stdout_bytes.count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", 'no JSON .*expected a JSON object with the key "source"'),
+        ("a dog", "no JSON"),
+        ("{'source': 'a'}", "no JSON"),
+        ('{"source": "a", "x": NaN}', "no JSON .NaN is no number that JSON can hold"),
+        ('{"source": "a", "x": 1e999}', "no JSON .1e999 is no number"),
+        ("[" * 100_000, "no JSON"),
+        ('["source"]', "a list; expected a JSON object"),
+        ("null", "null; expected"),
+        ("true", "a boolean; expected"),
+        ('"source"', "a string; expected"),
+        ('{"text": "a"}', 'an object without "source"; expected'),
+        ('{"source": 3}', '"source" is a number; expected'),
+        ('{"source": {}}', '"source" is an object; expected'),
+        (
+            '{"source": "\\ud800"}',
+            '"source" holds half a surrogate pair .*write the whole',
+        ),
+    ],
+)
+def test_what_is_no_such_object_is_refused_by_file_and_line(line: str, message: str) -> None:
+    with pytest.raises(DataError, match=rf"^in\.jsonl:5: {message}"):
+        read_record(line, "in.jsonl:5")
+
+
+def test_the_command_names_file_and_line(tiny_run: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"source": "a"}\n[]\n')
+    error = invoke("-m", tiny_run, "--json-input", tmp_path / "in.jsonl").exception
+    assert isinstance(error, DataError)
+    assert f"{tmp_path / 'in.jsonl'}:2: a list" in str(error)
+
+
+def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
+    record: dict[str, object] = {}
+    for _ in range(100_000):
+        record = {"x": record}
+    with pytest.raises(DataError, match="nested too deeply to be written; leave it out"):
+        written_record(record)
+    while record:  # so that letting go of it does not recurse either
+        record = record["x"]  # type: ignore[assignment]
+
+
+def test_what_utf8_cannot_hold_is_escaped() -> None:
+    record = {"source": "ä", "other": "\ud800"}
+    line = written_record(record)
+    assert json.loads(line.encode("utf-8")) == record
+    assert written_record({"source": "ä"}) == '{"source": "ä"}'

@@ -1,0 +1,355 @@
+"""What an interruption leaves, and that going on gives the bytes of an uninterrupted run."""
+
+import fcntl
+import gzip
+import json
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner, Result
+
+from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.cli.translate import translate
+from nmt.errors import ConfigError, DataError, NmtError, StoppedBySignal
+from nmt.run_directory import load_run
+from nmt.search import windows
+from nmt.translation import document, text_translator
+from nmt.translation.parallel import ParallelTranslator, TranslatedUnit, Unit
+
+LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
+SHAPES = {
+    "plain": [],
+    "n-best": ["--n-best", "2"],
+    "json": ["--json", "--n-best", "2"],
+    "samples": ["--sample", "--n-best", "3", "--seed", "5"],
+    "document": ["--document", "--mbr", "bleu"],
+    "forbidden words": ["--document", "--forbid", "a", "--forbid", "e"],
+    "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
+    "sampled document": ["--document", "--sample", "--json"],
+}
+
+app = typer.Typer()
+app.command()(translate)
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(windows, "WINDOW_LINES", 3)
+    monkeypatch.setattr(document, "WINDOW_PARAGRAPHS", 3)
+
+
+class Command:
+    """`nmt translate` on one input, with results in one folder."""
+
+    def __init__(self, run: Path, folder: Path) -> None:
+        self.run, self.folder = run, folder
+        self.input, self.output = folder / "in.txt", folder / "out.txt"
+        self.part, self.state = folder / "out.txt.part", folder / "out.txt.part.json"
+        self.input.write_text("\n".join(LINES) + "\n")
+
+    def __call__(self, *options: str) -> Result:
+        files = [str(self.input), "-o", str(self.output)]
+        # one process, so that the tests can count and end its work from inside
+        arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
+        result = CliRunner().invoke(app, arguments)
+        if result.exception and not isinstance(result.exception, NmtError | SystemExit):
+            raise result.exception
+        return result
+
+    def refused(self, *options: str) -> str:
+        """The sentence that ends the command, which leaves what was there."""
+        before = self.part.read_bytes(), self.state.read_bytes()
+        error = self(*options).exception
+        assert isinstance(error, DataError), error
+        assert (self.part.read_bytes(), self.state.read_bytes()) == before
+        return str(error)
+
+
+@pytest.fixture
+def command(tiny_run: Path, tmp_path: Path) -> Command:
+    return Command(tiny_run, tmp_path)
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[str]], Result]:
+    """Run a command until so many windows are written and one more is begun."""
+
+    def interrupted(command: Command, whole: int, options: list[str]) -> Result:
+        calls = 0
+        translate_unit = ParallelTranslator._translate
+
+        def translated(self: ParallelTranslator, unit: Unit) -> TranslatedUnit:
+            nonlocal calls
+            calls += 1
+            if calls > whole:
+                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
+            return translate_unit(self, unit)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(ParallelTranslator, "_translate", translated)
+            result = command(*options)
+        assert isinstance(result.exception, StoppedBySignal)
+        return result
+
+    return interrupted
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
+    command: Command, interrupt: Any, shape: str
+) -> None:
+    options = SHAPES[shape]
+    assert command(*options).exit_code == 0
+    expected = command.output.read_bytes()
+    for whole in range(4):
+        command.output.unlink()
+        interrupt(command, whole, options)
+        assert command.part.exists() == command.state.exists() == (whole > 0)
+        if whole:
+            kept = command.part.read_bytes()
+            assert kept.endswith(b"\n") and expected.startswith(kept)
+            interrupt(command, 0, [*options, "--resume"])
+            assert command.part.read_bytes() == kept
+        assert command(*options, "--resume").exit_code == 0
+        assert command.output.read_bytes() == expected
+        assert sorted(command.folder.iterdir()) == [command.input, command.output]
+
+
+def test_the_message_names_the_part_and_the_command_to_go_on(
+    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["nmt", "translate", "-m", "my run", "in.txt", "-o", "out"])
+    said = interrupt(command, 2, []).stderr
+    assert said == (
+        f"nmt: {command.part} keeps the translations of lines 1 to 6; to go on: "
+        "nmt translate -m 'my run' in.txt -o out --resume\n"
+    )
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--resume"])
+    assert interrupt(command, 1, ["--resume"]).stderr.count("--resume") == 1
+
+
+def test_what_was_cut_within_a_window_is_dropped(command: Command, interrupt: Any) -> None:
+    """As a killed process leaves it: more in the part than was noted of it."""
+    command()
+    expected = command.output.read_bytes()
+    command.output.unlink()
+    interrupt(command, 1, [])
+    with command.part.open("ab") as file:
+        file.write(b"a whole line\nhalf a li")
+    assert command("--resume").exit_code == 0
+    assert command.output.read_bytes() == expected
+
+
+def test_without_resume_a_part_is_replaced(command: Command, interrupt: Any) -> None:
+    command()
+    expected = command.output.read_bytes()
+    command.output.unlink()
+    interrupt(command, 2, ["--sample"])
+    assert command().exit_code == 0
+    assert command.output.read_bytes() == expected
+    assert not command.part.exists() and not command.state.exists()
+
+
+def test_a_part_stays_until_the_model_is_loaded(command: Command, interrupt: Any) -> None:
+    interrupt(command, 1, [])
+    assert "step-9" in str(command("--checkpoint", "step-9").exception)
+    assert command.part.stat().st_size > 0 and command.state.exists()
+
+
+def test_resume_with_nothing_there_begins(command: Command) -> None:
+    assert command("--resume").exit_code == 0
+    assert command.output.read_bytes().count(b"\n") == len(LINES)
+
+
+def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> None:
+    command.output.write_text("done\n")
+    result = command("--resume")
+    assert result.exit_code == 0
+    assert f"{command.output} is complete" in result.stderr
+    assert command.output.read_text() == "done\n"
+    assert list(command.folder.iterdir()) and not command.part.exists()
+
+
+def test_compressed_input_is_gone_on_with(command: Command, interrupt: Any) -> None:
+    command()
+    expected = command.output.read_bytes()
+    command.output.unlink()
+    packed = command.folder / "in.txt.gz"
+    packed.write_bytes(gzip.compress(command.input.read_bytes()))
+    command.input = packed
+    interrupt(command, 2, [])
+    assert command("--resume").exit_code == 0
+    assert command.output.read_bytes() == expected
+
+
+def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
+    records = [json.dumps({"id": n, "source": line}) for n, line in enumerate(LINES)]
+    command.input.write_text("\n".join([*records[:7], "[]", *records[8:]]))
+    options = ["--json-input", "--json"]
+    result = command(*options)
+    assert f"{command.input}:8: a list" in str(result.exception)
+    assert command.part.read_bytes().count(b"\n") == 6
+    command.input.write_text("\n".join(records))  # lines that are yet to come may be mended
+    assert command(*options, "--resume").exit_code == 0
+    rows = [json.loads(line) for line in command.output.read_text("utf-8").split("\n")[:-1]]
+    assert [row["id"] for row in rows] == list(range(len(LINES)))
+
+
+def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
+    interrupt(command, 2, [])
+    command.input.write_text("\n".join(["changed", *LINES[1:]]))
+    assert "whose first 6 lines are others; give that input" in command.refused("--resume")
+    command.input.write_text("\n".join(LINES[:5]) + "\n")
+    message = command.refused("--resume")
+    assert "holds the translations of 6 lines, and the input has 5; give the input" in message
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--beam-size", "3"], "begun with beam_size 2, and now it is 3"),
+        (["--json"], "begun with as_json False, and now it is True"),
+        (["--document"], "begun with document False, and now it is True"),
+        (["--sample"], "begun with sample False, and now it is True"),
+        (["--forbid", "a"], "begun with terminology "),
+        (["--precision", "int8"], "begun with precision fp32, and now it is int8"),
+    ],
+)
+def test_other_settings_are_refused(
+    command: Command, interrupt: Any, options: list[str], message: str
+) -> None:
+    interrupt(command, 1, [] if "--precision" not in options else ["--precision", "fp32"])
+    refusal = command.refused(*options, "--resume")
+    assert message in refusal and "leave out --resume to translate from the beginning" in refusal
+
+
+@pytest.mark.parametrize("options", [["--n-best", "9"], ["--sample", "--forbid", "a"]])
+def test_a_part_survives_what_cannot_be_asked_for(
+    command: Command, interrupt: Any, options: list[str]
+) -> None:
+    interrupt(command, 1, [])
+    part = command.part.read_bytes()
+    assert isinstance(command(*options).exception, ConfigError)
+    assert command.part.read_bytes() == part
+
+
+def test_a_setting_that_says_what_holds_anyway_is_accepted(
+    command: Command, interrupt: Any
+) -> None:
+    interrupt(command, 1, [])
+    options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
+    options += ["--batch-tokens", "77"]  # as one does whose memory has not sufficed
+    assert command(*options, "--resume").exit_code == 0
+
+
+def test_auto_is_recorded_as_the_precision_that_it_was(
+    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pick(precision: str) -> None:
+        monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
+
+    pick("bf16")
+    interrupt(command, 1, ["--precision", "auto"])
+    pick("fp32")  # as a machine without bf16 would
+    assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
+    pick("bf16")
+    assert command("--precision", "bf16", "--resume").exit_code == 0
+
+
+def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: Path) -> None:
+    interrupt(command, 1, [])
+    model = load_run(command.run, torch.device("cpu")).model
+    other = command.run / "checkpoints" / "other"
+    with torch.no_grad():
+        model.output_embedding.weight[5, 5] += 1
+    save_checkpoint(other, weights_of(model))
+    run, command.run = command.run, other
+    try:
+        assert "begun with weights" in command.refused("--resume")
+    finally:
+        for file in other.iterdir():
+            file.unlink()
+        other.rmdir()
+    command.run = run
+    assert command("--resume").exit_code == 0
+
+
+def test_a_part_that_was_changed_is_refused(command: Command, interrupt: Any) -> None:
+    interrupt(command, 2, [])
+    whole = command.part.read_bytes()
+    for changed in (b"x" + whole[1:], whole[:-1]):
+        command.part.write_bytes(changed)
+        assert "changed since it was written" in command.refused("--resume")
+
+
+@pytest.mark.parametrize("state", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}'])
+def test_a_damaged_note_is_refused(command: Command, interrupt: Any, state: str) -> None:
+    interrupt(command, 1, [])
+    command.state.write_text(state)
+    assert "damaged" in command.refused("--resume")
+
+
+def test_alternatives_of_paragraphs_are_refused(command: Command) -> None:
+    for options in (["--n-best", "2"], ["--alignments"]):
+        error = command("--document", *options).exception
+        assert isinstance(error, ConfigError)
+        assert "leave them out" in str(error)
+
+
+def test_a_second_process_is_refused(command: Command) -> None:
+    with command.part.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(b"of the first process")
+        file.flush()
+        error = command().exception
+    assert isinstance(error, DataError)
+    assert "another process writes it; wait for it, or choose another -o FILE" in str(error)
+    assert command.part.read_bytes() == b"of the first process"
+
+
+def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
+    lines = [line * 5 for line in LINES]
+    command.input.write_text("\n".join(lines))
+    command("--json")
+    expected = command.output.read_bytes()
+    command.output.unlink()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(expected) - 10, limits[1]))
+    try:
+        result = command("--json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert isinstance(result.exception, DataError)
+    assert f"{command.output}: cannot be written: File too large" in str(result.exception)
+    assert "lines 1 to 9" in result.stderr
+    assert command.part.read_bytes().count(b"\n") == 9
+    assert command("--json", "--resume").exit_code == 0
+    assert command.output.read_bytes() == expected
+
+
+def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
+    real = command.folder / "real.txt"
+    command.output.symlink_to(real)
+    command()
+    assert command.output.is_symlink()
+    assert real.read_bytes().count(b"\n") == len(LINES)
+
+
+def test_an_earlier_output_is_not_taken_for_what_was_interrupted(
+    command: Command, interrupt: Any
+) -> None:
+    """The first window was not there yet, but another output stood under the name."""
+    command()
+    expected = command.output.read_bytes()
+    command.output.write_text("of another input\n")
+    interrupt(command, 0, [])
+    assert command("--resume").exit_code == 0
+    assert command.output.read_bytes() == expected
+    assert sorted(command.folder.iterdir()) == [command.input, command.output]

@@ -1,0 +1,97 @@
+"""Each rule drops what it names, counts it, and leaves the rest."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config import CleaningConfig
+from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, Example, SeenHashes, pair_hashes
+from nmt.data.text.parallel_text import SentencePair
+from nmt.errors import ConfigError
+
+ALL = CleaningConfig(
+    identical=True,
+    control_characters=True,
+    source_script="Latin",
+    target_script="Cyrillic",
+    invalid_utf8=True,
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        ("a dog", "собака", None),
+        ("", "собака", "empty"),
+        ("a dog", " \u00a0\u2003", "empty"),
+        ("a \x00dog", "собака", "control_characters"),
+        ("a dog", "со\x85бака", "control_characters"),
+        ("a dog", "со\ufffdбака", "control_characters"),
+        ("a\tdog", "собака", None),
+        ("12 : 30", "12 : 30", "identical"),
+        ("12 : 30", "12 :  30", None),
+        ("собака dog", "собака", "source_script"),
+        ("a dog", "a dog!", "target_script"),
+        ("a dog", "собака dog", None),
+        ("Straße œuvre", "ёлка", None),
+        ("a d\udcf6g", "собака", "invalid_utf8"),
+    ],
+)
+def test_rules(source: str, target: str, reason: str | None) -> None:
+    assert Cleaner(ALL).reason(SentencePair(source, target)) == reason
+
+
+def test_only_what_nobody_can_learn_from_is_dropped_unasked() -> None:
+    for source, target in [("a\x00", "a"), ("a", "a"), ("собака", "dog"), ("\ufffd", "b")]:
+        assert Cleaner(CleaningConfig()).reason(SentencePair(source, target)) is None
+    assert Cleaner(CleaningConfig()).reason(SentencePair("", "a")) == "empty"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [(0, 3, "empty"), (3, 0, "empty"), (10, 5, None), (11, 6, "too_long"), (6, 11, "too_long")]
+    + [(4, 8, None), (3, 7, "length_ratio"), (7, 3, "length_ratio"), (1, 2, None)],
+)
+def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
+    cleaner = Cleaner(CleaningConfig(max_length=10, max_length_ratio=2.0))
+    assert cleaner.reason_by_length(source, target) == reason
+
+
+@pytest.mark.parametrize("key", ["source_script", "target_script"])
+def test_an_unknown_script_is_refused(key: str) -> None:
+    settings: dict[str, Any] = {key: "Klingon"}
+    with pytest.raises(ConfigError, match=rf"cleaning\.{key}: 'Klingon' is no script of Unicode"):
+        Cleaner(CleaningConfig(**settings))
+
+
+def test_counts_add_up_and_keep_the_first_examples() -> None:
+    total = Counts()
+    for block in range(4):
+        counts = Counts(read=10)
+        for line in range(2):
+            counts.drop("empty", Example("f", 10 * block + line, "", ""))
+        total.add(counts)
+    assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
+    assert [example.line for example in total.examples["empty"]] == [0, 1, 10][:EXAMPLES]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_hashes_are_known_from_their_second_time_on(seed: int) -> None:
+    draw = random.Random(seed)
+    known: set[int] = set()
+    seen = SeenHashes()
+    for _ in range(60):
+        top = draw.choice([50, 1 << 64])
+        hashes = [draw.randrange(top) for _ in range(draw.randrange(1, 40))]
+        expected = []
+        for value in hashes:
+            expected.append(value in known)
+            known.add(value)
+        assert seen.add(np.array(hashes, np.uint64)).tolist() == expected
+
+
+def test_the_border_between_the_sides_counts() -> None:
+    pairs = [SentencePair("a b", "c"), SentencePair("a", "b c"), SentencePair("c", "a b")]
+    assert len(set(pair_hashes([*pairs, *pairs]))) == 3

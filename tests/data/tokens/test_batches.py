@@ -1,0 +1,293 @@
+"""The plan is a pure function that wastes little; a batch holds what was put in."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config import Config, DataConfig
+from nmt.data.prepared import prepare
+from nmt.data.tokens.batch import collate, collate_source
+from nmt.data.tokens.batches import BatchPlan, Indices, Share, micro_batches
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.errors import DataError
+
+Lengths = npt.NDArray[np.int64]
+
+lengths_of_pairs = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1)
+
+
+def sides(pairs: list[tuple[int, int]]) -> tuple[Lengths, Lengths]:
+    source, target = np.array(pairs, np.int64).T
+    return source, target
+
+
+def natural(count: int, seed: int = 0) -> tuple[Lengths, Lengths]:
+    """Lengths as text has them: many middling, a few long, both sides alike."""
+    random = np.random.default_rng(seed)
+    target = np.clip(random.lognormal(2.6, 0.4, count), 2, 80)
+    source = np.clip(target * random.normal(1, 0.15, count), 2, 80)
+    return source.astype(np.int64), target.astype(np.int64)
+
+
+def epoch_of(plan: BatchPlan, epoch: int) -> list[Indices]:
+    first = epoch * plan.steps_per_epoch
+    return [plan.step(first + position) for position in range(plan.steps_per_epoch)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths_of_pairs, st.integers(1, 120), st.integers(0, 3))
+def test_every_pair_comes_once_an_epoch_and_no_step_is_over_budget(
+    pairs: list[tuple[int, int]], budget: int, epoch: int
+) -> None:
+    source, target = sides(pairs)
+    steps = epoch_of(BatchPlan(source, target, budget, seed=1), epoch)
+    assert sorted(np.concatenate(steps)) == list(range(len(pairs)))
+    for step in steps:
+        assert len(step) >= 1
+        assert len(step) == 1 or max(source[step].sum(), target[step].sum()) <= budget
+
+
+def test_one_step_holds_all_that_fits() -> None:
+    source, target = natural(50)
+    assert BatchPlan(source, target, 5000, seed=1).steps_per_epoch == 1
+
+
+def test_steps_are_a_pure_function_of_seed_and_number() -> None:
+    source, target = natural(500)
+    plan = BatchPlan(source, target, 300, seed=1)
+    steps = [plan.step(number) for number in range(3 * plan.steps_per_epoch)]
+    for number in (7, 0, len(steps) - 1, plan.steps_per_epoch, plan.steps_per_epoch - 1):
+        assert np.array_equal(steps[number], plan.step(number))
+        afresh = BatchPlan(source, target, 300, seed=1)
+        assert np.array_equal(steps[number], afresh.step(number))
+    other = BatchPlan(source, target, 300, seed=2)
+    assert not all(np.array_equal(step, other.step(n)) for n, step in enumerate(steps))
+
+
+def test_company_changes_from_epoch_to_epoch() -> None:
+    source, target = natural(5000)
+    plan = BatchPlan(source, target, 1000, seed=1)
+    step_of = np.empty((2, 5000), np.int64)
+    for epoch in (0, 1):
+        for number, step in enumerate(epoch_of(plan, epoch)):
+            step_of[epoch, step] = number
+    together = np.zeros((plan.steps_per_epoch,) * 2)
+    np.add.at(together, (step_of[0], step_of[1]), 1)
+    before = together.sum(1)
+    met_again = (together * (together - 1)).sum() / (before * (before - 1)).sum()
+    assert met_again < 0.25  # 1 if steps stayed as they are
+
+
+def test_short_and_long_steps_come_in_mixed_order() -> None:
+    source, target = natural(5000)
+    plan = BatchPlan(source, target, 1000, seed=1)
+    means = [target[step].mean() for step in epoch_of(plan, 0)]
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.3
+
+
+def test_similar_lengths_share_a_step() -> None:
+    source, target = natural(40_000)
+    steps = epoch_of(BatchPlan(source, target, 4096, seed=1), 0)
+    padded_source = sum(len(step) * source[step].max() for step in steps)
+    padded_target = sum(len(step) * target[step].max() for step in steps)
+    assert 1 - source.sum() / padded_source < 0.15
+    assert 1 - target.sum() / padded_target < 0.08
+
+
+def test_steps_are_nearly_as_few_as_the_budget_allows() -> None:
+    source, target = natural(40_000)
+    plan = BatchPlan(source, target, 4096, seed=1)
+    least = np.maximum(source, target).sum() / 4096
+    assert plan.steps_per_epoch <= 1.02 * least + 2
+
+
+def test_noise_that_needs_more_steps_than_promised_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def worst_order(plan: BatchPlan, pool: Indices, random: np.random.Generator) -> Indices:
+        return worst
+
+    # long and short in turn: every step ends half full
+    source = target = np.repeat([51, 10], 40)
+    worst = np.arange(80).reshape(2, 40).T.ravel()
+    plan = BatchPlan(source, target, 100, seed=1)
+    assert len(plan._cut(worst)) - 1 <= plan.steps_per_epoch
+    plan.steps_per_epoch = len(plan._cut(worst)) - 2
+    monkeypatch.setattr(BatchPlan, "_noisy_order", worst_order)
+    with_noise_gone = [tuple(sorted(source[step])) for step in epoch_of(plan, 0)]
+    assert len(with_noise_gone) == plan.steps_per_epoch
+
+
+@settings(max_examples=150, deadline=None)
+@given(lengths_of_pairs, st.integers(1, 200))
+def test_micro_batches_hold_the_step_and_fit_in_memory(
+    pairs: list[tuple[int, int]], budget: int
+) -> None:
+    source, target = sides(pairs)
+    indices = np.arange(len(pairs))[::2]
+    parts = micro_batches(indices, source, target, budget)
+    assert sorted(np.concatenate(parts)) == list(indices)
+    for part in parts:
+        longest = max(source[part].max(), target[part].max())
+        assert len(part) == 1 or len(part) * longest <= budget
+
+
+@pytest.mark.parametrize("multiple", [1, 8, 32])
+def test_micro_batches_fit_with_the_padding_of_a_gpu(multiple: int) -> None:
+    source, target = natural(500)
+    for rows in micro_batches(np.arange(500), source, target, 512, multiple):
+        longest = max(source[rows].max(), target[rows].max())
+        assert len(rows) == 1 or len(rows) * (-(-longest // multiple) * multiple) <= 512
+
+
+def test_micro_batches_pad_less_than_the_step() -> None:
+    source, target = natural(1000)
+    parts = micro_batches(np.arange(1000), source, target, 512)
+    padded = sum(len(part) * target[part].max() for part in parts)
+    assert 1 - target.sum() / padded < 0.05
+    assert len(parts) < 1.4 * np.maximum(source, target).sum() / 512
+
+
+STORE = TokenStore.of([[5, 6, 7, EOS], [9, EOS], [EOS]], [[8, EOS], [5, 4, EOS], [EOS]])
+
+
+def test_batch_shifts_the_target_by_one() -> None:
+    batch = collate(STORE, np.array([1, 0]))
+    assert batch.source.tolist() == [[9, EOS, PAD, PAD], [5, 6, 7, EOS]]
+    assert batch.target_input.tolist() == [[BOS, 5, 4], [BOS, 8, PAD]]
+    assert batch.target_output.tolist() == [[5, 4, EOS], [8, EOS, PAD]]
+    assert batch.tokens == 5
+    tensors = (batch.source, batch.target_input, batch.target_output)
+    assert {tensor.dtype for tensor in tensors} == {torch.int64}
+
+
+def test_largest_id_survives() -> None:
+    batch = collate(TokenStore.of([[65_535, EOS]], [[65_535, EOS]]), np.array([0]))
+    assert batch.source.max() == batch.target_input.max() == batch.target_output.max() == 65_535
+
+
+def test_widths_are_padded_to_a_multiple() -> None:
+    batch = collate(STORE, np.array([0, 1, 2]), pad_multiple=8)
+    assert batch.source.shape == batch.target_input.shape == batch.target_output.shape == (3, 8)
+    assert batch.tokens == int((batch.target_output != PAD).sum())
+
+
+def test_batch_moves_as_a_whole() -> None:
+    batch = collate(STORE, np.array([0])).to(torch.device("meta"))
+    assert {batch.source.device.type, batch.target_input.device.type} == {"meta"}
+    assert (batch.target_output.device.type, batch.tokens) == ("meta", 2)
+
+
+def test_source_rows_are_filled_up() -> None:
+    assert collate_source([[5, EOS], [EOS]]).tolist() == [[5, EOS], [EOS, PAD]]
+
+
+def test_padding_on_multi30k(
+    tmp_path: Path, test_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
+    config = Config(data=DataConfig(corpus="multi30k", directory=str(tmp_path)))
+    store = prepare(config, lambda message: None).train
+    source, target = store.source.lengths, store.target.lengths
+    steps = epoch_of(BatchPlan(source, target, 4096, seed=1), 0)
+    padded_source = sum(len(step) * source[step].max() for step in steps)
+    padded_target = sum(len(step) * target[step].max() for step in steps)
+    assert 1 - source.sum() / padded_source < 0.15
+    assert 1 - target.sum() / padded_target < 0.08
+
+
+def test_a_plan_begun_at_any_point_goes_on_as_the_whole_one() -> None:
+    """50 random places in four epochs, over two weighted texts."""
+    source, target = natural(900)
+    shares = [Share(600, 0.4), Share(300, 2.0)]
+
+    def fresh() -> BatchPlan:
+        return BatchPlan(source, target, 300, 7, shares)
+
+    steps = range(4 * fresh().steps_per_epoch)
+    plan = fresh()
+    whole = [plan.step(step).tolist() for step in steps]
+    for start in np.random.default_rng(1).integers(len(steps), size=50):
+        resumed = fresh()
+        assert [resumed.step(step).tolist() for step in steps[start : start + 40]] == whole[
+            start : start + 40
+        ]
+
+
+def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
+    """How often each pair comes in each epoch: (epochs, pairs)."""
+    rows = [np.bincount(np.concatenate(epoch_of(plan, e)), minlength=pairs) for e in range(epochs)]
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0)])
+def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) -> None:
+    source, target = natural(300)
+    shares = [Share(100, weight) for weight in weights]
+    plan = BatchPlan(source, target, 200, seed=1, shares=shares)
+    assert (times_in(plan, 3, 300) == np.repeat(weights, 100)).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from([0.1, 0.25, 1 / 3, 0.5, 0.9, 1.5, 2.75]), st.integers(0, 3))
+def test_parts_of_a_weight_take_turns(weight: float, seed: int) -> None:
+    """After e epochs every pair has come e * weight times, give or take one."""
+    source, target = natural(400)
+    plan = BatchPlan(source, target, 300, seed, [Share(300, weight), Share(100)])
+    so_far = np.cumsum(times_in(plan, 8, 400), axis=0)
+    for epoch, times in enumerate(so_far, start=1):
+        assert (times[300:] == epoch).all()
+        assert (abs(times[:300] - epoch * weight) < 1.01).all()
+        assert abs(times[:300].sum() - 300 * epoch * weight) <= epoch
+
+
+def test_weights_of_one_change_nothing() -> None:
+    source, target = natural(300)
+    plain = BatchPlan(source, target, 300, seed=1)
+    weighted = BatchPlan(source, target, 300, 1, [Share(100), Share(200)])
+    for step in range(2 * plain.steps_per_epoch):
+        assert plain.step(step).tolist() == weighted.step(step).tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_batch_holds_the_sentences_it_was_asked_for(data: st.DataObject) -> None:
+    """Read back row by row: the source, BOS and the target, the target and EOS."""
+    ids = st.lists(st.integers(4, 99), max_size=9).map(lambda row: [*row, EOS])
+    rows = data.draw(st.lists(st.tuples(ids, ids), min_size=1, max_size=8))
+    store = TokenStore.of(*zip(*rows, strict=True))
+    chosen = data.draw(st.lists(st.integers(0, len(rows) - 1), min_size=1))
+    batch = collate(store, np.array(chosen), pad_multiple=data.draw(st.sampled_from([1, 8])))
+    for place, number in enumerate(chosen):
+        source, target = rows[number]
+        for tensor, expected in (
+            (batch.source, source),
+            (batch.target_input, [BOS, *target[:-1]]),
+            (batch.target_output, target),
+        ):
+            row = tensor[place].tolist()
+            assert row == expected + [PAD] * (len(row) - len(expected))
+    assert batch.tokens == sum(len(rows[number][1]) for number in chosen)
+
+
+def test_small_shares_leave_no_step_empty_and_lose_no_pair() -> None:
+    """One pair a step, and epochs of different sizes."""
+    ones = np.full(10, 9)
+    plan = BatchPlan(ones, ones, 9, 1, [Share(5), Share(5, 0.5)])
+    for epoch in range(20):
+        steps = epoch_of(plan, epoch)
+        assert all(len(step) for step in steps)
+        assert set(range(5)) <= set(np.concatenate(steps).tolist())
+    times = times_in(plan, 20, 10).sum(axis=0)
+    assert (times[:5] == 20).all() and (abs(times[5:] - 10) <= 1).all()
+
+
+def test_weights_that_leave_an_epoch_empty_are_refused() -> None:
+    with pytest.raises(DataError, match=r"weights of data\.train leave epochs without a single"):
+        BatchPlan(np.array([3]), np.array([3]), 9, 1, [Share(1, 0.25)])

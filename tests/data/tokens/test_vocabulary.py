@@ -1,0 +1,202 @@
+"""Vocabularies are learnt from all of the text, or adopted as they are; refusals say what fits."""
+
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+
+from nmt.config import TokenizerConfig
+from nmt.config_file import parse_config
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.errors import ConfigError, DataError
+
+PAIRS = [
+    SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
+    SentencePair("the house is small .", "das Haus ist klein ."),
+    SentencePair("a dog eats !", "ein Hund frisst !"),
+]
+ALPHABET = "".join(sorted({c for pair in PAIRS for c in pair.source + pair.target}))
+SIZES = {"bpe": 60, "unigram": 33, "char": 26, "word": 25}
+every_kind = pytest.mark.parametrize("kind", SIZES)
+
+
+def trained(directory: Path, kind: str = "bpe", **settings: Any) -> Tokenizer:
+    settings = {"vocabulary_size": SIZES[kind], **settings}
+    config = TokenizerConfig(kind=kind, **settings)  # type: ignore[arg-type]
+    tokenizer = learn_vocabulary(PAIRS, config)
+    tokenizer.save(directory)
+    return tokenizer
+
+
+def test_character_vocabulary_ends_with_the_alphabet(tmp_path: Path) -> None:
+    tokenizer = trained(tmp_path, "char", vocabulary_size=5000)
+    specials = tokenizer.target_pieces([PAD, UNK, BOS, EOS])
+    pieces = set(tokenizer.target_pieces(range(tokenizer.target_vocabulary_size)))
+    assert pieces == {*specials, *ALPHABET.replace(" ", "▁")}
+
+
+@every_kind
+def test_training_again_gives_the_same_bytes(tmp_path: Path, kind: str) -> None:
+    for name in ("one", "two"):
+        trained(tmp_path / name, kind)
+    one, two = ((tmp_path / name / "tokenizer.model").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
+    # SentencePiece itself skips lines over 4192 bytes, and dies of words over 65,535 characters
+    long = SentencePair("dog " * 3000 + "end", "ä" * 100_000)
+    config = TokenizerConfig(kind="char", vocabulary_size=12)
+    tokenizer = learn_vocabulary([long], config)
+    assert UNK not in tokenizer.encode_source(["dog end ä"])[0]
+    bpe = learn_vocabulary([long], TokenizerConfig(vocabulary_size=20))
+    assert bpe.decode(bpe.encode_target([long.source])) == [long.source]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
+def test_vocabulary_larger_than_the_text_allows_names_the_largest(
+    tmp_path: Path, kind: str
+) -> None:
+    with pytest.raises(DataError, match=r"is 5000, but .* both languages allows at most") as error:
+        trained(tmp_path, kind, vocabulary_size=5000)
+    found = re.search(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
+    assert found is not None
+    largest = int(found[1])
+    assert trained(tmp_path, kind, vocabulary_size=largest).target_vocabulary_size == largest
+    with pytest.raises(DataError, match=f"at most {largest}"):
+        trained(tmp_path, kind, vocabulary_size=largest + 1)
+
+
+def test_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Path) -> None:
+    with pytest.raises(
+        DataError, match="is 10, but .* the source language needs at least"
+    ) as error:
+        trained(tmp_path, vocabulary_size=10, shared=False)
+    found = re.search(r"at least (\d+), one for each character; raise it", str(error.value))
+    assert found is not None
+    pairs = [SentencePair(pair.source, pair.source) for pair in PAIRS]
+    config = TokenizerConfig(vocabulary_size=int(found[1]), shared=False)
+    assert learn_vocabulary(pairs, config).source_vocabulary_size == int(found[1])
+
+
+@pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
+def test_blank_text_teaches_nothing(tmp_path: Path, pairs: list[SentencePair]) -> None:
+    with pytest.raises(DataError, match="training text of both languages is blank"):
+        learn_vocabulary(pairs, TokenizerConfig())
+
+
+@pytest.mark.parametrize("after", [0, 3, 5000])
+def test_error_of_the_reader_is_not_swallowed(tmp_path: Path, after: int) -> None:
+    def pairs() -> Iterator[SentencePair]:
+        yield from PAIRS * after
+        raise DataError("line 7 is broken")
+
+    with pytest.raises(DataError, match="line 7 is broken"):
+        learn_vocabulary(pairs(), TokenizerConfig(vocabulary_size=60))
+    assert not (tmp_path / "none").exists()
+
+
+def test_training_is_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    trained(tmp_path, "unigram")
+    Tokenizer.load(tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
+def foreign_model(path: Path, kind: str = "bpe", size: int = 60, **options: Any) -> Path:
+    """A model as its maker would train it, with ids of its own choice."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([text for pair in PAIRS for text in pair] * 5),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=size,
+        minloglevel=2,
+        **options,
+    )
+    path.write_bytes(model.getvalue())
+    return path
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    "sentencepiece's own": {},
+    "all at the end": {"unk_id": 4, "bos_id": 3, "eos_id": 2, "pad_id": 1},
+    "no begin, no padding": {"bos_id": -1, "pad_id": -1},
+    "ours": {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3},
+    "named otherwise": {"pad_id": 3, "pad_piece": "[PAD]", "bos_piece": "[CLS]"},
+    "our names for text": {"user_defined_symbols": ["<pad>"]},
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_given_model_cuts_text_as_before(tmp_path: Path, choice: str, kind: Any) -> None:
+    size = SIZES[kind]
+    options = CHOICES[choice]
+    if choice == "all at the end":
+        options = {name: size - place for name, place in options.items()}
+    path = foreign_model(tmp_path / "foreign.model", kind, size, **options)
+    theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    ours = adopt_vocabulary(TokenizerConfig(kind=kind, model=str(path)))
+    assert ours.shared
+    for text in [pair.source for pair in PAIRS] + [pair.target for pair in PAIRS]:
+        pieces = ours.source_pieces(text)
+        assert pieces[:-1] == theirs.encode(text, out_type=str)
+        ids = ours.encode_target([text])[0]
+        assert ids[-1] == EOS and not {PAD, UNK, BOS} & set(ids)
+        assert ours.decode([ids]) == [text]
+    assert UNK in ours.encode_source(["%"])[0]
+    ours.save(tmp_path / "saved")
+    again = Tokenizer.load(tmp_path / "saved")
+    assert again.encode_source(["the house"]) == ours.encode_source(["the house"])
+
+
+def test_each_side_may_bring_its_model(tmp_path: Path) -> None:
+    models = [foreign_model(tmp_path / "a.model"), foreign_model(tmp_path / "b.model", size=70)]
+    config = TokenizerConfig(shared=False, model=str(models[0]), target_model=str(models[1]))
+    tokenizer = adopt_vocabulary(config)
+    # one symbol, padding, joins the three that SentencePiece has by itself
+    assert tokenizer.source_vocabulary_size == 61
+    assert tokenizer.target_vocabulary_size == 71
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
+    path = foreign_model(tmp_path / "a.model", "unigram", 33)
+    with pytest.raises(ConfigError, match=r"kind is bpe, but .*a\.model is a unigram model"):
+        adopt_vocabulary(TokenizerConfig(model=str(path)))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "no such file; check tokenizer.model"),
+        (b"no model\n", "no SentencePiece model"),
+        (b"", "it has no pieces"),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused(
+    tmp_path: Path, data: bytes | None, message: str
+) -> None:
+    if data is not None:
+        (tmp_path / "a.model").write_bytes(data)
+    with pytest.raises(DataError, match=message):
+        adopt_vocabulary(TokenizerConfig(model=str(tmp_path / "a.model")))
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "target_model: b",
+        "model: a, target_model: b",
+        "shared: false, model: a",
+        "shared: false, target_model: b",
+    ],
+)
+def test_models_must_fit_the_sides(keys: str) -> None:
+    with pytest.raises(ConfigError, match=r"with tokenizer\.shared: .* or neither, got model: "):
+        parse_config(f"tokenizer: {{{keys}}}")

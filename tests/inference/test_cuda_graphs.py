@@ -1,0 +1,274 @@
+"""Steps that are replayed find what steps find; on a CPU a tape stands in for the GPU's graphs."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.inference import cuda_graphs as replayed
+from nmt.inference.cuda_graphs import CudaRecorder, Program, ReplayedDecoder
+from nmt.inference.prepare import replay_steps
+from nmt.model.attention import AttentionRecord
+from nmt.model.transformer import Transformer
+from nmt.search.beam_search import beam_search
+from nmt.search.ensemble import Ensemble
+from nmt.search.greedy import greedy_search
+from nmt.search.hypothesis import Hypothesis
+
+CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
+BOS, EOS = 2, 3
+
+
+class _Noting(TorchDispatchMode):
+    """Notes every operator with the tensors themselves, as a graph knows addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[Any, Any, Any, Any]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.calls.append((func, args, kwargs or {}, result))
+        return result
+
+
+class TapeRecorder:
+    """As `CudaRecorder`: what is noted reads and writes the same memory again, without Python.
+
+    `recorded` and `replayed` count.
+    """
+
+    def __init__(self) -> None:
+        self.recorded = self.replayed = 0
+
+    def __call__(self, program: Program) -> Program:
+        with _Noting() as tape:
+            program()
+        self.recorded += 1
+
+        def replay() -> None:
+            self.replayed += 1
+            for operator, args, kwargs, before in tape.calls:
+                now = operator(*args, **kwargs)
+                for old, new in zip(tree_leaves(before), tree_leaves(now), strict=True):
+                    is_result = isinstance(old, Tensor) and old.data_ptr() != new.data_ptr()
+                    if is_result:
+                        old.copy_(new)
+
+        return replay
+
+
+@pytest.fixture(params=["post", "pre"])
+def model(request: pytest.FixtureRequest) -> Transformer:
+    torch.manual_seed(1)
+    config = CONFIG.model_copy(update={"norm": request.param})
+    return Transformer(config, 50, 50).eval()
+
+
+@pytest.fixture
+def recorder() -> TapeRecorder:
+    return TapeRecorder()
+
+
+@pytest.fixture
+def replaying(model: Transformer, recorder: TapeRecorder) -> Transformer:
+    """The same model, its steps replayed."""
+    torch.manual_seed(1)
+    norm = "pre" if model.decoder.norm.__class__ is torch.nn.LayerNorm else "post"
+    copy = Transformer(CONFIG.model_copy(update={"norm": norm}), 50, 50).eval()
+    copy.load_state_dict(model.state_dict())
+    replay_steps(copy, recorder)
+    return copy
+
+
+def sentences(count: int, length: int = 6) -> Tensor:
+    random = torch.Generator().manual_seed(count + length)
+    return torch.randint(4, 50, (count, length), generator=random)
+
+
+def batches() -> list[Tensor]:
+    """Of one sentence and of many, growing and shrinking, longer than one room, with padding."""
+    found = [sentences(*size) for size in [(1, 6), (9, 7), (5, 70), (33, 4), (3, 6), (9, 7)]]
+    found[1][::2, 4:] = 0
+    return found
+
+
+def assert_same(one: Sequence[Sequence[Hypothesis]], two: Sequence[Sequence[Hypothesis]]) -> None:
+    assert [[h.tokens for h in row] for row in one] == [[h.tokens for h in row] for row in two]
+    scores = [[h.score for row in found for h in row] for found in (one, two)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [2, 4, 20])
+def test_what_is_replayed_searches_as_what_is_not(
+    model: Transformer, replaying: Transformer, recorder: TapeRecorder, beam_size: int
+) -> None:
+    settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, length_penalty=1.0)
+    for batch in batches():
+        expected = beam_search(model, batch, settings, BOS, EOS, n_best=2)
+        assert_same(beam_search(replaying, batch, settings, BOS, EOS, n_best=2), expected)
+    assert recorder.replayed > 3 * recorder.recorded > 0
+
+
+def test_greedy_search_is_replayed_too(
+    model: Transformer, replaying: Transformer, recorder: TapeRecorder
+) -> None:
+    settings = DecodingConfig(beam_size=1, max_length_offset=80)
+    for batch in [*batches(), *batches()]:
+        expected = [[found] for found in greedy_search(model, batch, settings, BOS, EOS)]
+        found = [[found] for found in greedy_search(replaying, batch, settings, BOS, EOS)]
+        assert_same(found, expected)
+    assert recorder.replayed > 10 * recorder.recorded > 0
+
+
+def test_a_shape_is_recorded_when_it_comes_again_and_then_no_more(
+    replaying: Transformer, recorder: TapeRecorder
+) -> None:
+    settings = DecodingConfig(beam_size=1, min_length=9, max_length_offset=4)
+    greedy_search(replaying, sentences(1), settings, BOS, EOS)
+    assert (recorder.recorded, recorder.replayed) == (1, 9)
+    greedy_search(replaying, sentences(1, 7), settings, BOS, EOS)
+    assert recorder.recorded == 1
+    # more rows need more memory, and what was recorded for the old addresses is dropped
+    greedy_search(replaying, sentences(40), settings, BOS, EOS)
+    greedy_search(replaying, sentences(1), settings, BOS, EOS)
+    assert recorder.recorded == 3
+    greedy_search(replaying, sentences(40), settings, BOS, EOS)
+    assert recorder.recorded == 3
+
+
+def test_few_graphs_are_kept(
+    model: Transformer, replaying: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replayed, "MOST_SHAPES", 2)
+    settings = DecodingConfig(beam_size=2, max_length_offset=20)
+    for batch in batches():
+        found = beam_search(replaying, batch, settings, BOS, EOS)
+        assert_same(found, beam_search(model, batch, settings, BOS, EOS))
+    decoder = replaying.decoder
+    assert isinstance(decoder, ReplayedDecoder)
+    assert len(decoder._programs) <= 2
+
+
+def test_two_searches_at_the_same_time_do_not_disturb_each_other(
+    model: Transformer, replaying: Transformer
+) -> None:
+    sources = [sentences(3), sentences(3, 8)]
+    latest = torch.full((3, 1), BOS)
+
+    def steps(transformer: Transformer) -> list[Tensor]:
+        with torch.inference_mode():
+            caches = [transformer.start(transformer.encode(x), x) for x in sources]
+            return [transformer.step(latest, cache).clone() for _ in range(5) for cache in caches]
+
+    torch.testing.assert_close(steps(replaying), steps(model))
+
+
+def test_while_a_cache_is_kept_others_are_computed_as_without_graphs(
+    model: Transformer, replaying: Transformer, recorder: TapeRecorder
+) -> None:
+    settings, batch = DecodingConfig(beam_size=2, max_length_offset=8), sentences(3)
+    with torch.inference_mode():
+        kept = replaying.start(replaying.encode(batch), batch)
+    expected = beam_search(model, batch, settings, BOS, EOS)
+    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    assert recorder.recorded == 0
+    del kept
+    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    assert recorder.recorded > 0
+
+
+def test_searches_in_several_threads_do_not_disturb_each_other(
+    model: Transformer, replaying: Transformer
+) -> None:
+    settings = DecodingConfig(beam_size=3, max_length_offset=10)
+    sources = [sentences(3, length) for length in (5, 6, 7, 8)]
+    expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
+
+    def search(source: Tensor) -> list[list[Hypothesis]]:
+        return [beam_search(replaying, source, settings, BOS, EOS) for _ in range(3)][-1]
+
+    with ThreadPoolExecutor(4) as threads:
+        for found, rows in zip(threads.map(search, sources), expected, strict=True):
+            assert_same(found, rows)
+
+
+def test_memory_that_runs_out_while_recording_is_told(model: Transformer) -> None:
+    def failing(program: Program) -> Program:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    replay_steps(model, failing)
+    with pytest.raises(torch.OutOfMemoryError):
+        beam_search(model, sentences(3), DecodingConfig(max_length_offset=8), BOS, EOS)
+
+
+def test_attention_is_recorded_as_without(model: Transformer, replaying: Transformer) -> None:
+    source, latest = sentences(3), torch.full((3, 1), BOS)
+
+    def steps(transformer: Transformer) -> list[Tensor]:
+        seen: list[Tensor] = []
+        with torch.no_grad():
+            cache = transformer.start(transformer.encode(source), source)
+            for _ in range(4):
+                record = AttentionRecord()
+                transformer.step(latest, cache)
+                transformer.step(latest, cache, record)
+                seen += [weights.clone() for weights in record.cross]
+        return seen
+
+    torch.testing.assert_close(steps(replaying), steps(model))
+
+
+def test_every_member_of_an_ensemble_is_replayed(
+    model: Transformer, replaying: Transformer, recorder: TapeRecorder
+) -> None:
+    torch.manual_seed(2)
+    other = Transformer(CONFIG, 50, 50).eval()
+    settings = DecodingConfig(beam_size=3, max_length_offset=10)
+    expected = beam_search(Ensemble([model, other]), sentences(5), settings, BOS, EOS)  # type: ignore[arg-type]
+    ensemble = Ensemble([replaying, other])
+    replay_steps(ensemble, recorder)
+    assert_same(beam_search(ensemble, sentences(5), settings, BOS, EOS), expected)  # type: ignore[arg-type]
+    assert recorder.replayed > 10
+
+
+def test_where_nothing_can_be_recorded_it_goes_on_after_one_warning(model: Transformer) -> None:
+    tried = []
+
+    def failing(program: Program) -> Program:
+        tried.append(program)
+        raise RuntimeError("CUDA error: operation not permitted\nand much more")
+
+    settings = DecodingConfig(beam_size=3, max_length_offset=10)
+    expected = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
+    replay_steps(model, failing)
+    with pytest.warns(UserWarning, match=r"graphs \(CUDA error: operation not permitted\); .*slow"):
+        found = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
+    for one, two in zip(found, expected, strict=True):
+        assert_same(one, two)
+    assert len(tried) == 1
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_replays_its_steps(model: Transformer) -> None:
+    model = model.cuda()
+    settings = DecodingConfig(beam_size=4, max_length_offset=30, length_penalty=1.0)
+    sources = [batch.cuda() for batch in batches()]
+    expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
+    counted = []
+    record: Callable[[Program], Program] = CudaRecorder()
+
+    def counting(program: Program) -> Program:
+        counted.append(program)
+        return record(program)
+
+    replay_steps(model, counting)
+    for source, found in zip(sources, expected, strict=True):
+        assert_same(beam_search(model, source, settings, BOS, EOS), found)
+    assert counted

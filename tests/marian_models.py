@@ -1,0 +1,108 @@
+"""Hugging Face's MarianMTModel with our weights.
+
+Marian is the post-norm Transformer with one embedding matrix. Its position table keeps all sines
+before all cosines where ours interleaves them as the paper does, so the width D is permuted once:
+whatever reads or writes the residual stream is permuted with it.
+"""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.model.transformer import Transformer
+
+
+def permutation(width: int) -> Tensor:
+    """The even places before the odd ones."""
+    return torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
+
+
+def linear(ours: torch.nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, Tensor]:
+    """One linear map for Marian; `reads` and `writes` say which side is the residual stream."""
+    weight, bias = ours.weight.data, ours.bias.data
+    weight = weight[:, permutation(weight.shape[1])] if reads else weight
+    if writes:
+        order = permutation(len(bias))
+        weight, bias = weight[order], bias[order]
+    return {f"{name}.weight": weight, f"{name}.bias": bias}
+
+
+def attention(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
+    return {
+        **linear(ours.query, f"{name}.q_proj", reads=True, writes=False),
+        **linear(ours.key, f"{name}.k_proj", reads=True, writes=False),
+        **linear(ours.value, f"{name}.v_proj", reads=True, writes=False),
+        **linear(ours.output, f"{name}.out_proj", reads=False, writes=True),
+    }
+
+
+def norm(ours: torch.nn.LayerNorm, name: str) -> dict[str, Tensor]:
+    order = permutation(len(ours.bias))
+    return {f"{name}.weight": ours.weight.data[order], f"{name}.bias": ours.bias.data[order]}
+
+
+def layer(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
+    """An encoder or decoder layer in Marian's names."""
+    state = {
+        **attention(ours.self_attention, f"{name}.self_attn"),
+        **norm(ours.self_attention_sublayer.norm, f"{name}.self_attn_layer_norm"),
+        **linear(ours.feed_forward.inner, f"{name}.fc1", reads=True, writes=False),
+        **linear(ours.feed_forward.outer, f"{name}.fc2", reads=False, writes=True),
+        **norm(ours.feed_forward_sublayer.norm, f"{name}.final_layer_norm"),
+    }
+    if hasattr(ours, "cross_attention"):
+        state |= attention(ours.cross_attention, f"{name}.encoder_attn")
+        state |= norm(ours.cross_attention_sublayer.norm, f"{name}.encoder_attn_layer_norm")
+    return state
+
+
+def marian_state(model: Transformer) -> dict[str, Tensor]:
+    """All of our weights in Marian's names and order of the width."""
+    shared = model.target_embedding.weight.data
+    state = {"model.shared.weight": shared[:, permutation(shared.shape[1])]}
+    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for number, ours in enumerate(stack.layers):
+            state |= layer(ours, f"model.{name}.layers.{number}")
+    return state
+
+
+@pytest.fixture(scope="session")
+def as_marian() -> Callable[[Transformer, int], torch.nn.Module]:
+    """Makes a MarianMTModel of a post-norm model with shared embeddings, in eval mode."""
+    from transformers import MarianConfig, MarianMTModel
+
+    def converted(ours: Transformer, heads: int) -> torch.nn.Module:
+        vocabulary, width = ours.target_embedding.weight.shape
+        config = MarianConfig(
+            vocab_size=vocabulary,
+            d_model=width,
+            encoder_layers=len(ours.encoder.layers),
+            decoder_layers=len(ours.decoder.layers),
+            encoder_attention_heads=heads,
+            decoder_attention_heads=heads,
+            encoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
+            decoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
+            activation_function="relu",
+            scale_embedding=True,
+            share_encoder_decoder_embeddings=True,
+            tie_word_embeddings=True,
+            max_position_embeddings=512,
+            dropout=0.0,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            decoder_start_token_id=BOS,
+            forced_eos_token_id=None,
+        )
+        model = MarianMTModel(config).eval()
+        missing, unexpected = model.load_state_dict(marian_state(ours), strict=False)
+        assert not unexpected
+        tied_or_computed = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")
+        assert all(name.endswith((*tied_or_computed, "final_logits_bias")) for name in missing)
+        model.tie_weights()
+        return model
+
+    return converted

@@ -1,0 +1,50 @@
+import math
+
+import pytest
+import torch
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.run_directory import Run
+from nmt.search.coverage import UNSEEN, by_coverage, coverage
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.source_attention import forced_attention, paired
+from nmt.translation.aligner import attend
+from nmt.translation.text_translator import TextTranslator
+
+
+def test_it_is_equation_15_without_padding_and_the_end_of_the_source() -> None:
+    source = torch.tensor([[7, 8, 9, EOS, PAD]])
+    target = torch.tensor([[5, EOS, PAD]])
+    weights = torch.tensor([[[0.5, 0.2, 0.0, 0.3, 0], [0.7, 0.1, 0.0, 0.2, 0], [1.0] * 5]])
+    expected = math.log(1.0) + math.log(0.3) + math.log(UNSEEN)
+    assert coverage(weights, source, target).tolist() == pytest.approx([expected])
+
+
+def test_the_better_covered_translation_comes_first(random_run: Run) -> None:
+    ids = random_run.tokenizer.encode_source(["a small dog"])[0]
+    found = [Hypothesis((), -1.0), Hypothesis(tuple(range(10, 30)), -1.5)]
+    batch = paired([ids, ids], [h.tokens for h in found])
+    _, weights = forced_attention(random_run.model, batch)
+    values = coverage(weights, batch.source, batch.target_output).tolist()
+    for batch_tokens in (1, 4096):  # each alone, and both together
+        settings = DecodingConfig(coverage_penalty=10, batch_tokens=batch_tokens)
+        [ranked] = by_coverage(random_run.model, [ids], [found], settings)
+        assert [h.tokens for h in ranked] == [found[1].tokens, ()]
+        assert ranked[1].score == pytest.approx(-1.0 + 10 * values[0], rel=1e-4)
+
+
+def test_attention_is_the_same_however_rows_are_padded(random_run: Run) -> None:
+    sources = random_run.tokenizer.encode_source(["a dog", "a much longer sentence"])
+    together = attend(random_run.model, paired(sources, [(5, 6), (7, 8, 9, 10)]))
+    alone = attend(random_run.model, paired(sources[:1], [(5, 6)]))
+    assert together.places[0, :2].tolist() == alone.places[0].tolist()
+
+
+def test_without_beta_nothing_changes(random_run: Run) -> None:
+    plain = random_run.config.decoding
+    texts = ["a small dog", "", "the cat"]
+    none = TextTranslator(random_run, plain.model_copy(update={"coverage_penalty": 0.0}))
+    strong = TextTranslator(random_run, plain.model_copy(update={"coverage_penalty": 50.0}))
+    assert none.translate(texts) == TextTranslator(random_run, plain).translate(texts)
+    assert strong.translate(texts) != none.translate(texts)

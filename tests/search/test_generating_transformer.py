@@ -1,0 +1,314 @@
+"""`from nmt import Transformer`: the paper's model by keywords, and what `generate` writes."""
+
+import re
+from collections.abc import Callable
+from typing import Any, get_args, get_type_hints
+
+import pytest
+import torch
+from torch import Tensor
+
+import nmt
+from nmt import AttentionRecord, Transformer, transformer_base, transformer_big
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.errors import ConfigError, DataError
+from nmt.model.transformer import Transformer as PaperTransformer
+from nmt.search.beam_search import beam_search
+from nmt.search.generating_transformer import Sizes
+
+V = 23
+B, S, T = 4, 6, 5
+SMALL: Sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1}
+
+
+def make(seed: int = 1, **others: Any) -> Transformer:
+    """A model in training mode whose untrained distributions are not sharp."""
+    torch.manual_seed(seed)
+    model = Transformer(V, **(SMALL | others))
+    with torch.no_grad():
+        model.network.output_embedding.weight.mul_(0.6)
+    return model
+
+
+@pytest.fixture
+def model() -> Transformer:
+    return make(dropout=0.5)
+
+
+@pytest.fixture
+def source() -> Tensor:
+    ids = torch.randint(4, V, (B, S), generator=torch.Generator().manual_seed(2))
+    ids[1, 3:] = PAD
+    return ids
+
+
+def sizes_of(model: Transformer) -> dict[str, float]:
+    layer = model.network.encoder.layers[0]
+    return {
+        "d_model": model.network.source_embedding.weight.shape[1],
+        "heads": layer.self_attention.heads,
+        "d_ff": layer.feed_forward.inner.out_features,
+        "layers": len(model.network.encoder.layers) + len(model.network.decoder.layers),
+        "dropout": model.network.dropout.p,
+    }
+
+
+def test_base_and_big_are_table_3() -> None:
+    with torch.device("meta"):  # sizes without the memory
+        base, big = transformer_base(37_000), transformer_big(37_000)
+    table = {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 12, "dropout": 0.1}
+    assert sizes_of(base) == table
+    assert sizes_of(big) == table | {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
+    parameters = [sum(p.numel() for p in m.parameters()) for m in (base, big)]
+    assert [round(n / 1e6, 1) for n in parameters] == [63.1, 214.2]
+
+
+def test_keywords_go_over_the_defaults_of_base_and_big() -> None:
+    with torch.device("meta"):
+        assert sizes_of(transformer_big(50, dropout=0.1, encoder_layers=1)) == {
+            "d_model": 1024,
+            "heads": 16,
+            "d_ff": 4096,
+            "layers": 7,
+            "dropout": 0.1,
+        }
+        assert sizes_of(transformer_base(50, d_model=64))["d_model"] == 64
+
+
+def test_the_keywords_are_the_settings_of_a_recipe() -> None:
+    """Names and types of `Sizes` are those of `ModelConfig`, of which they are a typed list."""
+    for name, field in ModelConfig.model_fields.items():
+        hint = get_type_hints(Sizes)[name]
+        assert hint is field.annotation or get_args(hint) == get_args(field.annotation)
+    assert list(get_type_hints(Sizes)) == list(ModelConfig.model_fields)
+
+
+def test_it_is_the_model_of_the_paper(source: Tensor) -> None:
+    model = make().eval()
+    same = PaperTransformer(ModelConfig(**SMALL), V, V, PAD).eval()
+    same.load_state_dict(model.network.state_dict())
+    target = source[:, :T]
+    assert torch.equal(model(source, target), same(source, target))
+    assert torch.equal(model.encode(source), same.encode(source))
+
+
+def test_shapes(model: Transformer, source: Tensor) -> None:
+    target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
+    assert model(source, target).shape == (B, T, V)
+    memory = model.encode(source)
+    assert memory.shape == (B, S, 16)
+    assert model.step(target[:, :1], model.start(memory, source)).shape == (B, 1, V)
+
+
+def test_decoding_step_by_step_gives_the_logits_of_one_pass(source: Tensor) -> None:
+    model = make().eval()
+    target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
+    memory = model.encode(source)
+    assert torch.equal(model.decode(target, memory, source), model(source, target))
+    cache = model.start(memory, source)
+    steps = [model.step(target[:, t : t + 1], cache) for t in range(T)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target))
+
+
+def test_attention_weights_are_there_on_request(source: Tensor) -> None:
+    model, record = make().eval(), AttentionRecord()
+    target = source[:, :T].clamp(min=BOS)
+    model(source, target, attention=record)
+    assert [w.shape for w in record.encoder] == [(B, 4, S, S)] * 2
+    assert [w.shape for w in record.decoder] == [(B, 4, T, T)]
+    assert [w.shape for w in record.cross] == [(B, 4, T, S)]
+    assert record.cross[0][1, :, :, 3:].sum() == 0  # padding is not attended to
+    torch.testing.assert_close(record.cross[0].sum(-1), torch.ones(B, 4, T))
+
+
+def test_one_vocabulary_shares_all_embeddings_and_two_share_those_of_the_target() -> None:
+    one = make().network
+    assert one.source_embedding is one.target_embedding is one.output_embedding
+    two = Transformer(V, V, **SMALL).network
+    assert two.source_embedding is not two.target_embedding is two.output_embedding
+    assert Transformer(V, V, embeddings="shared", **SMALL).network.source_embedding.weight.shape
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7, 3.0])
+def test_generate_depends_on_its_seed_alone(source: Tensor, temperature: float) -> None:
+    model = make(dropout=0.5)
+    first = model.generate(source, 12, temperature)
+    torch.manual_seed(99)
+    assert torch.equal(model.generate(source, 12, temperature), first)
+    others = [model.generate(source, 12, temperature, seed=seed) for seed in (2, 3)]
+    assert all(torch.equal(other, first) for other in others) is (temperature == 0)
+
+
+def test_temperature_zero_takes_the_most_probable_token(source: Tensor) -> None:
+    model = make().eval()
+    row = source[:1]
+    written = [BOS]
+    while len(written) <= 8 and written[-1] != EOS:
+        logits = model(row, torch.tensor([written]))[0, -1]
+        logits[[PAD, BOS]] = float("-inf")
+        written.append(int(logits.argmax()))
+    expected = [token for token in written[1:] if token != EOS]
+    assert model.generate(row, max_length=8).tolist() == [expected]
+    best = beam_search(model.network, row, DecodingConfig(beam_size=1), BOS, EOS)[0][0]
+    assert model.generate(row, S + 50).tolist() == [list(best.tokens)]
+
+
+def test_low_temperatures_come_close_to_the_most_probable_token(source: Tensor) -> None:
+    model = make()
+    greedy = model.generate(source, 10)
+    assert torch.equal(model.generate(source, 10, temperature=1e-6), greedy)
+    assert torch.equal(model.generate(source, 10, temperature=1.0, top_k=1), greedy)
+    assert torch.equal(model.generate(source, 10, temperature=1.0, top_p=1e-9), greedy)
+
+
+def test_a_row_does_not_depend_on_the_rows_behind_it(source: Tensor) -> None:
+    model = make()
+    alone = model.generate(source[:1], 9, temperature=1.0)
+    batch = model.generate(source, 9, temperature=1.0)
+    assert batch[0, : alone.shape[1]].tolist() == alone[0].tolist()
+    assert (batch[0, alone.shape[1] :] == PAD).all()
+
+
+def test_a_translation_ends_at_eos_and_padding_follows(source: Tensor) -> None:
+    ends = make().generate(source, 40, temperature=1.0)
+    assert ends.shape[0] == B
+    assert ends.shape[1] <= 40
+    assert not ((ends == EOS) | (ends == BOS)).any()
+    after = (ends == PAD).long()
+    assert (after.diff(dim=1) >= 0).all()  # nothing is written behind the end
+    assert (after.sum(1) > 0).any()  # and at least one of them has ended
+
+
+def test_nothing_is_longer_than_max_length(source: Tensor) -> None:
+    for length in (1, 3):
+        assert make().generate(source, length, temperature=0.5).shape[1] <= length
+
+
+def test_a_translation_may_be_empty() -> None:
+    model = make()
+    torch.nn.init.zeros_(model.network.decoder.layers[0].feed_forward_sublayer.norm.weight)
+    with torch.no_grad():  # the decoder's output is then its bias: EOS is always the best
+        bias = model.network.decoder.layers[0].feed_forward_sublayer.norm.bias
+        bias.copy_(1000 * model.network.output_embedding.weight[EOS])
+    assert model.generate(torch.tensor([[4], [5]])).shape == (2, 0)
+
+
+def test_no_sentences_give_no_translations(model: Transformer) -> None:
+    assert model.generate(torch.empty(0, 3, dtype=torch.int64)).shape == (0, 0)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_generate_leaves_the_mode_as_it_was(source: Tensor, training: bool) -> None:
+    model = make().train(training)
+    model.generate(source, 2)
+    assert {module.training for module in model.modules()} == {training}
+    with pytest.raises(DataError):
+        model.generate(source[0])
+    assert model.training is training
+
+
+def test_what_is_generated_can_be_learnt_from(model: Transformer, source: Tensor) -> None:
+    ids = model.generate(source, 5, temperature=1.0)
+    model(source, ids).sum().backward()
+    assert model.network.source_embedding.weight.grad is not None
+
+
+def test_special_ids_may_be_others(source: Tensor) -> None:
+    model = Transformer(V, padding=20, bos=21, eos=22, **SMALL)
+    ids = model.generate(source.clamp(1, 19), 6, temperature=1.0)
+    assert not ((ids == 21) | (ids == 22)).any()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "message"),
+    [
+        ((V,), {"num_heads": 2}, "unknown key 'num_heads'; did you mean 'heads'"),
+        ((V,), {"heads": 3}, "d_model must be even and a multiple of heads, got d_model: 512"),
+        ((V,), {"dropout": 1.5}, "'dropout': input should be less than 1, got 1.5"),
+        ((0,), {}, "source_vocabulary_size is 0, expected a whole number above 0"),
+        ((V, 2.5), {}, "target_vocabulary_size is 2.5, expected a whole number above 0"),
+        ((V, 30), {"embeddings": "shared"}, "got 23 source and 30 target entries; write"),
+        ((3,), {}, "eos is 3, which is no entry of a vocabulary of 3"),
+        ((V, 40), {"padding": 30}, "padding is 30, which is no entry of a vocabulary of 23"),
+        ((V,), {"bos": EOS}, "padding, bos and eos must differ, got 0, 3 and 3"),
+    ],
+)
+def test_impossible_models_are_refused(
+    arguments: tuple[Any, ...], keywords: dict[str, Any], message: str
+) -> None:
+    for maker in (Transformer, transformer_base):
+        if maker is transformer_base and {"bos", "padding"} & keywords.keys():
+            continue
+        with pytest.raises(ConfigError, match=f"^Transformer: .*{message}"):
+            maker(*arguments, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"max_length": 0}, "max_length is 0, expected a whole number above 0"),
+        ({"max_length": 2**63}, "max_length is 9223372036854775808, expected at most 1,000,000"),
+        ({"max_length": 2.5}, "max_length is 2.5, expected a whole number above 0"),
+        ({"temperature": -0.1}, "temperature is -0.1, expected 0 or a number from 1e-06 to 1e+06"),
+        (
+            {"temperature": float("nan")},
+            "temperature is nan, expected 0 or a number from 1e-06 to 1e+06",
+        ),
+        (
+            {"temperature": 5e-324},
+            "temperature is 5e-324, expected 0 or a number from 1e-06 to 1e+06",
+        ),
+        ({"temperature": 1.0, "top_k": 0}, "top_k is 0, expected a whole number above 0"),
+        ({"temperature": 1.0, "top_p": 1.1}, "top_p is 1.1, expected a number above 0 and at"),
+        ({"temperature": 1.0, "top_p": 0}, "top_p is 0, expected a number above 0 and at"),
+        (
+            {"temperature": "0.7"},
+            "temperature is '0.7', expected 0 or a number from 1e-06 to 1e+06",
+        ),
+        ({"seed": -1}, "seed is -1, expected a whole number, 0 or above"),
+        ({"top_k": 3}, "temperature is 0.0, expected above 0 with top_k or top_p"),
+    ],
+)
+def test_impossible_settings_of_generate_are_refused(
+    model: Transformer, source: Tensor, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match="^generate: " + re.escape(message)):
+        model.generate(source, **settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda ids: ids[0], r"has the shape \(6,\) .*a single sentence is source\[None\]"),
+        (lambda ids: ids.float(), "has .* the type torch.float32, expected ids"),
+        (lambda ids: ids.tolist(), "is of type list, expected a tensor of ids"),
+        (lambda ids: ids + 40, r"has the id \d+, expected 0 to 22; encode it with"),
+        (lambda ids: -ids - 1, r"has the id -\d+, expected 0 to 22"),
+        (lambda ids: ids * 0, "has a row without a token"),
+        (lambda ids: ids[:, :0], "has a row without a token"),
+    ],
+)
+def test_a_source_that_is_none_is_refused(
+    model: Transformer, source: Tensor, change: Callable[[Tensor], Any], message: str
+) -> None:
+    with pytest.raises(DataError, match=f"^generate: source {message}"):
+        model.generate(change(source))
+
+
+def test_a_name_that_the_package_has_not_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transfomer'"):
+        nmt.Transfomer  # noqa: B018
+
+
+def test_what_was_frozen_stays_frozen_after_generate(model: Transformer, source: Tensor) -> None:
+    model.train()
+    model.network.encoder.eval()
+    model.generate(source, 3)
+    assert model.training and not model.network.encoder.training
+    assert model.network.decoder.layers[0].training
+
+
+def test_a_source_on_another_device_is_refused(model: Transformer, source: Tensor) -> None:
+    with pytest.raises(DataError, match="source is on meta and the model on cpu; give source.to"):
+        model.generate(source.to("meta"))

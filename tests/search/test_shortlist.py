@@ -1,0 +1,188 @@
+"""Which target tokens a batch has, and what is found with these alone."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nmt
+from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.lexicon import Lexicon
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS, Tokenizer
+from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.errors import CheckpointError, ConfigError
+from nmt.model.cache import few_sizes
+from nmt.model.transformer import Transformer
+from nmt.run_directory import Run
+from nmt.search.ensemble import Ensemble
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.shortlist import Shortlist, covered, in_full, narrowed_to
+from nmt.translation import text_translator
+from nmt.translation.terminology import Terminology
+from nmt.translation.translator import Translator
+
+SIZE = 1000
+
+
+def shortlist_of(shared: bool = True) -> Shortlist:
+    """Token s is translated by s + 500 and, less often, by s + 501."""
+    candidates = np.zeros((SIZE, 2), np.int64)
+    candidates[4:400] = np.arange(504, 900)[:, None] + [0, 1]
+    return Shortlist(candidates, np.array([0, 1, 2, 3, 600]), SIZE, shared)
+
+
+def test_a_batch_has_the_candidates_of_its_tokens_and_what_is_always_there() -> None:
+    ids = shortlist_of().target_ids([[5, 9, EOS], [5, EOS]]).tolist()
+    assert ids[:4] == [0, 1, 2, 3]  # the special ones keep their ids
+    assert {505, 506, 509, 510, 600, 5, 9} <= set(ids)
+    assert ids == sorted(set(ids))
+    unshared = shortlist_of(shared=False).first(1).target_ids([[50, 90, EOS]]).tolist()
+    assert {550, 590, 600} <= set(unshared)
+    assert not {50, 90, 551} & set(unshared)
+
+
+def test_the_numbers_of_target_tokens_are_few() -> None:
+    counts = {
+        len(shortlist_of().target_ids([list(range(4, last)), [EOS]])) for last in range(5, 300)
+    }
+    assert len(counts) <= 56  # eight from each power of two to the next
+    assert all(few_sizes(count, 4) == count for count in counts)
+    everything = shortlist_of().target_ids([list(range(SIZE))])
+    assert len(everything) <= SIZE
+
+
+def test_what_is_written_is_read_again(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    tokenizer = byte_tokenizer
+    source_size, target_size = tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
+    random = np.random.default_rng(1)
+    table = random.integers(0, target_size, (source_size, 5))
+    written = Shortlist(table, np.arange(8), target_size, tokenizer.shared)
+    path = tmp_path / "shortlist.npz"
+    written.save(path, tokenizer)
+    read = Shortlist.load(path, tokenizer)
+    assert np.array_equal(read.candidates, written.candidates)
+    assert np.array_equal(read.always, written.always)
+    assert read.digest == written.digest != written.first(4).digest
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
+    size = byte_tokenizer.target_vocabulary_size
+    written = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
+    path = tmp_path / "shortlist.npz"
+    written.save(path, byte_tokenizer)
+    whole = path.read_bytes()
+    for damaged in (whole[:-9], b"", b"text", whole.replace(b"always", b"alwaYs")):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"damaged .*learn it again: nmt shortlist --mo"):
+            Shortlist.load(path, byte_tokenizer)
+    config = TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True)
+    other = learn_vocabulary([SentencePair("noch ein Hund", "a big dog")], config)
+    written.save(path, other)
+    with pytest.raises(CheckpointError, match=r"other vocabularies than the run's; learn it again"):
+        Shortlist.load(path, byte_tokenizer)
+    path.unlink()
+    with pytest.raises(ConfigError, match=r"no shortlist is there; `nmt shortlist --model"):
+        Shortlist.load(path, byte_tokenizer)
+
+
+def test_an_older_one_stays_where_a_new_one_cannot_be_written(
+    tmp_path: Path, byte_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size, path = byte_tokenizer.target_vocabulary_size, tmp_path / "shortlist.npz"
+    shortlist = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
+    shortlist.save(path, byte_tokenizer)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    with pytest.raises(OSError, match="No space left"):
+        shortlist.save(path, byte_tokenizer)
+    assert Shortlist.load(path, byte_tokenizer).digest == shortlist.digest
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:
+    tokenizer = byte_tokenizer
+    rows = [[4 + i % 20, 5 + i % 7, EOS] for i in range(200)]
+    store = TokenStore.of(rows, [[token + 30 for token in row[:-1]] + [EOS] for row in rows])
+    lexicon = Lexicon(store, tokenizer.target_vocabulary_size)
+    lexicon.learn()
+    shortlist = Shortlist.learn(lexicon, store, tokenizer)
+    assert shortlist.always[:4].tolist() == [0, 1, 2, 3]
+    assert set(range(34, 54)) <= set(shortlist.always.tolist())  # so few are all frequent
+    targets = [[34, 35, EOS], [34, 99, EOS]]
+    assert covered(shortlist, rows[:2], targets) == pytest.approx(5 / 6)
+
+
+def test_hypotheses_are_in_the_ids_of_the_whole_vocabulary() -> None:
+    ids = np.array([0, 1, 2, 3, 70, 90])
+    found = in_full([[Hypothesis((4, 5, 4), -1.5), Hypothesis((), -2.0)]], ids)
+    assert found == [[Hypothesis((70, 90, 70), -1.5), Hypothesis((), -2.0)]]
+
+
+def test_an_ensemble_is_narrowed_as_its_members() -> None:
+    config = ModelConfig(d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
+    torch.manual_seed(1)
+    ensemble = Ensemble([Transformer(config, 40, 40).eval() for _ in range(2)])
+    ids = torch.tensor([0, 1, 2, 3, 9, 20])
+    source, start = torch.randint(4, 40, (2, 5)), torch.full((2, 1), 2)
+    with torch.inference_mode():
+        narrow = narrowed_to(ensemble, ids)  # type: ignore[arg-type]
+        log_p = narrow.step(start, narrow.start(narrow.encode(source), source))
+    assert log_p.shape == (2, 1, len(ids))
+    assert log_p.exp().sum(-1) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_has_tokens_of_the_shortlist_alone(random_run: Run, beam_size: int) -> None:
+    tokenizer = random_run.tokenizer
+    size = tokenizer.target_vocabulary_size
+    random = np.random.default_rng(1)
+    table = random.integers(4, size, (tokenizer.source_vocabulary_size, 2))
+    shortlist = Shortlist(table, np.arange(4), size, tokenizer.shared)
+    settings = DecodingConfig(beam_size=beam_size, max_length_offset=4)
+    texts = ["A dog sleeps.", "Two men"]
+    allowed = set(shortlist.target_ids(tokenizer.encode_source(texts)).tolist())
+    assert len(allowed) < size
+    for found in Translator(random_run, settings, shortlist=shortlist).translate(texts):
+        assert set(found.tokens) <= allowed
+    whole = Translator(random_run, settings).translate(texts)
+    assert not all(set(found.tokens) <= allowed for found in whole)
+
+
+def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: Run) -> None:
+    size = random_run.tokenizer.target_vocabulary_size
+    nothing = np.zeros((random_run.tokenizer.source_vocabulary_size, 1), np.int64)
+    shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
+    asked = Terminology.of({"dog": "Hund"})
+    translator = Translator(random_run, shortlist=shortlist).asking(asked)
+    assert translator.shortlist is shortlist
+    one, other = translator.translate(["A dog sleeps.", "Two men"])
+    assert "Hund" in one.text
+    assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())
+
+
+def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Run) -> None:
+    size = random_run.tokenizer.target_vocabulary_size
+    table = np.arange(size)[:, None]
+    everything = Shortlist(table, np.arange(size), size, shared=True)
+    settings = DecodingConfig(beam_size=3, max_length_offset=5, coverage_penalty=0.3)
+    found = [
+        next(Translator(random_run, settings, shortlist=shortlist).translate(["A dog"]))
+        for shortlist in (None, everything)
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("candidates", [0, 201, True, "many"])
+def test_load_takes_a_number_of_candidates(
+    candidates: object, random_run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_translator, "load_ensemble", lambda *_: random_run)
+    with pytest.raises(ConfigError, match=f"from 1 to 200, got {candidates!r}"):
+        nmt.load("run", shortlist=candidates)  # type: ignore[arg-type]

@@ -1,0 +1,100 @@
+import pytest
+
+from nmt.config import DecodingConfig
+from nmt.errors import ConfigError
+from nmt.run_directory import Run
+from nmt.translation import document as document_module
+from nmt.translation.document import DocumentTranslator, halves, join
+from nmt.translation.line import numbered
+from nmt.translation.text_translator import TextTranslator
+from nmt.translation.translator import Translation, Translator
+
+PARAGRAPHS = [
+    "A dog sleeps. A cat, e.g. Tom, runs!  Does it? Yes.",
+    "",
+    "one sentence",
+    "   ",
+    "好。他说。",
+]
+
+
+@pytest.fixture
+def copier(copying_run: Run) -> DocumentTranslator:
+    """Its translation of a sentence is the sentence."""
+    return DocumentTranslator(copying_run, Translator(copying_run, DecodingConfig(beam_size=1)))
+
+
+@pytest.mark.parametrize("window_lines", [1, 2, 200])
+def test_paragraphs_come_back_line_for_line(copier: DocumentTranslator, window_lines: int) -> None:
+    found = [translation.text for translation in copier.translate(PARAGRAPHS, window_lines)]
+    assert found == [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
+
+
+def test_sentences_are_translated_as_if_each_stood_alone(random_run: Run) -> None:
+    sentences = ["A small dog.", "Is it 3?", "Yes!"]
+    translator = Translator(random_run)
+    alone = list(translator.translate(sentences))
+    (together,) = DocumentTranslator(random_run, translator).translate([" ".join(sentences)])
+    assert together.text == " ".join(translation.text for translation in alone)
+    assert together.score == pytest.approx(sum(translation.score for translation in alone))
+
+
+def test_paragraphs_have_one_translation_each(copier: DocumentTranslator) -> None:
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        list(copier.alternatives(numbered(["a"]), 2))
+
+
+def test_progress_counts_paragraphs(copier: DocumentTranslator) -> None:
+    told: list[int] = []
+    list(copier.alternatives(numbered(PARAGRAPHS), 1, 2, progress=told.append))
+    assert told == [2, 2, 1]
+
+
+def test_too_long_a_sentence_is_divided_and_not_cut(
+    copier: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", 30)
+    text = "a small dog, and a cat; it sleeps and it runs. Short. " + "x" * 70
+    warnings: list[str] = []
+    found = [t.text for t in copier.translate(["fine", text], warn=warnings.append)]
+    assert found[0] == "fine"
+    assert "".join(found[1].split()) == "".join(text.split())
+    assert found[1].startswith("a small dog, and a cat; it sleeps and it runs. Short. x")
+    assert [warning.partition(" a sentence of ")[0] for warning in warnings] == ["line 2 has"] * 2
+    assert all("more than 30" in warning and "pieces" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("one two, three; four five", ["one two, three;", "four five"]),
+        ("a, b c d e f; g", ["a, b c", "d e f; g"]),
+        ("one two three, four five six", ["one two three,", "four five six"]),
+        ("one two three four", ["one two", "three four"]),
+        ("abcdef", ["abc", "def"]),
+        ("1,000,000,000", ["1,000,", "000,000"]),
+        ("一二三，四五六", ["一二三，", "四五六"]),
+        ("ab", ["a", "b"]),
+    ],
+)
+def test_the_strongest_boundary_near_the_middle_divides(text: str, parts: list[str]) -> None:
+    assert halves(text) == parts
+
+
+def test_sentences_are_joined_with_a_space_where_their_script_has_one() -> None:
+    def joined(*texts: str) -> str:
+        return join([Translation(text, -1.0) for text in texts]).text
+
+    assert joined("Ja.", "", "Nein.") == "Ja. Nein."
+    assert joined("好。", "他说。") == "好。他说。"
+    assert join([]) == Translation("", 0.0)
+    assert join([Translation("a", -1.0), Translation("b", -2.0)]).score == -3.0
+
+
+def test_a_python_program_gets_it_by_an_argument(copying_run: Run) -> None:
+    translator = TextTranslator(copying_run, DecodingConfig(beam_size=1))
+    text = "A dog.   A cat."
+    assert translator.translate(text, document=True) == "A dog. A cat."
+    assert translator.translate([text], document=True) == ["A dog. A cat."]
+    assert list(translator.translate(iter([text]), document=True)) == ["A dog. A cat."]
+    assert translator.translate(text) == text

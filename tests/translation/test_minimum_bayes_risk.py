@@ -1,0 +1,86 @@
+"""The chosen text has the highest mean utility, written out over every single candidate."""
+
+from collections.abc import Sequence
+from statistics import mean
+
+import pytest
+
+from nmt.config import DecodingConfig
+from nmt.errors import ConfigError
+from nmt.run_directory import Run
+from nmt.search.sampling import Sampling
+from nmt.translation.line import numbered
+from nmt.translation.minimum_bayes_risk import BayesRiskTranslator, most_useful
+from nmt.translation.translator import Translation, Translator
+
+TABLE = {
+    "a": {"a": 100.0, "b": 10.0, "c": 30.0},
+    "b": {"a": 20.0, "b": 100.0, "c": 70.0},
+    "c": {"a": 40.0, "b": 50.0, "c": 100.0},
+}
+
+
+def table(texts: Sequence[str]) -> list[list[float]]:
+    return [[TABLE[text][other] for other in texts] for text in texts]
+
+
+def common_letters(texts: Sequence[str]) -> list[list[float]]:
+    return [[float(len(set(text) & set(other))) for other in texts] for text in texts]
+
+
+def drawn(texts: str, scores: Sequence[float] | None = None) -> list[Translation]:
+    scores = scores or [-1.0] * len(texts)
+    return [Translation(text, score) for text, score in zip(texts, scores, strict=True)]
+
+
+@pytest.mark.parametrize("texts", ["abc", "aab", "aaab", "abbcc", "bcbcbca", "cc", "ab"])
+def test_the_utility_is_the_mean_over_all_other_candidates(texts: str) -> None:
+    expected = {
+        text: mean(TABLE[text][other] for j, other in enumerate(texts) if j != i)
+        for i, text in enumerate(texts)
+    }
+    found = most_useful(drawn(texts), table)
+    assert {t.text: t.utility for t in found} == pytest.approx(expected)
+    assert [t.text for t in found] == sorted(expected, key=lambda text: -expected[text])
+
+
+def test_what_was_drawn_more_often_weighs_more() -> None:
+    assert most_useful(drawn("abc"), table)[0].text == "b"
+    assert most_useful(drawn("aaaabc"), table)[0].text == "a"
+
+
+def test_of_equals_the_more_probable_comes_first() -> None:
+    found = most_useful(drawn("xyz", [-3.0, -1.0, -2.0]), common_letters)
+    assert [(t.text, t.utility) for t in found] == [("y", 0.0), ("z", 0.0), ("x", 0.0)]
+
+
+def test_a_text_found_twice_keeps_its_best_score() -> None:
+    (found,) = most_useful(drawn("aa", [-5.0, -4.0]), table)
+    assert (found.score, found.utility) == (-4.0, 100.0)
+
+
+def test_a_candidate_alone_is_chosen_without_comparison() -> None:
+    assert most_useful([Translation("", 0.0)], table) == [Translation("", 0.0, utility=0.0)]
+
+
+@pytest.mark.parametrize("sampling", [None, Sampling(seed=4)])
+def test_the_candidates_are_those_of_the_search_or_the_draws(
+    random_run: Run, sampling: Sampling | None
+) -> None:
+    translator = Translator(random_run, sampling=sampling)
+    texts = ["a small dog", "", "ein Hund", "dog 123"]
+    chooser = BayesRiskTranslator(translator, common_letters, 3)
+    found = list(chooser.alternatives(numbered(texts), 2))
+    candidates = translator.alternatives(numbered(texts), 3)
+    assert found == [most_useful(row, common_letters)[:2] for row in candidates]
+    assert [len(row) for row in found] == [2, 1, 2, 2]
+
+
+def test_too_few_candidates_are_refused(random_run: Run) -> None:
+    translator = Translator(random_run, DecodingConfig(beam_size=3))
+    with pytest.raises(ConfigError, match="there is 1; raise --beam-size, or use --sample"):
+        BayesRiskTranslator(translator, table, 1)
+    with pytest.raises(ConfigError, match="3 translations .* of 2 candidates; raise --candidates"):
+        list(BayesRiskTranslator(translator, table, 2).alternatives(numbered(["a"]), 3))
+    with pytest.raises(ConfigError, match="the beam holds 3; raise --beam-size"):
+        list(BayesRiskTranslator(translator, table, 4).alternatives(numbered(["a"]), 1))
