@@ -40,7 +40,7 @@ def weights_digest(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def put_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
+def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
     """Copy `weights` into the model's parameters.
 
     Raises:
@@ -60,7 +60,7 @@ def put_weights(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -
             parameter.copy_(weights[name])
 
 
-def refuse_what_is_no_number(weights: Mapping[str, Tensor], origin: Path) -> None:
+def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
     """To be called where weights will translate or score and nothing else would notice.
 
     A fused kernel of attention may hide a NaN, and 8-bit integers hide an infinity: what comes out

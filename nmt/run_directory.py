@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import torch
 
-from nmt.checkpoint import WEIGHTS, load_weights, put_weights, refuse_what_is_no_number
+from nmt.checkpoint import WEIGHTS, check_finite, load_into, load_weights
 from nmt.config import Config
 from nmt.config_file import dump_config, load_config
 from nmt.data.tokens.tokenizer import PAD, Tokenizer
@@ -181,7 +181,7 @@ class RunLock:
 
 
 @dataclass(frozen=True)
-class Run:
+class LoadedModel:
     """A model, trained or about to be, with all it needs to translate text."""
 
     config: Config
@@ -213,7 +213,7 @@ def find_run(path: Path) -> RunDirectory:
     raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
 
 
-def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> Run:
+def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
     """Load a run directory's weights, or a checkpoint folder inside one, ready to translate.
 
     `checkpoint`: best (by validation score, averages included), last, averaged, moving-average or
@@ -228,9 +228,9 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
     weights = load_weights(folder)
-    put_weights(model, weights, folder)
-    refuse_what_is_no_number(weights, folder)
-    return Run(config, tokenizer, model.to(device).eval(), folder)
+    load_into(model, weights, folder)
+    check_finite(weights, folder)
+    return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
 
 
 def checkpoint_folder(run: RunDirectory, name: str) -> Path:

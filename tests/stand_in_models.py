@@ -11,7 +11,7 @@ from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 
 STATES = 9973
 
@@ -106,14 +106,14 @@ def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 
 @pytest.fixture
-def copying_run(byte_tokenizer: Tokenizer) -> Run:
+def copying_run(byte_tokenizer: Tokenizer) -> LoadedModel:
     """A run whose translation of a text is the text."""
     model = Copier(byte_tokenizer.target_vocabulary_size)
-    return Run(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]
+    return LoadedModel(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
-def random_run(byte_tokenizer: Tokenizer) -> Run:
+def random_run(byte_tokenizer: Tokenizer) -> LoadedModel:
     """An untrained Transformer that sometimes ends a sentence."""
     torch.manual_seed(1)
     sizes = ModelConfig(
@@ -122,4 +122,4 @@ def random_run(byte_tokenizer: Tokenizer) -> Run:
     config = Config(model=sizes, decoding=DecodingConfig(beam_size=3, max_length_offset=5))
     model = build_model(config, byte_tokenizer).eval()
     torch.nn.init.normal_(model.output_embedding.weight, std=1.0)
-    return Run(config, byte_tokenizer, model, Path("run"))
+    return LoadedModel(config, byte_tokenizer, model, Path("run"))

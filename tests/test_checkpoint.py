@@ -21,10 +21,10 @@ from nmt.checkpoint import (
     WEIGHTS,
     average_weights,
     intact_checkpoints,
+    load_into,
     load_state,
     load_weights,
     newest_checkpoint,
-    put_weights,
     save_checkpoint,
     weights_digest,
     weights_of,
@@ -290,7 +290,7 @@ def test_nothing_has_no_average() -> None:
 
 def test_weights_move_from_model_to_model() -> None:
     first, second = nn.Linear(4, 3), nn.Linear(4, 3)
-    put_weights(second, weights_of(first), Path("origin"))
+    load_into(second, weights_of(first), Path("origin"))
     assert torch.equal(first.weight, second.weight)
     assert torch.equal(first.bias, second.bias)
     assert first.weight.data_ptr() != second.weight.data_ptr()
@@ -302,7 +302,7 @@ def test_tied_weights_are_saved_once(tmp_path: Path) -> None:
     save_checkpoint(tmp_path / "tied", weights_of(model))
     loaded = load_weights(tmp_path / "tied")
     assert list(loaded) == ["0.weight"]
-    put_weights(model, loaded, tmp_path)
+    load_into(model, loaded, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_weights_of_another_model_are_refused(change: dict[str, Any], message: s
     changed = {**weights_of(nn.Linear(4, 3)), **change}
     found = {name: weight for name, weight in changed.items() if weight is not None}
     with pytest.raises(CheckpointError, match=f"origin: weights of another model: {message}"):
-        put_weights(nn.Linear(4, 3), found, Path("origin"))
+        load_into(nn.Linear(4, 3), found, Path("origin"))
 
 
 # -- failures to save -----------------------------------------------------------------------------

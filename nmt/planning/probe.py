@@ -18,7 +18,7 @@ from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
 from nmt.inference.prepare import packed
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run, RunDirectory
+from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.layers import prepare_layers
 from nmt.training.optimizer import update
 from nmt.training.schedule import learning_rate
@@ -119,7 +119,7 @@ def _trainer(
     training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
-    run = Run(smaller, None, model, Path(folder))  # type: ignore[arg-type]
+    run = LoadedModel(smaller, None, model, Path(folder))  # type: ignore[arg-type]
     return Trainer(run, RunDirectory(folder), store, None, precision)  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
     from nmt.model.attention import AttentionRecord
-    from nmt.run_directory import Run
+    from nmt.run_directory import LoadedModel
 
 Kind = Literal["cross", "encoder", "decoder"]
 """the three uses of attention (section 3.2.3)"""
@@ -102,7 +102,7 @@ def by_words(attention: AttentionMap) -> AttentionMap:
     )
 
 
-def attend(run: "Run", sentence: str, longest: int = MAX_PIECES) -> Attended:
+def attend(run: "LoadedModel", sentence: str, longest: int = MAX_PIECES) -> Attended:
     """Translate `sentence` and record the attention of every layer.
 
     Raises:

@@ -24,7 +24,7 @@ from nmt.report.page.shell import page
 from nmt.report.page.summary import Summary, summary_section
 from nmt.report.page.training import training_section
 from nmt.report.page.translations import translations_section
-from nmt.run_directory import Run, RunDirectory, find_run, load_run
+from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.examples import Example, read_examples
 from nmt.training.step_memory import size_of
 from nmt.translation.translator import Translator
@@ -78,7 +78,7 @@ def write_report(
         records=records,
         problem=problem,
     )
-    if isinstance(run, Run):
+    if isinstance(run, LoadedModel):
         parameters = size_of(run.model)
         summary = replace(summary, parameters=parameters, weights=_place(run, directory))
     if isinstance(judged, Judged):
@@ -103,7 +103,7 @@ def write_report(
     return page(summary.name, f"A translation model, {languages}", chapters, made)
 
 
-def _load(model: Path, device: torch.device, checkpoint: str) -> Run | str:
+def _load(model: Path, device: torch.device, checkpoint: str) -> LoadedModel | str:
     """The model, or why there is none."""
     try:
         return load_run(model, device, checkpoint)
@@ -111,7 +111,7 @@ def _load(model: Path, device: torch.device, checkpoint: str) -> Run | str:
         return f"There are no weights to look into: {error}"
 
 
-def _place(run: Run, directory: RunDirectory) -> str:
+def _place(run: LoadedModel, directory: RunDirectory) -> str:
     """Where the weights lie, seen from the run directory."""
     try:
         return str(run.path.resolve().relative_to(directory.path.resolve()))
@@ -120,7 +120,7 @@ def _place(run: Run, directory: RunDirectory) -> str:
 
 
 def _judge(
-    run: Run | str, wishes: Wishes, log: Callable[[str], None], progress: Progress
+    run: LoadedModel | str, wishes: Wishes, log: Callable[[str], None], progress: Progress
 ) -> Judged | str:
     if isinstance(run, str):
         return run
@@ -133,7 +133,7 @@ def _judge(
 
 
 def _attention(
-    run: Run | str,
+    run: LoadedModel | str,
     asked: Sequence[str],
     examples: dict[int, list[Example]],
     log: Callable[[str], None],

@@ -13,7 +13,7 @@ from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run, load_run
+from nmt.run_directory import LoadedModel, load_run
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
@@ -90,7 +90,7 @@ def members(model: nn.Module) -> list[Transformer]:
 
 def load_ensemble(
     paths: Sequence[str | Path], device: torch.device, checkpoint: str = "best"
-) -> Run:
+) -> LoadedModel:
     """Load the weights of each path as `load_run` does; one alone stays the model it is.
 
     Configuration, tokenizer and path are the first one's.
@@ -112,7 +112,7 @@ def load_ensemble(
     return replace(first, model=cast(Transformer, ensemble))
 
 
-def _refuse_other_vocabulary(first: Run, other: Run) -> None:
+def _refuse_other_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
     """Ids must mean the same to all: the spellings are compared, the bytes may differ."""
     one, two = first.tokenizer, other.tokenizer
     sides = {

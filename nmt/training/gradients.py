@@ -18,7 +18,7 @@ from nmt.data.tokens.sampling import resample
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.training.distributed import Workers
 from nmt.training.micro_batch import MicroBatchSize
 from nmt.training.objective import Objective
@@ -72,7 +72,7 @@ class Gradients:
     """
 
     def __init__(
-        self, run: Run, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
+        self, run: LoadedModel, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
     ) -> None:
         self._run, self._store, self._plan = run, store, plan
         self._workers = workers

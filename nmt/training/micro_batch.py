@@ -4,7 +4,7 @@ from typing import TypedDict
 
 from nmt.data.tokens.token_store import TokenStore
 from nmt.device import memory_of
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.training.step_memory import Hardware, micro_batch
 
 
@@ -21,7 +21,7 @@ class MicroBatchState(TypedDict):
 class MicroBatchSize:
     """The recipe's, or what fits by estimate; halved where memory runs out all the same."""
 
-    def __init__(self, run: Run, store: TokenStore, precision: str, processes: int) -> None:
+    def __init__(self, run: LoadedModel, store: TokenStore, precision: str, processes: int) -> None:
         """For one of so many `processes`."""
         self._run, self._precision, self._processes = run, precision, processes
         self._device = next(run.model.parameters()).device

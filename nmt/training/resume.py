@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.checkpoint import load_state, load_weights, newest_checkpoint, put_weights
+from nmt.checkpoint import load_into, load_state, load_weights, newest_checkpoint
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -200,7 +200,7 @@ def _restore(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
     """Put back the newest checkpoint that verifies, and say which that is, if there is any."""
     path = trainer.workers.from_leader(lambda: _newest(trainer.directory, log))
     if path is not None:
-        put_weights(trainer.model, load_weights(path), path)
+        load_into(trainer.model, load_weights(path), path)
         trainer.load_state(load_state(path))
     return path
 

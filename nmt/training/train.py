@@ -11,8 +11,8 @@ import torch
 from nmt.checkpoint import (
     average_weights,
     intact_checkpoints,
+    load_into,
     load_weights,
-    put_weights,
     save_checkpoint,
 )
 from nmt.config import Config
@@ -21,7 +21,7 @@ from nmt.data.prepared import describe_dropped, prepare
 from nmt.data.text.parallel_text import ParallelText
 from nmt.device import memory_explained, pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import DivergedError, NmtError
-from nmt.run_directory import Run, RunDirectory, build_model
+from nmt.run_directory import LoadedModel, RunDirectory, build_model
 from nmt.training.distributed import Workers, workers
 from nmt.training.environment import describe_environment, keep_environment
 from nmt.training.initialization import begin_from, weights_to_begin_with
@@ -166,7 +166,7 @@ def _begin(
     if beginning:
         begin_from(beginning, model, prepared.tokenizer, log)
     prepare_layers(model, config.training)
-    run = Run(config, prepared.tokenizer, model, directory.path)
+    run = LoadedModel(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)
     return trainer, fingerprints
@@ -222,7 +222,7 @@ def _choose_best_weights(
     beam = trainer.config.decoding.beam_size
     results = {}
     for name, folder in candidates.items():
-        put_weights(trainer.model, load_weights(folder), folder)
+        load_into(trainer.model, load_weights(folder), folder)
         results[name] = trainer.validator.validate(beam)
         log(f"{name}: {results[name]} (beam {beam})")
     best = max(results, key=lambda name: results[name].score)

@@ -15,7 +15,7 @@ from nmt.checkpoint import weights_of
 from nmt.data.tokens.batches import BatchPlan, Share
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
-from nmt.run_directory import Run, RunDirectory
+from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.distributed import Workers
 from nmt.training.examples import forget_examples_after, keep_examples
 from nmt.training.gradients import Gradients, StepGradient
@@ -64,7 +64,7 @@ class Trainer:
 
     def __init__(
         self,
-        run: Run,
+        run: LoadedModel,
         directory: RunDirectory,
         store: TokenStore,
         validator: Validator,

@@ -12,7 +12,7 @@ from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.training.examples import EXAMPLES, Example
 from nmt.training.objective import Objective
 from nmt.translation.translator import Translator
@@ -47,7 +47,7 @@ class Validation:
 class Validator:
     """A validation set, encoded once, in batches of similar length."""
 
-    def __init__(self, pairs: Sequence[SentencePair], run: Run, precision: str) -> None:
+    def __init__(self, pairs: Sequence[SentencePair], run: LoadedModel, precision: str) -> None:
         self.pairs = pairs
         self.run = run
         self.precision = precision

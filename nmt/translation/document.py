@@ -10,7 +10,7 @@ from typing import Protocol
 
 from nmt.data.text.sentences import split_sentences
 from nmt.errors import ConfigError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.windows import WINDOW_LINES, windows
 from nmt.translation.line import Line, characters, numbered
 from nmt.translation.translator import MAX_SOURCE_TOKENS, Translation, print_warning
@@ -46,7 +46,7 @@ class LineTranslator(Protocol):
 class DocumentTranslator:
     """Translates sentence by sentence what another translator would take as one line."""
 
-    def __init__(self, run: Run, translator: LineTranslator) -> None:
+    def __init__(self, run: LoadedModel, translator: LineTranslator) -> None:
         """`translator` translates the sentences with the model of `run`."""
         self.run = run
         self.translator = translator

@@ -18,7 +18,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.device import autocast
 from nmt.errors import NotNumbersError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
 from nmt.search.windows import WINDOW_LINES, batches, cut, windows
 from nmt.translation.translator import MAX_SOURCE_TOKENS, print_warning
@@ -85,7 +85,9 @@ class Scorer:
     `precision` bf16 computes in bfloat16 as training does; int8 is as fp32.
     """
 
-    def __init__(self, run: Run, batch_tokens: int | None = None, precision: str = "fp32") -> None:
+    def __init__(
+        self, run: LoadedModel, batch_tokens: int | None = None, precision: str = "fp32"
+    ) -> None:
         self.run = run
         self.batch_tokens = batch_tokens or run.config.decoding.batch_tokens
         self.precision = precision

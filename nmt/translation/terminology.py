@@ -10,7 +10,7 @@ from typing import Self
 from nmt.data.text.glossary import Glossary, refuse_what_is_no_term
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.lexical_constraints import ConstrainedSentence, LexicalConstraints
 from nmt.search.spelling import Spelling
 
@@ -89,7 +89,7 @@ class Terminology:
         return type(self)(self.glossary, (), self.forbidden)
 
 
-def in_ids(asked: Terminology, text: str, run: Run) -> ConstrainedSentence | None:
+def in_ids(asked: Terminology, text: str, run: LoadedModel) -> ConstrainedSentence | None:
     """What is asked of the translation of a text, in the ids of a run; None where nothing is.
 
     Raises:

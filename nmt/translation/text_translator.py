@@ -8,7 +8,7 @@ from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import Run, find_run
+from nmt.run_directory import LoadedModel, find_run
 from nmt.search.ensemble import load_ensemble
 from nmt.search.sampling import Sampling
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
@@ -28,7 +28,7 @@ class TextTranslator:
 
     def __init__(
         self,
-        run: Run,
+        run: LoadedModel,
         settings: DecodingConfig,
         precision: str = "fp32",
         sampling: Sampling | None = None,
@@ -183,7 +183,7 @@ def load_text_translator(
     return TextTranslator(run, settings, precision, sampling, _shortlist(run, shortlist))
 
 
-def _shortlist(run: Run, candidates: int | None) -> Shortlist | None:
+def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
     """That of a run, if it is asked for."""
     if candidates is None:
         return None

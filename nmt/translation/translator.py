@@ -18,7 +18,7 @@ from nmt.device import memory_explained
 from nmt.errors import ConfigError
 from nmt.inference.prepare import packed
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.beam_allocation import batches_by_beam
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
@@ -83,7 +83,7 @@ class Translator:
 
     def __init__(
         self,
-        run: Run,
+        run: LoadedModel,
         settings: DecodingConfig | None = None,
         precision: str = "fp32",
         sampling: Sampling | None = None,

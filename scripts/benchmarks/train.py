@@ -34,7 +34,7 @@ from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.planning.arithmetic import training_operations
-from nmt.run_directory import Run, RunDirectory, build_model
+from nmt.run_directory import LoadedModel, RunDirectory, build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -108,7 +108,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     torch.manual_seed(1)
     model = build_model(config, prepared.tokenizer).to(device).train()
     prepare_layers(model, config.training)
-    run = Run(config, prepared.tokenizer, model, Path(folder))
+    run = LoadedModel(config, prepared.tokenizer, model, Path(folder))
     trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
     for number in range(1, arguments.warm_up + arguments.steps + 1):

@@ -18,7 +18,7 @@ from nmt.data.text.words import any_of
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
-from nmt.run_directory import Run, build_model, load_run
+from nmt.run_directory import LoadedModel, build_model, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
 from nmt.search.lexical_constraints import ConstrainedSentence, LexicalConstraints
@@ -31,7 +31,11 @@ SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
 
 
 def search(
-    run: Run, constraints: Sequence[LexicalConstraints], model: Any, beam: int = 3, n_best: int = 1
+    run: LoadedModel,
+    constraints: Sequence[LexicalConstraints],
+    model: Any,
+    beam: int = 3,
+    n_best: int = 1,
 ) -> Any:
     spelling = Spelling(run.tokenizer)
     own = [ConstrainedSentence(c, spelling) for c in constraints]
@@ -46,7 +50,7 @@ def count(term: str, text: str) -> int:
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_without_constraints_it_is_beam_search(
-    random_run: Run, table_model: Callable[..., Any], beam: int, seed: int
+    random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
 ) -> None:
     model = table_model(random_run.tokenizer.target_vocabulary_size, seed)
     found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam)
@@ -62,7 +66,7 @@ def test_without_constraints_it_is_beam_search(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_model_of_noise_writes_what_it_must_and_not_what_it_must_not(
-    random_run: Run, table_model: Callable[..., Any], beam: int, seed: int
+    random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
 ) -> None:
     model = table_model(random_run.tokenizer.target_vocabulary_size, seed)
     constraints = [
@@ -77,14 +81,14 @@ def test_a_model_of_noise_writes_what_it_must_and_not_what_it_must_not(
         assert not own.forbidden or not any_of(own.forbidden).search(text), text
 
 
-def test_a_sentence_gives_the_same_alone_and_in_a_batch(random_run: Run) -> None:
+def test_a_sentence_gives_the_same_alone_and_in_a_batch(random_run: LoadedModel) -> None:
     constraints = [LexicalConstraints(("Hund",)), LexicalConstraints(("a", "b", "c"))]
     together = search(random_run, constraints, random_run.model)
     alone = search(random_run, constraints[:1], random_run.model)
     assert together[0][0].tokens == alone[0][0].tokens
 
 
-def test_scores_that_are_not_numbers_are_an_error(random_run: Run) -> None:
+def test_scores_that_are_not_numbers_are_an_error(random_run: LoadedModel) -> None:
     run = replace(random_run, model=build_model(random_run.config, random_run.tokenizer).eval())
     torch.nn.init.constant_(run.model.output_embedding.weight, float("nan"))
     with pytest.raises(CheckpointError, match="not numbers"):
@@ -92,7 +96,7 @@ def test_scores_that_are_not_numbers_are_an_error(random_run: Run) -> None:
 
 
 def test_constraints_that_exclude_each_other_are_named(
-    random_run: Run, table_model: Callable[..., Any]
+    random_run: LoadedModel, table_model: Callable[..., Any]
 ) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8)
     tokenizer = learn_vocabulary([SentencePair("a b c", "d b a")], config)
@@ -150,7 +154,7 @@ def test_500_terms_are_honoured_even_by_an_untrained_model(
     settings = DecodingConfig(beam_size=2, max_length_offset=5)
     config = Config(tokenizer=TokenizerConfig(vocabulary_size=1000), model=sizes, decoding=settings)
     tokenizer = learn_vocabulary(pairs, config.tokenizer)
-    run = Run(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
+    run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
     check_500(Translator(run), captions)
 
 

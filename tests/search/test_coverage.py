@@ -5,7 +5,7 @@ import torch
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.coverage import UNSEEN, by_coverage, coverage
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import forced_attention, paired
@@ -21,7 +21,7 @@ def test_it_is_equation_15_without_padding_and_the_end_of_the_source() -> None:
     assert coverage(weights, source, target).tolist() == pytest.approx([expected])
 
 
-def test_the_better_covered_translation_comes_first(random_run: Run) -> None:
+def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> None:
     ids = random_run.tokenizer.encode_source(["a small dog"])[0]
     found = [Hypothesis((), -1.0), Hypothesis(tuple(range(10, 30)), -1.5)]
     batch = paired([ids, ids], [h.tokens for h in found])
@@ -34,14 +34,14 @@ def test_the_better_covered_translation_comes_first(random_run: Run) -> None:
         assert ranked[1].score == pytest.approx(-1.0 + 10 * values[0], rel=1e-4)
 
 
-def test_attention_is_the_same_however_rows_are_padded(random_run: Run) -> None:
+def test_attention_is_the_same_however_rows_are_padded(random_run: LoadedModel) -> None:
     sources = random_run.tokenizer.encode_source(["a dog", "a much longer sentence"])
     together = attend(random_run.model, paired(sources, [(5, 6), (7, 8, 9, 10)]))
     alone = attend(random_run.model, paired(sources[:1], [(5, 6)]))
     assert together.places[0, :2].tolist() == alone.places[0].tolist()
 
 
-def test_without_beta_nothing_changes(random_run: Run) -> None:
+def test_without_beta_nothing_changes(random_run: LoadedModel) -> None:
     plain = random_run.config.decoding
     texts = ["a small dog", "", "the cat"]
     none = TextTranslator(random_run, plain.model_copy(update={"coverage_penalty": 0.0}))

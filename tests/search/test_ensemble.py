@@ -13,7 +13,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability, members
 from nmt.search.greedy import greedy_search
@@ -132,7 +132,7 @@ def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() ->
         torch.testing.assert_close(looked, expected[:, t])
 
 
-def test_an_ensemble_is_scored_like_a_model(random_run: Run) -> None:
+def test_an_ensemble_is_scored_like_a_model(random_run: LoadedModel) -> None:
     torch.manual_seed(2)
     other = build_model(random_run.config, random_run.tokenizer).eval()
     pairs = [("a small dog", "ein Hund"), ("", "a")]

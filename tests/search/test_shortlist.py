@@ -16,7 +16,7 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.cache import few_sizes
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, covered, in_full, narrowed_to
@@ -139,7 +139,9 @@ def test_an_ensemble_is_narrowed_as_its_members() -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_translation_has_tokens_of_the_shortlist_alone(random_run: Run, beam_size: int) -> None:
+def test_a_translation_has_tokens_of_the_shortlist_alone(
+    random_run: LoadedModel, beam_size: int
+) -> None:
     tokenizer = random_run.tokenizer
     size = tokenizer.target_vocabulary_size
     random = np.random.default_rng(1)
@@ -155,7 +157,7 @@ def test_a_translation_has_tokens_of_the_shortlist_alone(random_run: Run, beam_s
     assert not all(set(found.tokens) <= allowed for found in whole)
 
 
-def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: Run) -> None:
+def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedModel) -> None:
     size = random_run.tokenizer.target_vocabulary_size
     nothing = np.zeros((random_run.tokenizer.source_vocabulary_size, 1), np.int64)
     shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
@@ -167,7 +169,7 @@ def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: Run) ->
     assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())
 
 
-def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Run) -> None:
+def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: LoadedModel) -> None:
     size = random_run.tokenizer.target_vocabulary_size
     table = np.arange(size)[:, None]
     everything = Shortlist(table, np.arange(size), size, shared=True)
@@ -181,7 +183,7 @@ def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Run
 
 @pytest.mark.parametrize("candidates", [0, 201, True, "many"])
 def test_load_takes_a_number_of_candidates(
-    candidates: object, random_run: Run, monkeypatch: pytest.MonkeyPatch
+    candidates: object, random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_translator, "load_ensemble", lambda *_: random_run)
     with pytest.raises(ConfigError, match=f"from 1 to 200, got {candidates!r}"):

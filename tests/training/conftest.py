@@ -15,7 +15,7 @@ from nmt.checkpoint import WEIGHTS, load_state
 from nmt.config import Config
 from nmt.config_file import parse_config
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run, RunDirectory
+from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.trainer import Trainer
 
 WORDS = {
@@ -86,7 +86,7 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         if config.training.device == "cuda":
             model.to("cuda")
         directory = RunDirectory(tmp_path / "run")
-        run = Run(config, tokenizer, model, directory.path)
+        run = LoadedModel(config, tokenizer, model, directory.path)
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
 
     return made

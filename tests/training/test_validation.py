@@ -12,7 +12,7 @@ from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.data.tokens.tokenizer import BOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import bleu, chrf
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.training import validation
 from nmt.training.validation import Validation, Validator
 from nmt.translation.translator import Translator
@@ -24,18 +24,20 @@ def pairs(corpus: Path) -> list[SentencePair]:
 
 
 @pytest.fixture
-def make_run(recipe: Callable[..., Config], corpus: Path, tmp_path: Path) -> Callable[..., Run]:
-    def made(*settings: str) -> Run:
+def make_run(
+    recipe: Callable[..., Config], corpus: Path, tmp_path: Path
+) -> Callable[..., LoadedModel]:
+    def made(*settings: str) -> LoadedModel:
         config = recipe(*settings)
         text = read_pairs(corpus / "train.en", corpus / "train.de")
         tokenizer = learn_vocabulary(text, config.tokenizer)
-        return Run(config, tokenizer, build_model(config, tokenizer), tmp_path)
+        return LoadedModel(config, tokenizer, build_model(config, tokenizer), tmp_path)
 
     return made
 
 
 @torch.inference_mode()
-def loss_one_by_one(run: Run, pairs: list[SentencePair]) -> float:
+def loss_one_by_one(run: LoadedModel, pairs: list[SentencePair]) -> float:
     """Mean cross-entropy of a target token, each sentence alone."""
     total, tokens = 0.0, 0
     for pair in pairs:
@@ -49,7 +51,7 @@ def loss_one_by_one(run: Run, pairs: list[SentencePair]) -> float:
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
-    make_run: Callable[..., Run],
+    make_run: Callable[..., LoadedModel],
     pairs: list[SentencePair],
     monkeypatch: pytest.MonkeyPatch,
     batch_tokens: int,
@@ -60,13 +62,13 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
     assert result.loss == pytest.approx(loss_one_by_one(_evaluating(run), pairs), rel=1e-5)
 
 
-def _evaluating(run: Run) -> Run:
+def _evaluating(run: LoadedModel) -> LoadedModel:
     run.model.eval()
     return run
 
 
 def test_bleu_is_that_of_the_translations(
-    make_run: Callable[..., Run], pairs: list[SentencePair]
+    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
 ) -> None:
     run = make_run()
     result = Validator(pairs, run, "fp32").validate(beam_size=3)
@@ -78,7 +80,9 @@ def test_bleu_is_that_of_the_translations(
     assert result.quality == {"bleu": expected.value}
 
 
-def test_the_metric_may_be_chrf(make_run: Callable[..., Run], pairs: list[SentencePair]) -> None:
+def test_the_metric_may_be_chrf(
+    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
+) -> None:
     run = make_run("training.validation_metric=chrf")
     result = Validator(pairs, run, "fp32").validate()
     expected = chrf(result.translations, [pair.target for pair in pairs], confidence=False)
@@ -87,7 +91,7 @@ def test_the_metric_may_be_chrf(make_run: Callable[..., Run], pairs: list[Senten
 
 
 def test_nothing_need_be_translated(
-    make_run: Callable[..., Run], pairs: list[SentencePair]
+    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
 ) -> None:
     run = make_run("training.validation_metric=loss")
     result = Validator(pairs, run, "fp32").validate()
@@ -95,7 +99,7 @@ def test_nothing_need_be_translated(
 
 
 def test_weights_stay_and_training_goes_on_afterwards(
-    make_run: Callable[..., Run], pairs: list[SentencePair]
+    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
 ) -> None:
     run = make_run()
     before = [parameter.detach().clone() for parameter in run.model.parameters()]

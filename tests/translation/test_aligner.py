@@ -18,7 +18,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.model.attention import AttentionRecord
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import length_penalty
 from nmt.search.ensemble import Ensemble
 from nmt.search.source_attention import alignment_layer
@@ -54,7 +54,7 @@ def copied(model: Any, source: Tensor, target_input: Tensor, attention: Attentio
 
 
 @pytest.fixture
-def copier(copying_run: Run, monkeypatch: pytest.MonkeyPatch) -> Translator:
+def copier(copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Translator:
     monkeypatch.setattr(type(copying_run.model), "forward", copied, raising=False)
     return Translator(copying_run, DecodingConfig(beam_size=2))
 
@@ -84,7 +84,9 @@ def test_a_blank_line_has_an_empty_alignment(copier: Translator) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
-def test_token_scores_add_up_to_the_score_of_the_search(random_run: Run, alpha: float) -> None:
+def test_token_scores_add_up_to_the_score_of_the_search(
+    random_run: LoadedModel, alpha: float
+) -> None:
     """Whether it ended by itself or was cut at its limit, where it has no end to score."""
     changes = {"length_penalty": alpha, "batch_tokens": 64}
     settings = random_run.config.decoding.model_copy(update=changes)
@@ -106,7 +108,7 @@ def test_token_scores_add_up_to_the_score_of_the_search(random_run: Run, alpha: 
     assert ended == {True, False}
 
 
-def test_a_long_beginning_leaves_the_end_its_score(random_run: Run) -> None:
+def test_a_long_beginning_leaves_the_end_its_score(random_run: LoadedModel) -> None:
     """The limit of the length grows with what is asked for, and so does where a text was cut."""
     model = copy.deepcopy(random_run.model)
     with torch.no_grad():
@@ -127,7 +129,7 @@ def test_a_long_beginning_leaves_the_end_its_score(random_run: Run) -> None:
     assert ended == {True, False}
 
 
-def test_neither_batch_nor_window_change_an_alignment(random_run: Run) -> None:
+def test_neither_batch_nor_window_change_an_alignment(random_run: LoadedModel) -> None:
     found = aligned(Translator(random_run), LINES, 3)
     settings = random_run.config.decoding.model_copy(update={"batch_tokens": 1})
     rows = AligningTranslator(Translator(random_run, settings)).alternatives(numbered(LINES), 3, 2)
@@ -155,7 +157,7 @@ def test_attention_comes_from_the_last_layer_but_one_and_not_from_the_first() ->
     assert [alignment_layer(list(range(n))) for n in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]  # type: ignore[arg-type, comparison-overlap]
 
 
-def test_one_pass_gives_places_and_scores(random_run: Run) -> None:
+def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
     """Places are the most attended rows of the mean head, padding and the end of a source aside."""
     sizes = ModelConfig(d_model=16, heads=4, d_ff=16, encoder_layers=1, decoder_layers=4)
     torch.manual_seed(4)

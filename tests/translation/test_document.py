@@ -2,7 +2,7 @@ import pytest
 
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import DocumentTranslator, halves, join
 from nmt.translation.line import numbered
@@ -19,7 +19,7 @@ PARAGRAPHS = [
 
 
 @pytest.fixture
-def copier(copying_run: Run) -> DocumentTranslator:
+def copier(copying_run: LoadedModel) -> DocumentTranslator:
     """Its translation of a sentence is the sentence."""
     return DocumentTranslator(copying_run, Translator(copying_run, DecodingConfig(beam_size=1)))
 
@@ -30,7 +30,7 @@ def test_paragraphs_come_back_line_for_line(copier: DocumentTranslator, window_l
     assert found == [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
 
 
-def test_sentences_are_translated_as_if_each_stood_alone(random_run: Run) -> None:
+def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel) -> None:
     sentences = ["A small dog.", "Is it 3?", "Yes!"]
     translator = Translator(random_run)
     alone = list(translator.translate(sentences))
@@ -91,7 +91,7 @@ def test_sentences_are_joined_with_a_space_where_their_script_has_one() -> None:
     assert join([Translation("a", -1.0), Translation("b", -2.0)]).score == -3.0
 
 
-def test_a_python_program_gets_it_by_an_argument(copying_run: Run) -> None:
+def test_a_python_program_gets_it_by_an_argument(copying_run: LoadedModel) -> None:
     translator = TextTranslator(copying_run, DecodingConfig(beam_size=1))
     text = "A dog.   A cat."
     assert translator.translate(text, document=True) == "A dog. A cat."

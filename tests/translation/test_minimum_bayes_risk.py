@@ -7,7 +7,7 @@ import pytest
 
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.sampling import Sampling
 from nmt.translation.line import numbered
 from nmt.translation.minimum_bayes_risk import BayesRiskTranslator, most_useful
@@ -65,7 +65,7 @@ def test_a_candidate_alone_is_chosen_without_comparison() -> None:
 
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=4)])
 def test_the_candidates_are_those_of_the_search_or_the_draws(
-    random_run: Run, sampling: Sampling | None
+    random_run: LoadedModel, sampling: Sampling | None
 ) -> None:
     translator = Translator(random_run, sampling=sampling)
     texts = ["a small dog", "", "ein Hund", "dog 123"]
@@ -76,7 +76,7 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
     assert [len(row) for row in found] == [2, 1, 2, 2]
 
 
-def test_too_few_candidates_are_refused(random_run: Run) -> None:
+def test_too_few_candidates_are_refused(random_run: LoadedModel) -> None:
     translator = Translator(random_run, DecodingConfig(beam_size=3))
     with pytest.raises(ConfigError, match="there is 1; raise --beam-size, or use --sample"):
         BayesRiskTranslator(translator, table, 1)

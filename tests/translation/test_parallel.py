@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import DecodingConfig
 from nmt.errors import CheckpointError, DataError, NmtError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search.sampling import Sampling
 from nmt.translation import parallel as parallel_module
 from nmt.translation import translator as translator_module
@@ -32,37 +32,37 @@ def utilities(texts: Any) -> list[list[float]]:
     return [[float(len(set(a) & set(b))) for b in texts] for a in texts]
 
 
-def beam(run: Run) -> tuple[LineTranslator, Translator]:
+def beam(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS)
     return translator, translator
 
 
-def bfloat16(run: Run) -> tuple[LineTranslator, Translator]:
+def bfloat16(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS, "bf16")
     return translator, translator
 
 
-def int8(run: Run) -> tuple[LineTranslator, Translator]:
+def int8(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS, "int8")
     return translator, translator
 
 
-def greedy(run: Run) -> tuple[LineTranslator, Translator]:
+def greedy(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS.model_copy(update={"beam_size": 1}))
     return translator, translator
 
 
-def sampled(run: Run) -> tuple[LineTranslator, Translator]:
+def sampled(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS, sampling=Sampling(seed=3))
     return translator, translator
 
 
-def compared_and_aligned(run: Run) -> tuple[LineTranslator, Translator]:
+def compared_and_aligned(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     translator = Translator(run, SETTINGS)
     return AligningTranslator(translator, BayesRiskTranslator(translator, utilities, 3)), translator
 
 
-def with_terms(run: Run) -> tuple[LineTranslator, Translator]:
+def with_terms(run: LoadedModel) -> tuple[LineTranslator, Translator]:
     asked = Terminology.of({"cat": "Mia"}, forbidden=["a"])
     translator = Translator(run, SETTINGS, terminology=asked)
     return AligningTranslator(translator), translator
@@ -74,7 +74,7 @@ KINDS = [beam, bfloat16, int8, greedy, sampled, compared_and_aligned, with_terms
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_processes_gives_the_same(
-    random_run: Run, kind: Callable[[Run], tuple[LineTranslator, Translator]]
+    random_run: LoadedModel, kind: Callable[[LoadedModel], tuple[LineTranslator, Translator]]
 ) -> None:
     chosen, translator = kind(random_run)
     with ParallelTranslator(chosen, translator) as alone:
@@ -89,7 +89,7 @@ def test_any_number_of_processes_gives_the_same(
     assert multiprocessing.active_children() == []
 
 
-def test_documents_are_shared_as_well(random_run: Run) -> None:
+def test_documents_are_shared_as_well(random_run: LoadedModel) -> None:
     translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
     expected = list(DocumentTranslator(random_run, translator).alternatives(numbered(LINES), 1, 4))
     for processes in (1, 3):
@@ -99,7 +99,9 @@ def test_documents_are_shared_as_well(random_run: Run) -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 3])
-def test_what_single_lines_ask_for_goes_where_they_go(random_run: Run, processes: int) -> None:
+def test_what_single_lines_ask_for_goes_where_they_go(
+    random_run: LoadedModel, processes: int
+) -> None:
     translator = Translator(random_run, SETTINGS)
     lines = [
         Line(i, text, Terminology.of(prefix=f"{i} ") if i % 3 else None)
@@ -112,7 +114,7 @@ def test_what_single_lines_ask_for_goes_where_they_go(random_run: Run, processes
     assert begun == [bool(line.terminology and line.text.strip()) for line in lines]
 
 
-def test_a_stream_can_be_gone_on_with_at_any_window(random_run: Run) -> None:
+def test_a_stream_can_be_gone_on_with_at_any_window(random_run: LoadedModel) -> None:
     translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
     with ParallelTranslator(translator, translator, 2) as parallel:
         whole = list(parallel.alternatives(numbered(LINES), 2, 5))
@@ -122,7 +124,7 @@ def test_a_stream_can_be_gone_on_with_at_any_window(random_run: Run) -> None:
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_warnings_name_their_lines_and_progress_counts_every_line(
-    random_run: Run, monkeypatch: pytest.MonkeyPatch, processes: int
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch, processes: int
 ) -> None:
     monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 30)
     monkeypatch.setattr(parallel_module, "MAX_SOURCE_TOKENS", 30)
@@ -137,7 +139,7 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
     assert sum(told) == len(LINES)
 
 
-def test_one_process_answers_each_window_before_it_reads_the_next(random_run: Run) -> None:
+def test_one_process_answers_each_window_before_it_reads_the_next(random_run: LoadedModel) -> None:
     translator = Translator(random_run, SETTINGS)
     answers: list[object] = []
 
@@ -154,7 +156,7 @@ def test_one_process_answers_each_window_before_it_reads_the_next(random_run: Ru
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
-    random_run: Run, processes: int
+    random_run: LoadedModel, processes: int
 ) -> None:
     def texts() -> Iterator[str]:
         yield from LINES[:10]
@@ -172,7 +174,9 @@ def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_weights_that_are_not_numbers_are_one_sentence(random_run: Run, processes: int) -> None:
+def test_weights_that_are_not_numbers_are_one_sentence(
+    random_run: LoadedModel, processes: int
+) -> None:
     weight = random_run.model.output_embedding.weight
     before = weight.detach().clone()
     try:
@@ -190,7 +194,7 @@ def test_weights_that_are_not_numbers_are_one_sentence(random_run: Run, processe
 
 
 def test_weights_are_made_ready_once_and_shared(
-    random_run: Run, monkeypatch: pytest.MonkeyPatch
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
     ready = translator_module.packed
@@ -213,7 +217,9 @@ class Hungry:
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_memory_that_does_not_suffice_is_one_sentence(random_run: Run, processes: int) -> None:
+def test_memory_that_does_not_suffice_is_one_sentence(
+    random_run: LoadedModel, processes: int
+) -> None:
     with (
         pytest.raises(NmtError, match="a lower --batch-tokens than 128, or let fewer processes"),
         ParallelTranslator(Hungry(), Translator(random_run, SETTINGS), processes) as parallel,

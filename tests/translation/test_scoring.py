@@ -14,7 +14,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.greedy import greedy_search
 from nmt.translation import scoring as scoring_module
@@ -37,7 +37,7 @@ def batch_of(sources: list[list[int]], targets: list[list[int]]) -> Batch:
     return collate(TokenStore.of(sources, targets), np.arange(len(sources)))
 
 
-def written_out(run: Run, source: str, target: str) -> list[float]:
+def written_out(run: LoadedModel, source: str, target: str) -> list[float]:
     """log p of each token, one position after the other, by the definition of the softmax."""
     (source_ids,) = run.tokenizer.encode_source([source])
     (target_ids,) = run.tokenizer.encode_target([target])
@@ -50,7 +50,7 @@ def written_out(run: Run, source: str, target: str) -> list[float]:
     return found
 
 
-def test_the_score_is_the_log_softmax_written_out(random_run: Run) -> None:
+def test_the_score_is_the_log_softmax_written_out(random_run: LoadedModel) -> None:
     for pair, found in zip(PAIRS, Scorer(random_run).score(PAIRS), strict=True):
         expected = written_out(random_run, *pair)
         assert found.token_log_probabilities == pytest.approx(expected, abs=1e-4)
@@ -59,7 +59,7 @@ def test_the_score_is_the_log_softmax_written_out(random_run: Run) -> None:
 
 @pytest.mark.parametrize("window_lines", [1, 3, 2000])
 def test_neither_batch_nor_window_change_a_score_or_the_order(
-    random_run: Run, window_lines: int
+    random_run: LoadedModel, window_lines: int
 ) -> None:
     together = list(Scorer(random_run, batch_tokens=4096).score(PAIRS))
     alone = list(Scorer(random_run, batch_tokens=1).score(PAIRS, window_lines))
@@ -69,7 +69,7 @@ def test_neither_batch_nor_window_change_a_score_or_the_order(
 
 
 def test_the_softmax_may_take_few_positions_at_once(
-    random_run: Run, monkeypatch: pytest.MonkeyPatch
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = list(Scorer(random_run).score(PAIRS))
     monkeypatch.setattr(scoring_module, "POSITIONS_AT_ONCE", 3)
@@ -77,7 +77,7 @@ def test_the_softmax_may_take_few_positions_at_once(
         assert a.token_log_probabilities == pytest.approx(b.token_log_probabilities, abs=1e-6)
 
 
-def test_batches_hold_at_most_batch_tokens_of_the_longer_side(random_run: Run) -> None:
+def test_batches_hold_at_most_batch_tokens_of_the_longer_side(random_run: LoadedModel) -> None:
     pairs = [("a" * (i % 50), "b" * (i * 7 % 50)) for i in range(100)]
     shapes = []
     hook = random_run.model.register_forward_hook(
@@ -128,7 +128,7 @@ def test_a_search_gives_its_hypotheses_the_same_score(
         assert scored.penalised(settings) == pytest.approx(score, abs=1e-4)
 
 
-def test_padding_has_no_probability(random_run: Run) -> None:
+def test_padding_has_no_probability(random_run: LoadedModel) -> None:
     scores = token_log_probabilities(
         random_run.model, batch_of([[5, EOS]] * 2, [[EOS], [5, 6, EOS]])
     )
@@ -137,18 +137,18 @@ def test_padding_has_no_probability(random_run: Run) -> None:
     assert (scores[1] < 0).all()
 
 
-def test_an_empty_target_is_eos_alone(random_run: Run) -> None:
+def test_an_empty_target_is_eos_alone(random_run: LoadedModel) -> None:
     for source in ("a small dog", ""):
         (score,) = Scorer(random_run).score([(source, "")])
         assert score.tokens == (EOS,)
         assert score.log_probability == pytest.approx(written_out(random_run, source, "")[0])
 
 
-def test_no_pairs_give_no_scores(random_run: Run) -> None:
+def test_no_pairs_give_no_scores(random_run: LoadedModel) -> None:
     assert list(Scorer(random_run).score([])) == []
 
 
-def test_a_stream_is_read_a_window_at_a_time(random_run: Run) -> None:
+def test_a_stream_is_read_a_window_at_a_time(random_run: LoadedModel) -> None:
     taken = 0
 
     def endless() -> Iterator[tuple[str, str]]:
@@ -162,7 +162,9 @@ def test_a_stream_is_read_a_window_at_a_time(random_run: Run) -> None:
     assert taken == 6
 
 
-def test_too_long_a_side_is_cut_and_named(random_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_a_side_is_cut_and_named(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scoring_module, "MAX_SOURCE_TOKENS", 6)
     monkeypatch.setattr(scoring_module, "MAX_TARGET_TOKENS", 8)
     warnings: list[str] = []
@@ -175,13 +177,13 @@ def test_too_long_a_side_is_cut_and_named(random_run: Run, monkeypatch: pytest.M
     assert "the target of line 3 has 11 tokens; only the first 8 count" in warnings[1]
 
 
-def test_progress_counts_every_pair_once(random_run: Run) -> None:
+def test_progress_counts_every_pair_once(random_run: LoadedModel) -> None:
     done: list[int] = []
     list(Scorer(random_run, batch_tokens=64).score(PAIRS, 3, progress=done.append))
     assert sum(done) == len(PAIRS)
 
 
-def test_bfloat16_is_used_only_when_asked_for(random_run: Run) -> None:
+def test_bfloat16_is_used_only_when_asked_for(random_run: LoadedModel) -> None:
     products = set()
     linear = random_run.model.decoder.layers[0].feed_forward.inner
     hook = linear.register_forward_hook(lambda module, inputs, output: products.add(output.dtype))
@@ -193,7 +195,7 @@ def test_bfloat16_is_used_only_when_asked_for(random_run: Run) -> None:
     hook.remove()
 
 
-def test_a_damaged_model_is_named_and_not_scored(random_run: Run) -> None:
+def test_a_damaged_model_is_named_and_not_scored(random_run: LoadedModel) -> None:
     model = build_model(random_run.config, random_run.tokenizer).eval()
     torch.nn.init.constant_(model.output_embedding.weight, math.nan)
     with pytest.raises(CheckpointError, match="scores are not numbers"):
@@ -206,5 +208,5 @@ def test_perplexity_is_that_of_a_fair_choice() -> None:
     assert perplexity(-1e6, 1) == math.inf
 
 
-def test_the_runs_own_batch_size_is_the_default(random_run: Run) -> None:
+def test_the_runs_own_batch_size_is_the_default(random_run: LoadedModel) -> None:
     assert Scorer(random_run).batch_tokens == random_run.config.decoding.batch_tokens

@@ -2,7 +2,7 @@ import pytest
 
 from nmt.data.text.words import any_of
 from nmt.errors import DataError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.translation.terminology import Terminology
 from nmt.translation.text_translator import TextTranslator
 
@@ -26,7 +26,7 @@ def test_the_digest_tells_demands_apart_and_not_their_order() -> None:
     assert one.digest != Terminology.of({"a": "b"}, forbidden=["x", "y"]).digest
 
 
-def test_a_program_asks_for_terms_as_well(random_run: Run) -> None:
+def test_a_program_asks_for_terms_as_well(random_run: LoadedModel) -> None:
     translator = TextTranslator(random_run, random_run.config.decoding)
     asked = {"glossary": {"dog": "Hund"}, "forbidden": ["a"], "target_prefix": "Du "}
     text = translator.translate("a dog", **asked)  # type: ignore[call-overload]
@@ -38,7 +38,7 @@ def test_a_program_asks_for_terms_as_well(random_run: Run) -> None:
     assert "Hund" in next(translator.translate(iter(["a dog"]), glossary={"dog": "Hund"}))
 
 
-def test_a_text_of_several_sentences_begins_once(random_run: Run) -> None:
+def test_a_text_of_several_sentences_begins_once(random_run: LoadedModel) -> None:
     translator = TextTranslator(random_run, random_run.config.decoding)
     text = "A dog. A cat. Two."
     asked = {"glossary": {"cat": "Katze", "dog": "Hund"}, "forbidden": ["a"], "target_prefix": "Ω "}
@@ -48,7 +48,7 @@ def test_a_text_of_several_sentences_begins_once(random_run: Run) -> None:
     assert not any_of(("a",)).search(found)
 
 
-def test_one_string_is_no_list_of_forbidden_words(random_run: Run) -> None:
+def test_one_string_is_no_list_of_forbidden_words(random_run: LoadedModel) -> None:
     translator = TextTranslator(random_run, random_run.config.decoding)
     with pytest.raises(DataError, match="forbidden is one string, 'ab'; give a list of words"):
         translator.translate("a dog", forbidden="ab")

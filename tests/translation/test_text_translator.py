@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.translation.scoring import Scorer
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
@@ -15,13 +15,13 @@ TEXTS = ["a small dog", "", "ein Hund 😀", "a\u2028b"]
 
 
 @pytest.fixture
-def copier(copying_run: Run) -> TextTranslator:
+def copier(copying_run: LoadedModel) -> TextTranslator:
     """Its translation of a text is the text."""
     return TextTranslator(copying_run, DecodingConfig(beam_size=1, batch_tokens=1 << 14))
 
 
 @pytest.fixture(scope="module")
-def random_translator(random_run: Run) -> TextTranslator:
+def random_translator(random_run: LoadedModel) -> TextTranslator:
     return TextTranslator(random_run, random_run.config.decoding)
 
 
@@ -68,14 +68,16 @@ def test_a_window_says_how_far_a_stream_is_read_ahead(copier: TextTranslator) ->
 
 
 def test_it_translates_as_the_translator_does(
-    random_run: Run, random_translator: TextTranslator
+    random_run: LoadedModel, random_translator: TextTranslator
 ) -> None:
     expected = [translation.text for translation in Translator(random_run).translate(TEXTS)]
     assert random_translator.translate(TEXTS) == expected
     assert [random_translator.translate(text) for text in TEXTS] == expected
 
 
-def test_scores_are_those_of_the_scorer(random_run: Run, random_translator: TextTranslator) -> None:
+def test_scores_are_those_of_the_scorer(
+    random_run: LoadedModel, random_translator: TextTranslator
+) -> None:
     targets = TEXTS[::-1]
     expected = list(Scorer(random_run).score(zip(TEXTS, targets, strict=True)))
     found = random_translator.score(TEXTS, iter(targets))

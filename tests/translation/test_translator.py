@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.model.encoder import Encoder
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.search.sampling import Sampling
 from nmt.translation import translator as translator_module
@@ -37,23 +37,23 @@ def texts_of(translations: list[Translation]) -> list[str]:
 @pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
 @pytest.mark.parametrize("window_lines", [1, 5, 2000])
 def test_lines_come_back_one_for_one_and_in_order(
-    copying_run: Run, batch_tokens: int, window_lines: int
+    copying_run: LoadedModel, batch_tokens: int, window_lines: int
 ) -> None:
     translator = Translator(copying_run, DecodingConfig(batch_tokens=batch_tokens))
     found = texts_of(list(translator.translate(LINES, window_lines)))
     assert found == ["" if i in BLANK else line for i, line in enumerate(LINES)]
 
 
-def test_no_lines_give_no_translations(copying_run: Run) -> None:
+def test_no_lines_give_no_translations(copying_run: LoadedModel) -> None:
     assert list(Translator(copying_run).translate([])) == []
 
 
-def test_line_ends_inside_a_translation_become_spaces(copying_run: Run) -> None:
+def test_line_ends_inside_a_translation_become_spaces(copying_run: LoadedModel) -> None:
     found = texts_of(list(Translator(copying_run).translate(["a\nb", "a\r\nb\r", "ab"])))
     assert found == ["a b", "a  b ", "ab"]
 
 
-def test_batches_hold_at_most_batch_tokens(copying_run: Run) -> None:
+def test_batches_hold_at_most_batch_tokens(copying_run: LoadedModel) -> None:
     texts = ["a" * (1 + i % 90) for i in range(200)]
     list(Translator(copying_run, DecodingConfig(batch_tokens=256)).translate(texts))
     batches = copying_run.model.batches  # type: ignore[attr-defined]
@@ -62,7 +62,7 @@ def test_batches_hold_at_most_batch_tokens(copying_run: Run) -> None:
     assert max(rows for rows, _ in batches) <= 16  # short sentences fill decoder rows as well
 
 
-def test_too_long_a_line_is_cut_and_named(copying_run: Run) -> None:
+def test_too_long_a_line_is_cut_and_named(copying_run: LoadedModel) -> None:
     warnings: list[str] = []
     texts = ["a", "", "b" * (MAX_SOURCE_TOKENS + 500), "c" * (MAX_SOURCE_TOKENS - 10)]
     settings = DecodingConfig(beam_size=1)
@@ -81,7 +81,7 @@ def test_too_long_a_line_is_cut_and_named(copying_run: Run) -> None:
 
 
 def test_a_stream_can_be_gone_on_with_at_any_line(
-    random_run: Run, monkeypatch: pytest.MonkeyPatch
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 20)
     translator = Translator(random_run, sampling=Sampling(seed=3))
@@ -93,7 +93,7 @@ def test_a_stream_can_be_gone_on_with_at_any_line(
 
 
 def test_warnings_go_to_stderr_unless_told_otherwise(
-    copying_run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    copying_run: LoadedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 4)
     list(Translator(copying_run).translate(["aaaaaaaaaa"]))
@@ -103,7 +103,7 @@ def test_warnings_go_to_stderr_unless_told_otherwise(
 
 
 def test_a_window_closes_before_long_texts_fill_the_memory(
-    copying_run: Run, monkeypatch: pytest.MonkeyPatch
+    copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows_module, "WINDOW_CHARACTERS", 100)
     taken = 0
@@ -119,7 +119,7 @@ def test_a_window_closes_before_long_texts_fill_the_memory(
 
 
 def test_with_windows_of_one_line_each_is_answered_before_the_next_is_read(
-    copying_run: Run,
+    copying_run: LoadedModel,
 ) -> None:
     answers: list[str] = []
 
@@ -133,19 +133,19 @@ def test_with_windows_of_one_line_each_is_answered_before_the_next_is_read(
     assert answers == ["a", "b"]
 
 
-def test_progress_counts_every_line_once(copying_run: Run) -> None:
+def test_progress_counts_every_line_once(copying_run: LoadedModel) -> None:
     done: list[int] = []
     list(Translator(copying_run).translate(LINES, 5, progress=done.append))
     assert sum(done) == len(LINES)
 
 
-def test_the_settings_default_to_the_runs_own(copying_run: Run) -> None:
+def test_the_settings_default_to_the_runs_own(copying_run: LoadedModel) -> None:
     assert Translator(copying_run).settings == copying_run.config.decoding
     other = DecodingConfig(beam_size=7)
     assert Translator(copying_run, other).settings == other
 
 
-def test_translations_do_not_depend_on_the_batch(random_run: Run) -> None:
+def test_translations_do_not_depend_on_the_batch(random_run: LoadedModel) -> None:
     def translate(batch_tokens: int) -> list[Translation]:
         changes = {"batch_tokens": batch_tokens}
         settings = random_run.config.decoding.model_copy(update=changes)
@@ -159,7 +159,7 @@ def test_translations_do_not_depend_on_the_batch(random_run: Run) -> None:
 
 @pytest.mark.parametrize("precision, kind", [("fp32", torch.float32), ("bf16", torch.bfloat16)])
 def test_bfloat16_is_used_only_when_asked_for(
-    random_run: Run, precision: str, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
+    random_run: LoadedModel, precision: str, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = set()
     forward = Encoder.forward

@@ -11,7 +11,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import UNK, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.run_directory import Run, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.search.hypothesis import Hypothesis
 from nmt.translation import unknown_words
 from nmt.translation.translator import Translator
@@ -61,7 +61,7 @@ def test_an_unknown_symbol_becomes_the_word_that_was_looked_at(
 
 
 @pytest.fixture
-def unknowing_run(words: Any) -> Iterator[Run]:
+def unknowing_run(words: Any) -> Iterator[LoadedModel]:
     """A model of words that hardly knows any."""
     torch.manual_seed(1)
     config = Config()
@@ -82,10 +82,10 @@ def unknowing_run(words: Any) -> Iterator[Run]:
     model = build_model(config, words).eval()
     with torch.no_grad():
         model.output_embedding.weight[UNK] *= 20
-    yield Run(config, words, model, Path("run"))
+    yield LoadedModel(config, words, model, Path("run"))
 
 
-def test_no_unknown_symbol_is_left_where_copies_are_asked_for(unknowing_run: Run) -> None:
+def test_no_unknown_symbol_is_left_where_copies_are_asked_for(unknowing_run: LoadedModel) -> None:
     texts = ["Zebra Okapi Gnu", "a b c d e", ""]
     plain = [t.text for t in Translator(unknowing_run).translate(texts)]
     settings = unknowing_run.config.decoding.model_copy(update={"copy_unknown": True})

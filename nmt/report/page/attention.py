@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nmt.errors import DataError
 from nmt.report.attention_maps import KINDS, Attended, Kind, attend, attention_map
 from nmt.report.page.html import Html, element, json_block, missing, note, section
-from nmt.run_directory import Run
+from nmt.run_directory import LoadedModel
 
 NAMES: Mapping[Kind, str] = {
     "encoder": "Encoder",
@@ -21,7 +21,9 @@ LEGIBLE = 40
 """pieces of a sentence that nobody asked for by name"""
 
 
-def attend_all(run: Run, sentences: Iterable[str], most: int, longest: int) -> list[Attended]:
+def attend_all(
+    run: LoadedModel, sentences: Iterable[str], most: int, longest: int
+) -> list[Attended]:
     """Translate the first `most` sentences of 1 to `longest` pieces that a map can show."""
     found: list[Attended] = []
     for sentence in dict.fromkeys(sentences):
