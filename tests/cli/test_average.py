@@ -4,19 +4,11 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner, Result
 
 from nmt.checkpoint import load_weights, save_checkpoint
-from nmt.cli.average import average
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory, find_run
-
-
-def invoke(*arguments: object) -> Result:
-    app = typer.Typer()
-    app.command()(average)
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+from tests.cli.commands import fail, invoke, succeed
 
 
 @pytest.fixture
@@ -32,7 +24,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def test_the_last_checkpoints_are_averaged(run: RunDirectory) -> None:
-    result = invoke("--model", run.path, "--last", 3)
+    result = invoke("average", "--model", run.path, "--last", 3)
     assert result.exit_code == 0
     mean = run.path / "averaged-last-3"
     assert result.stdout == f"{mean}\n"
@@ -41,7 +33,7 @@ def test_the_last_checkpoints_are_averaged(run: RunDirectory) -> None:
 
 
 def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> None:
-    result = invoke("--model", run.path, "--last", 2, "-o", tmp_path / "mean")
+    result = invoke("average", "--model", run.path, "--last", 2, "-o", tmp_path / "mean")
     assert result.stdout == f"{tmp_path / 'mean'}\n"
     assert load_weights(tmp_path / "mean")["w"].tolist() == [6.0, 6.0]
     assert not run.averaged.exists()
@@ -51,21 +43,21 @@ def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> Non
 
 def test_an_older_average_is_replaced(run: RunDirectory, tmp_path: Path) -> None:
     for last in (4, 1):
-        assert invoke("--model", run.path, "--last", last, "-o", tmp_path / "mean").exit_code == 0
+        succeed("average", "--model", run.path, "--last", last, "-o", tmp_path / "mean")
     assert load_weights(tmp_path / "mean")["w"].tolist() == [8.0, 8.0]
 
 
 def test_a_checkpoint_to_resume_from_is_never_replaced(run: RunDirectory) -> None:
-    result = invoke("--model", run.path, "--last", 2, "-o", run.checkpoint(8))
-    assert isinstance(result.exception, ConfigError)
-    assert "step-00000008: exists and holds no average" in str(result.exception)
+    message = fail(
+        ConfigError, "average", "--model", run.path, "--last", 2, "-o", run.checkpoint(8)
+    )
+    assert "step-00000008: exists and holds no average" in message
 
 
 def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path: Path) -> None:
-    result = invoke("--model", run.path, "--last", 5)
-    assert isinstance(result.exception, CheckpointError)
-    assert str(result.exception).startswith(f"{run.path}: 5 checkpoints asked for, it has 4")
-    result = invoke("--model", tmp_path / "nowhere")
+    message = fail(CheckpointError, "average", "--model", run.path, "--last", 5)
+    assert message.startswith(f"{run.path}: 5 checkpoints asked for, it has 4")
+    result = invoke("average", "--model", tmp_path / "nowhere")
     assert "no such directory" in str(result.exception)
     assert not (run.path / "averaged-last-5").exists()
 
@@ -73,9 +65,8 @@ def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path:
 def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:
     weights = run.checkpoint(4) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    result = invoke("--model", run.path, "--last", 2)
-    assert isinstance(result.exception, CheckpointError)
-    assert "step-00000004" in str(result.exception)
+    message = fail(CheckpointError, "average", "--model", run.path, "--last", 2)
+    assert "step-00000004" in message
 
 
 def test_a_folder_that_is_no_checkpoint_is_never_replaced(
@@ -84,7 +75,6 @@ def test_a_folder_that_is_no_checkpoint_is_never_replaced(
     thesis = tmp_path / "documents" / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("irreplaceable")
-    result = invoke("--model", run.path, "--last", 2, "-o", thesis.parent)
-    assert isinstance(result.exception, ConfigError)
-    assert "documents: exists and holds no average; choose a new folder" in str(result.exception)
+    message = fail(ConfigError, "average", "--model", run.path, "--last", 2, "-o", thesis.parent)
+    assert "documents: exists and holds no average; choose a new folder" in message
     assert thesis.read_text() == "irreplaceable"

@@ -4,59 +4,37 @@ import shutil
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.compare import compare
 from nmt.config import Config, DataConfig
 from nmt.config_file import dump_config, load_config
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError
 from nmt.evaluation import evaluate, test_sets
 from nmt.evaluation.test_sets import EvaluationSet
+from tests.cli.commands import fail, invoke, succeed, write_lines
 
 REFERENCES = ["the cat sat on a mat.", "no.", "a dog \u2028 barks at the big tree."]
 GOOD = ["the cat sat on the mat.", "no.", "a dog \u2028 barks at the big tree."]
 POOR = ["the cat is on it.", "", "a dog \u2028 barks at trees."]
-
-app = typer.Typer()
-app.command()(compare)
-
-
-def invoke(*arguments: str | Path) -> Result:
-    """Run the command; an error that is no NmtError is a bug and is raised."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
-
-
-def succeed(*arguments: str | Path) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_bytes("".join(line + "\n" for line in lines).encode())
-    return path
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[Path, Path, Path]:
     """Two translations and the reference."""
     names = ("good.txt", "poor.txt", "reference.txt")
-    good, poor, reference = map(write, (tmp_path / n for n in names), (GOOD, POOR, REFERENCES))
+    good, poor, reference = map(
+        write_lines, (tmp_path / n for n in names), (GOOD, POOR, REFERENCES)
+    )
     return good, poor, reference
 
 
 def test_files_are_compared_without_a_model(files: tuple[Path, Path, Path]) -> None:
     good, poor, reference = files
-    printed = succeed(good, poor, "--reference", reference)
+    printed = succeed("compare", good, poor, "--reference", reference)
     assert printed.startswith(f"3 sentences of {reference}\n")
     assert "\nA " in printed
     assert "BLEU by the length of the reference" in printed
     assert "occurs in the references" in printed
-    found = json.loads(succeed(good, poor, good, "--reference", reference, "--json"))
+    found = json.loads(succeed("compare", good, poor, good, "--reference", reference, "--json"))
     assert [system["name"] for system in found["systems"]] == [str(good), str(poor), str(good)]
     assert len(found["differences"]) == 3
 
@@ -65,20 +43,20 @@ def test_sources_are_shown_where_they_are_given(
     files: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
     good, poor, reference = files
-    source = write(tmp_path / "source.txt", ["s one", "s two", "s three"])
-    printed = succeed(good, poor, "--reference", reference, "--source", source)
+    source = write_lines(tmp_path / "source.txt", ["s one", "s two", "s three"])
+    printed = succeed("compare", good, poor, "--reference", reference, "--source", source)
     assert "  source     s one\n" in printed
 
 
 def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_path: Path) -> None:
-    translation = write(tmp_path / "mine.txt", ["ein Hund .", "", "die \u2028 Katze ."])
+    translation = write_lines(tmp_path / "mine.txt", ["ein Hund .", "", "die \u2028 Katze ."])
     checkpoint = tiny_run / "checkpoints" / "step-00000001"
     arguments = (tiny_run, checkpoint, translation, "--no-text-checks")
-    printed = succeed(*arguments)
+    printed = succeed("compare", *arguments)
     assert printed.startswith("3 sentences of the run's test set\n")
     assert "A and B score the same." in printed
     assert "occurs in the training text" in printed
-    found = json.loads(succeed(*arguments, "--json", "--test-set", "validation"))
+    found = json.loads(succeed("compare", *arguments, "--json", "--test-set", "validation"))
     assert found["test_set"] == "validation" and found["official_name"] is None
     assert found["sha256"] == hashlib.sha256((tiny_run.parent / "test.de").read_bytes()).hexdigest()
     assert [model["model"] for model in found["models"]] == [[str(tiny_run)], [str(checkpoint)]]
@@ -93,7 +71,7 @@ def test_a_named_test_set_needs_no_reference(
 ) -> None:
     official = EvaluationSet("wmt19", REFERENCES, REFERENCES, ("en", "de"), "wmt19")
     monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
-    printed = succeed(*files[:2], "--test-set", "wmt19", "--languages", "en-de")
+    printed = succeed("compare", *files[:2], "--test-set", "wmt19", "--languages", "en-de")
     assert printed.startswith("3 sentences of wmt19\n")
 
 
@@ -101,14 +79,13 @@ def test_what_would_score_nothing_is_refused(
     files: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
     good, poor, reference = files
-    pieces = write(tmp_path / "bpe.txt", ["the c@@ at", "n@@ o", "a d@@ og"])
-    error = invoke(good, pieces, "--reference", reference).exception
-    assert isinstance(error, DataError)
-    assert f"{pieces} is still in pieces of words" in str(error)
-    printed = succeed(good, pieces, "--reference", reference, "--no-text-checks")
+    pieces = write_lines(tmp_path / "bpe.txt", ["the c@@ at", "n@@ o", "a d@@ og"])
+    message = fail(DataError, "compare", good, pieces, "--reference", reference)
+    assert f"{pieces} is still in pieces of words" in message
+    printed = succeed("compare", good, pieces, "--reference", reference, "--no-text-checks")
     assert "  B          the c@@ at\n" in printed
-    short = write(tmp_path / "short.txt", GOOD[:2])
-    error = invoke(short, poor, "--reference", reference).exception
+    short = write_lines(tmp_path / "short.txt", GOOD[:2])
+    error = invoke("compare", short, poor, "--reference", reference).exception
     assert f"{short} has 2 lines, {reference} has 3 lines" in str(error)
 
 
@@ -130,7 +107,7 @@ def test_runs_of_different_text_are_refused(
     assert isinstance(changed, Config)
     (other / "config.yaml").write_text(dump_config(changed), "utf-8")
     with pytest.raises(ConfigError, match=message):
-        raise invoke(tiny_run, other).exception or AssertionError("it was compared")
+        raise invoke("compare", tiny_run, other).exception or AssertionError("it was compared")
 
 
 @pytest.mark.parametrize(
@@ -151,17 +128,13 @@ def test_contradictions_are_wrong_usage(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in "ab":
-        write(tmp_path / name, GOOD)
-    error = invoke(*options.replace("RUN", str(tiny_run)).split()).exception
-    assert isinstance(error, ConfigError)
-    assert error.exit_code == 2
-    assert message in str(error)
+        write_lines(tmp_path / name, GOOD)
+    assert message in fail(ConfigError, "compare", *options.replace("RUN", str(tiny_run)).split())
 
 
 def test_a_missing_file_is_named(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    error = invoke(files[0], tmp_path / "none", "--reference", files[2]).exception
-    assert isinstance(error, DataError)
-    assert f"{tmp_path / 'none'}: no such run directory, checkpoint or file" in str(error)
+    message = fail(DataError, "compare", files[0], tmp_path / "none", "--reference", files[2])
+    assert f"{tmp_path / 'none'}: no such run directory, checkpoint or file" in message
 
 
 def test_files_are_read_before_anything_is_translated(
@@ -171,6 +144,5 @@ def test_files_are_read_before_anything_is_translated(
         raise AssertionError("it began to translate")
 
     monkeypatch.setattr(evaluate, "translate_all", never)
-    error = invoke(tiny_run, write(tmp_path / "short.txt", GOOD[:2])).exception
-    assert isinstance(error, DataError)
-    assert "short.txt has 2 lines, the run's test set has 3 lines" in str(error)
+    message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
+    assert "short.txt has 2 lines, the run's test set has 3 lines" in message

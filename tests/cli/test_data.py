@@ -4,12 +4,11 @@ import lzma
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from nmt.cli.data import app
 from nmt.data.corpora import demo_corpus
 from nmt.data.corpora.registry import known_corpora
 from nmt.errors import ConfigError, DataError
+from tests.cli.commands import fail, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -17,12 +16,8 @@ def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_TEST_DATA", raising=False)
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
-
-
 def test_list_names_every_corpus_and_its_licence() -> None:
-    result = run("list")
+    result = invoke("data", "list")
     assert result.exit_code == 0
     assert result.stderr == ""
     for corpus in known_corpora():
@@ -38,20 +33,20 @@ def test_download_prints_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
                 (directory / f"{split}.{language}").write_text("a\n")
 
     monkeypatch.setattr(demo_corpus, "write", write)
-    result = run("download", "demo", "--directory", str(tmp_path))
+    result = invoke("data", "download", "demo", "--directory", str(tmp_path))
     assert result.exit_code == 0
     folder = tmp_path / "demo" / "de-en"
     names = ("train.en", "train.de", "validation.en", "validation.de", "test.en", "test.de")
     assert result.stdout.splitlines() == [str(folder / name) for name in names]
     assert all((folder / name).is_file() for name in names)
     assert result.stderr == "generating the demo corpus\n"
-    again = run("download", "demo", "--directory", str(tmp_path))
+    again = invoke("data", "download", "demo", "--directory", str(tmp_path))
     assert (again.stdout, again.stderr) == (result.stdout, "")
 
 
 def test_download_from_copies_needs_no_network(tmp_path: Path, test_data: Path) -> None:
     arguments = ["download", "multi30k", "--source-language", "fr", "--directory", str(tmp_path)]
-    result = run(*arguments, "--from", str(test_data / "multi30k"))
+    result = invoke("data", *arguments, "--from", str(test_data / "multi30k"))
     assert result.exit_code == 0
     first = result.stdout.splitlines()[0]
     assert first == str(tmp_path / "multi30k" / "en-fr" / "train.fr")
@@ -63,15 +58,23 @@ def test_one_of_the_copies_stands_for_their_folder(tmp_path: Path, test_data: Pa
     whole = tmp_path / "fra.txt"
     whole.write_bytes(lzma.decompress((test_data / "tatoeba_en_fr" / "all.tsv.xz").read_bytes()))
     arguments = ["download", "tatoeba_en_fr", "--directory", str(tmp_path)]
-    result = run(*arguments, "--from", str(whole))
+    result = invoke("data", *arguments, "--from", str(whole))
     assert result.exit_code == 0, result.exception
     assert len(result.stdout.splitlines()) == 6
 
 
 def test_copies_that_lack_a_file_are_refused(tmp_path: Path) -> None:
-    result = run("download", "multi30k", "--directory", str(tmp_path), "--from", str(tmp_path))
-    assert isinstance(result.exception, DataError)
-    assert "none of train.en.gz, train.en, " in str(result.exception)
+    message = fail(
+        DataError,
+        "data",
+        "download",
+        "multi30k",
+        "--directory",
+        str(tmp_path),
+        "--from",
+        str(tmp_path),
+    )
+    assert "none of train.en.gz, train.en, " in message
 
 
 def test_wrong_names_are_refused(tmp_path: Path) -> None:
@@ -80,6 +83,4 @@ def test_wrong_names_are_refused(tmp_path: Path) -> None:
         (["demo", "--target-language", "fr"], "has no any-fr; it has en-de"),
         (["demo", "--from", str(tmp_path / "absent")], "absent: no such file or folder"),
     ):
-        result = run("download", *arguments)
-        assert isinstance(result.exception, ConfigError)
-        assert message in str(result.exception)
+        assert message in fail(ConfigError, "data", "download", *arguments)

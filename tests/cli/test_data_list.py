@@ -2,14 +2,12 @@
 
 import json
 
-from typer.testing import CliRunner
-
-from nmt.cli.data import app
 from nmt.data.corpora.registry import known_corpora
+from tests.cli.commands import succeed
 
 
 def test_block_of_a_corpus_is_aligned() -> None:
-    output = CliRunner().invoke(app, ["list"]).stdout
+    output = succeed("data", "list")
     assert (
         "\nwmt14: the paper's task; validation newstest2013, test newstest2014\n"
         "    languages  en-de, en-fr; both directions\n"
@@ -24,13 +22,13 @@ def test_block_of_a_corpus_is_aligned() -> None:
 
 
 def test_addresses_are_explained() -> None:
-    output = CliRunner().invoke(app, ["list"]).stdout
+    output = succeed("data", "list")
     assert "hf:OWNER/NAME[@REVISION][:CONFIGURATION]:\n" in output
     assert "opus:CORPUS[:VERSION]:\n" in output
 
 
 def test_json_says_the_same() -> None:
-    found = json.loads(CliRunner().invoke(app, ["list", "--json"]).stdout)
+    found = json.loads(succeed("data", "list", "--json"))
     assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in known_corpora()]
     assert found["corpora"][1] == {
         "name": "multi30k",

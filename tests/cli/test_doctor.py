@@ -4,17 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.doctor import doctor
 from nmt.errors import ConfigError
-
-
-def invoke(*arguments: str) -> Result:
-    app = typer.Typer()
-    app.command()(doctor)
-    return CliRunner().invoke(app, list(arguments))
+from tests.cli.commands import fail, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +15,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_sound_machine_and_recipe_end_with_0(tmp_path: Path) -> None:
-    result = invoke("--config", "demo.yaml")
+    result = invoke("doctor", "--config", "demo.yaml")
     assert result.exit_code == 0, result.exception
     statuses = {line.split()[0] for line in result.stdout.splitlines()}
     assert "ok" in statuses and statuses <= {"ok", "warning"}
@@ -31,7 +23,7 @@ def test_a_sound_machine_and_recipe_end_with_0(tmp_path: Path) -> None:
 
 
 def test_a_machine_is_looked_at_without_a_recipe() -> None:
-    found = json.loads(invoke("--json").stdout)
+    found = json.loads(invoke("doctor", "--json").stdout)
     assert found["ok"] is True
     assert {"python", "torch", "device", "memory"} <= {check["name"] for check in found["checks"]}
     assert set(found["checks"][0]) == {"name", "status", "found", "remedy"}
@@ -52,12 +44,12 @@ def test_a_recipe_that_cannot_be_trained_ends_with_1(
         "data:\n  train: {source: train.en, target: train.de}\n"
         "  validation: {source: train.en, target: train.de}\n"
     )
-    result = invoke(*arguments)
+    result = invoke("doctor", *arguments)
     assert result.exit_code == 1
     failures = [line for line in result.stdout.splitlines() if line.startswith("failure")]
     assert failures and words in "\n".join(failures)
 
 
 def test_settings_without_a_recipe_are_refused() -> None:
-    error = invoke("--set", "seed=1").exception
-    assert isinstance(error, ConfigError) and "give one with --config" in str(error)
+    message = fail(ConfigError, "doctor", "--set", "seed=1")
+    assert "give one with --config" in message

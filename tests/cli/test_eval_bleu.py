@@ -6,51 +6,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.eval_bleu import eval_bleu
 from nmt.data.text.parallel_text import read_lines
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import EvaluationSet
+from tests.cli.commands import fail, invoke, succeed, write_lines
 
 HYPOTHESES = ["the cat sat on the mat.", "", "a dog \u2028 barks at the big tree."]
 REFERENCES = ["the cat sat on a mat.", "no", "a dog \u2028 barks at the big tree."]
 
-app = typer.Typer()
-app.command()(eval_bleu)
-
-
-def invoke(*arguments: str | Path) -> Result:
-    """Run the command; an error that is no NmtError is a bug and is raised."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
-
-
-def succeed(*arguments: str | Path) -> str:
-    result = invoke(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout
-
-
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_bytes("".join(line + "\n" for line in lines).encode())
-    return path
-
 
 @pytest.fixture
 def hypothesis(tmp_path: Path) -> Path:
-    return write(tmp_path / "hypothesis.txt", HYPOTHESES)
+    return write_lines(tmp_path / "hypothesis.txt", HYPOTHESES)
 
 
 @pytest.fixture
 def reference(tmp_path: Path) -> Path:
-    return write(tmp_path / "reference.txt", REFERENCES)
+    return write_lines(tmp_path / "reference.txt", REFERENCES)
 
 
 def test_a_file_is_scored_without_a_model(hypothesis: Path, reference: Path) -> None:
@@ -58,8 +34,8 @@ def test_a_file_is_scored_without_a_model(hypothesis: Path, reference: Path) -> 
     against = EvaluationSet(str(reference), REFERENCES)
     for options, confidence in (((), True), (("--no-confidence",), False)):
         sheet = score_sheet(HYPOTHESES, against, confidence=confidence)
-        assert succeed(*files, *options) == f"{sheet}\n\n3 sentences of {reference}\n"
-    printed = succeed(*files, "--ter", "--languages", "en-de", "--no-confidence")
+        assert succeed("eval-bleu", *files, *options) == f"{sheet}\n\n3 sentences of {reference}\n"
+    printed = succeed("eval-bleu", *files, "--ter", "--languages", "en-de", "--no-confidence")
     sheet = score_sheet(
         HYPOTHESES, replace(against, languages=("en", "de")), with_ter=True, confidence=False
     )
@@ -68,7 +44,7 @@ def test_a_file_is_scored_without_a_model(hypothesis: Path, reference: Path) -> 
 
 
 def test_json_is_one_object(hypothesis: Path, reference: Path) -> None:
-    printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--json")
+    printed = succeed("eval-bleu", "--hypothesis", hypothesis, "--reference", reference, "--json")
     sheet = score_sheet(HYPOTHESES, EvaluationSet("", REFERENCES))
     found = json.loads(printed)
     known = EvaluationSet(str(reference), REFERENCES).as_json()
@@ -82,19 +58,21 @@ def test_each_sentence_has_a_line_and_the_table_makes_way(
     hypothesis: Path, reference: Path
 ) -> None:
     files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
-    result = invoke(*files, "--per-sentence", "--ter")
+    result = invoke("eval-bleu", *files, "--per-sentence", "--ter")
     rows = [line.split("\t") for line in result.stdout.rstrip("\n").split("\n")]
     assert rows[0] == ["line", "BLEU", "chrF++", "TER"]
     assert [row[0] for row in rows[1:]] == ["1", "2", "3"]
     assert rows[2][1:] == ["0.00", "0.00", "100.00"]
     assert rows[3][1:] == ["100.00", "100.00", "0.00"]
     assert "3 sentences of" in result.stderr
-    found = json.loads(succeed(*files, "--per-sentence", "--json"))
+    found = json.loads(succeed("eval-bleu", *files, "--per-sentence", "--json"))
     assert found["per_sentence"][2] == {"BLEU": 100.0, "chrF++": 100.0}
 
 
 def test_tokens_are_scored_as_they_are_when_asked(hypothesis: Path, reference: Path) -> None:
-    printed = succeed("--hypothesis", hypothesis, "--reference", reference, "--tokenized")
+    printed = succeed(
+        "eval-bleu", "--hypothesis", hypothesis, "--reference", reference, "--tokenized"
+    )
     assert "\ntokenised BLEU" in printed
     assert "\ntokenised chrF++" in printed
     assert "|tok:none|" in printed
@@ -103,18 +81,17 @@ def test_tokens_are_scored_as_they_are_when_asked(hypothesis: Path, reference: P
 def test_what_cannot_be_scored_is_refused_unless_one_insists(
     tmp_path: Path, reference: Path
 ) -> None:
-    pieces = write(tmp_path / "bpe.txt", ["the c@@ at", "a d@@ og", "b"])
-    tokens = write(tmp_path / "tok.txt", ["the cat sat on the mat .", "no", "a dog ."])
+    pieces = write_lines(tmp_path / "bpe.txt", ["the c@@ at", "a d@@ og", "b"])
+    tokens = write_lines(tmp_path / "tok.txt", ["the cat sat on the mat .", "no", "a dog ."])
     for hypothesis, reason in (
         (pieces, f"{pieces} is still in pieces of words (marked '@@')"),
         (tokens, f"{tokens} is tokenised (2 of 2 full stops and commas stand apart)"),
     ):
         files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
-        error = invoke(*files).exception
-        assert isinstance(error, DataError)
-        assert reason in str(error)
-        assert "--no-text-checks" in str(error)
-        assert "BLEU" in succeed(*files, "--no-text-checks")
+        message = fail(DataError, "eval-bleu", *files)
+        assert reason in message
+        assert "--no-text-checks" in message
+        assert "BLEU" in succeed("eval-bleu", *files, "--no-text-checks")
 
 
 def test_a_named_test_set_needs_no_reference(
@@ -123,13 +100,12 @@ def test_a_named_test_set_needs_no_reference(
     official = EvaluationSet("newstest2014", REFERENCES, REFERENCES, ("en", "de"), "wmt14/full")
     monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
     named = ("--test-set", "newstest2014", "--languages", "en-de", "--no-confidence")
-    printed = succeed("--hypothesis", hypothesis, *named)
+    printed = succeed("eval-bleu", "--hypothesis", hypothesis, *named)
     assert "paper BLEU compares with the paper's 27.3 (base) and 28.4 (big)" in printed
     assert "3 sentences of newstest2014 (wmt14/full)" in printed
-    short = write(tmp_path / "short.txt", HYPOTHESES[:2])
-    error = invoke("--hypothesis", short, *named).exception
-    assert isinstance(error, DataError)
-    assert f"{short} has 2 lines, newstest2014 (wmt14/full) has 3 lines" in str(error)
+    short = write_lines(tmp_path / "short.txt", HYPOTHESES[:2])
+    message = fail(DataError, "eval-bleu", "--hypothesis", short, *named)
+    assert f"{short} has 2 lines, newstest2014 (wmt14/full) has 3 lines" in message
 
 
 @pytest.mark.parametrize("languages", ["EN-DE", "en_GB-de_DE", "en-de"])
@@ -137,9 +113,9 @@ def test_the_papers_test_set_is_known_however_its_languages_are_written(
     test_data: Path, tmp_path: Path, languages: str
 ) -> None:
     lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
-    reference = write(tmp_path / "ref.de", lines)
+    reference = write_lines(tmp_path / "ref.de", lines)
     files = ("--hypothesis", reference, "--reference", reference, "--no-confidence")
-    found = json.loads(succeed(*files, "--languages", languages, "--json"))
+    found = json.loads(succeed("eval-bleu", *files, "--languages", languages, "--json"))
     assert (found["official_name"], found["languages"]) == ("wmt14/full", "en-de")
     assert "compares with the paper's 27.3 (base)" in found["remarks"][-1]
 
@@ -148,9 +124,9 @@ def test_an_edited_copy_of_the_papers_test_set_is_not_recognised(
     test_data: Path, tmp_path: Path
 ) -> None:
     lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
-    edited = write(tmp_path / "ref.de", [lines[0] + "!", *lines[1:]])
+    edited = write_lines(tmp_path / "ref.de", [lines[0] + "!", *lines[1:]])
     files = ("--hypothesis", edited, "--reference", edited, "--no-confidence")
-    found = json.loads(succeed(*files, "--languages", "en-de", "--json"))
+    found = json.loads(succeed("eval-bleu", *files, "--languages", "en-de", "--json"))
     assert found["official_name"] is None
     assert found["remarks"][-1].endswith("unchanged; this text is not recognised as it.")
 
@@ -158,16 +134,15 @@ def test_an_edited_copy_of_the_papers_test_set_is_not_recognised(
 def test_comet_is_asked_where_it_is_installed(
     hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = write(tmp_path / "source.txt", ["one", "two", "three"])
+    source = write_lines(tmp_path / "source.txt", ["one", "two", "three"])
     files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
     monkeypatch.setenv("PATH", str(tmp_path))
-    error = invoke(*files, "--source", source, "--comet").exception
-    assert isinstance(error, NmtError)
-    assert "pipx install unbabel-comet" in str(error)
+    message = fail(NmtError, "eval-bleu", *files, "--source", source, "--comet")
+    assert "pipx install unbabel-comet" in message
     program = tmp_path / "comet-score"
     program.write_text(f"#!{sys.executable}\nprint('translations\\tscore: 0.8125')\n", "utf-8")
     program.chmod(0o755)
-    printed = succeed(*files, "--source", source, "--comet", "--comet-model", "small")
+    printed = succeed("eval-bleu", *files, "--source", source, "--comet", "--comet-model", "small")
     assert "\nCOMET × 100   81.25" in printed
     assert "comet-score|model:small" in printed
 
@@ -175,13 +150,13 @@ def test_comet_is_asked_where_it_is_installed(
 def test_scores_are_printed_even_where_comet_fails(
     hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = write(tmp_path / "source.txt", ["one", "two", "three"])
+    source = write_lines(tmp_path / "source.txt", ["one", "two", "three"])
     monkeypatch.setenv("PATH", str(tmp_path))
     program = tmp_path / "comet-score"
     program.write_text(f"#!{sys.executable}\nraise SystemExit('no network')\n", "utf-8")
     program.chmod(0o755)
     files = ("--hypothesis", hypothesis, "--reference", reference, "--source", source)
-    result = invoke(*files, "--comet", "--no-confidence")
+    result = invoke("eval-bleu", *files, "--comet", "--no-confidence")
     assert isinstance(result.exception, NmtError) and "comet-score failed" in str(result.exception)
     assert "BLEU" in result.stdout and "chrF" in result.stdout
 
@@ -190,9 +165,8 @@ def test_an_output_that_cannot_be_written_is_told_before_the_wait(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.evaluation.evaluate.evaluate", None)  # it does not come to that
-    error = invoke("-m", tiny_run, "-o", tmp_path / "none" / "out.de").exception
-    assert isinstance(error, DataError)
-    assert "out.de: cannot be written: No such file or directory" in str(error)
+    message = fail(DataError, "eval-bleu", "-m", tiny_run, "-o", tmp_path / "none" / "out.de")
+    assert "out.de: cannot be written: No such file or directory" in message
 
 
 def test_an_alpha_that_the_run_does_not_use_is_refused(tiny_run: Path, tmp_path: Path) -> None:
@@ -202,10 +176,9 @@ def test_an_alpha_that_the_run_does_not_use_is_refused(tiny_run: Path, tmp_path:
         text = file.read().replace("length_normalization: gnmt", "length_normalization: average")
         file.seek(0)
         file.write(text)
-    assert ", length normalization average" in succeed("-m", run, "--no-text-checks")
-    error = invoke("-m", run, "--length-penalty", "0.8").exception
-    assert isinstance(error, ConfigError)
-    assert "the run's length_normalization is average; leave it out" in str(error)
+    assert ", length normalization average" in succeed("eval-bleu", "-m", run, "--no-text-checks")
+    message = fail(ConfigError, "eval-bleu", "-m", run, "--length-penalty", "0.8")
+    assert "the run's length_normalization is average; leave it out" in message
 
 
 def test_memory_that_does_not_suffice_is_one_sentence(
@@ -215,37 +188,35 @@ def test_memory_that_does_not_suffice_is_one_sentence(
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
     monkeypatch.setattr("nmt.translation.translator.beam_search", hungry)
-    error = invoke("-m", tiny_run).exception
-    assert isinstance(error, NmtError)
-    assert "give a lower --batch-tokens than" in str(error)
+    message = fail(NmtError, "eval-bleu", "-m", tiny_run)
+    assert "give a lower --batch-tokens than" in message
 
 
 def test_text_that_a_run_has_not_learnt_from_is_doubted(tiny_run: Path, tmp_path: Path) -> None:
-    source = write(tmp_path / "in.txt", ["a dog", "small"])
-    reference = write(tmp_path / "ref.txt", ["ein Hund .", "klein ."])
+    source = write_lines(tmp_path / "in.txt", ["a dog", "small"])
+    reference = write_lines(tmp_path / "ref.txt", ["ein Hund .", "klein ."])
     files = ("-m", tiny_run, "--source", source, "--reference", reference, "--no-confidence")
-    assert "warning: the references look tokenised (2 of 2" in invoke(*files).stderr
-    assert "warning" not in invoke(*files, "--no-text-checks").stderr
+    assert "warning: the references look tokenised (2 of 2" in invoke("eval-bleu", *files).stderr
+    assert "warning" not in invoke("eval-bleu", *files, "--no-text-checks").stderr
 
 
 def test_unequal_files_are_refused_with_both_counts(tmp_path: Path, reference: Path) -> None:
-    short = write(tmp_path / "short.txt", HYPOTHESES[:2])
-    error = invoke("--hypothesis", short, "--reference", reference).exception
-    assert isinstance(error, DataError)
-    assert f"{short} has 2 lines, {reference} has 3 lines; expected as many" in str(error)
+    short = write_lines(tmp_path / "short.txt", HYPOTHESES[:2])
+    message = fail(DataError, "eval-bleu", "--hypothesis", short, "--reference", reference)
+    assert f"{short} has 2 lines, {reference} has 3 lines; expected as many" in message
 
 
 def test_empty_files_are_refused(tmp_path: Path) -> None:
-    empty = write(tmp_path / "empty.txt", [])
-    error = invoke("--hypothesis", empty, "--reference", empty).exception
-    assert isinstance(error, DataError)
-    assert f"{empty} is empty; expected one translation per line" in str(error)
+    empty = write_lines(tmp_path / "empty.txt", [])
+    message = fail(DataError, "eval-bleu", "--hypothesis", empty, "--reference", empty)
+    assert f"{empty} is empty; expected one translation per line" in message
 
 
 def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
-    error = invoke("--hypothesis", tmp_path / "none", "--reference", reference).exception
-    assert isinstance(error, DataError)
-    assert f"{tmp_path / 'none'}: no such file" in str(error)
+    message = fail(
+        DataError, "eval-bleu", "--hypothesis", tmp_path / "none", "--reference", reference
+    )
+    assert f"{tmp_path / 'none'}: no such file" in message
 
 
 @pytest.mark.parametrize(
@@ -276,16 +247,12 @@ def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
     ],
 )
 def test_contradictions_are_wrong_usage(options: str, message: str) -> None:
-    error = invoke(*options.split()).exception
-    assert isinstance(error, ConfigError)
-    assert error.exit_code == 2
-    assert message in str(error)
+    assert message in fail(ConfigError, "eval-bleu", *options.split())
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    error = invoke("--model", tmp_path).exception
-    assert isinstance(error, CheckpointError)
-    assert "not a run directory" in str(error)
+    message = fail(CheckpointError, "eval-bleu", "--model", tmp_path)
+    assert "not a run directory" in message
 
 
 def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
@@ -299,7 +266,9 @@ def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
         return EvaluationSet(name, references, ["a dog", "a cat"], languages, name)
 
     monkeypatch.setattr(test_sets, "official_set", found)
-    printed = succeed("--model", tiny_run, "--test-set", "wmt14/full", "--no-confidence")
+    printed = succeed(
+        "eval-bleu", "--model", tiny_run, "--test-set", "wmt14/full", "--no-confidence"
+    )
     assert "compares with the paper's 27.3" in printed
     assert asked == [("wmt14/full", ("en", "de"))]
     assert "2 sentences" in printed
@@ -311,13 +280,13 @@ def test_two_texts_at_once_are_refused(tiny_run: Path) -> None:
         (("--model", tiny_run, "--source", text, "--reference", text), "--source"),
         (("--hypothesis", text, "--reference", text), "--reference"),
     ):
-        result = invoke(*arguments, "--test-set", "test")
+        result = invoke("eval-bleu", *arguments, "--test-set", "test")
         assert f"--test-set test and {other} name two texts" in str(result.exception)
 
 
 def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.txt"
-    printed = succeed("--model", tiny_run, "--output", output, "--no-confidence")
+    printed = succeed("eval-bleu", "--model", tiny_run, "--output", output, "--no-confidence")
     translations = output.read_bytes().decode().split("\n")
     assert len(translations) == 4
     assert translations[1] == translations[3] == ""
@@ -326,15 +295,15 @@ def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) ->
     sheet = score_sheet(translations[:3], against, confidence=False)
     details = "3 sentences of the run's {} set, beam size 2, length penalty 0.6\n"
     assert printed == f"{sheet}\n\n{details.format('test')}"
-    again = succeed("--model", tiny_run, "--test-set", "validation", "--no-confidence")
+    again = succeed("eval-bleu", "--model", tiny_run, "--test-set", "validation", "--no-confidence")
     assert again == f"{sheet}\n\n{details.format('validation')}"
 
 
 def test_a_model_is_scored_on_files_that_are_given(tiny_run: Path, tmp_path: Path) -> None:
-    source = write(tmp_path / "in.txt", ["a dog", "small"])
-    reference = write(tmp_path / "ref.txt", ["ein Hund", "klein"])
+    source = write_lines(tmp_path / "in.txt", ["a dog", "small"])
+    reference = write_lines(tmp_path / "ref.txt", ["ein Hund", "klein"])
     files = ["--source", source, "--reference", reference]
-    found = json.loads(succeed("-m", tiny_run, *files, "--json", "--beam-size", "1"))
+    found = json.loads(succeed("eval-bleu", "-m", tiny_run, *files, "--json", "--beam-size", "1"))
     assert found["sentences"] == 2
     assert found["beam_size"] == 1
     assert found["length_penalty"] == 0.6
@@ -342,10 +311,11 @@ def test_a_model_is_scored_on_files_that_are_given(tiny_run: Path, tmp_path: Pat
     assert found["weights"] == ["checkpoints/step-00000001"]
     assert found["precision"] == "fp32"
     checkpoint = tiny_run / "checkpoints" / "step-00000001"
-    both = json.loads(succeed("-m", tiny_run, "-m", checkpoint, *files, "--json"))
+    both = json.loads(succeed("eval-bleu", "-m", tiny_run, "-m", checkpoint, *files, "--json"))
     assert both["model"] == [str(tiny_run), str(checkpoint)]
     assert both["weights"] == ["checkpoints/step-00000001"] * 2
-    longer = write(tmp_path / "longer.txt", ["a", "b", "c"])
-    error = invoke("-m", tiny_run, "--source", longer, "--reference", reference).exception
-    assert isinstance(error, DataError)
-    assert "has 3 lines" in str(error)
+    longer = write_lines(tmp_path / "longer.txt", ["a", "b", "c"])
+    message = fail(
+        DataError, "eval-bleu", "-m", tiny_run, "--source", longer, "--reference", reference
+    )
+    assert "has 3 lines" in message

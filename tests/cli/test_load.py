@@ -7,19 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
 
 import nmt
-from nmt.cli.translate import translate
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError
+from tests.cli.commands import succeed
 
 LINES = ["a small dog", "", "😀 b", "the cat ."]
 HEAVY = ("torch", "numpy", "sentencepiece", "pydantic", "yaml", "typer", "safetensors", "tqdm")
-
-app = typer.Typer()
-app.command()(translate)
 
 
 def test_importing_the_package_loads_nothing(project: Path) -> None:
@@ -33,9 +28,9 @@ def test_importing_the_package_loads_nothing(project: Path) -> None:
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_it_gives_the_text_of_the_command(tiny_run: Path, beam_size: int) -> None:
     options = ["--model", str(tiny_run), "--beam-size", str(beam_size), "--length-penalty", "1"]
-    result = CliRunner().invoke(app, options, input="\n".join(LINES).encode())
+    printed = succeed("translate", *options, text="\n".join(LINES))
     translator = nmt.load(tiny_run, beam_size=beam_size, length_penalty=1)
-    assert translator.translate(LINES) == result.stdout_bytes.decode().split("\n")[:-1]
+    assert translator.translate(LINES) == printed.split("\n")[:-1]
     assert translator.translate(LINES[0]) == translator.translate(LINES)[0]
 
 

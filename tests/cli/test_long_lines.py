@@ -3,13 +3,9 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from nmt.cli.translate import translate
+from tests.cli.commands import invoke
 
-app = typer.Typer()
-app.command()(translate)
 OTHERS = [f"a dog {n}." if n % 5 else "" for n in range(12)]
 SENTENCES = "A small dog sleeps. " * 500
 UNBROKEN = "a" * 10_000
@@ -19,7 +15,7 @@ def translated(run: Path, lines: list[str], *options: str) -> tuple[list[str], s
     text = "".join(f"{line}\n" for line in lines)
     # in fp32 a line does not depend on the lines beside it
     arguments = ["-m", str(run), "--beam-size", "1", "--precision", "fp32", *options]
-    result = CliRunner().invoke(app, arguments, text, catch_exceptions=False)
+    result = invoke("translate", *arguments, text=text)
     assert result.exit_code == 0
     rows = result.stdout_bytes.decode().split("\n")
     assert rows.pop() == "" and len(rows) == len(lines)

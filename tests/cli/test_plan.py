@@ -4,17 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.plan import plan
 from nmt.errors import ConfigError
-
-
-def invoke(*arguments: str) -> Result:
-    app = typer.Typer()
-    app.command()(plan)
-    return CliRunner().invoke(app, list(arguments))
+from tests.cli.commands import fail, invoke
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +15,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_plan_without_a_probe_is_text(tmp_path: Path) -> None:
-    result = invoke("--config", "base.yaml", "--no-probe")
+    result = invoke("plan", "--config", "base.yaml", "--no-probe")
     assert result.exit_code == 0, result.exception
     headings = [line.split("  ")[0] for line in result.stdout.splitlines() if line[0] != " "]
     assert headings == [
@@ -43,7 +35,7 @@ def test_a_small_recipe_is_measured_as_json(tmp_path: Path) -> None:
     settings = ("model.d_model=16", "model.d_ff=16", "training.batch_tokens=100")
     options = [word for setting in settings for word in ("--set", setting)]
     options += ["--set", "training.threads=1", "--set", "training.max_steps=1000"]
-    result = invoke("--config", "demo.yaml", "--json", *options)
+    result = invoke("plan", "--config", "demo.yaml", "--json", *options)
     assert result.exit_code == 0, result.exception
     found = json.loads(result.stdout)
     assert found["speed"]["target_tokens"] > 0 and found["time"]["total"] > 0
@@ -52,5 +44,5 @@ def test_a_small_recipe_is_measured_as_json(tmp_path: Path) -> None:
 
 
 def test_a_mistake_in_the_recipe_is_told() -> None:
-    error = invoke("--config", "demo.yaml", "--set", "model.head=4").exception
-    assert isinstance(error, ConfigError) and "did you mean 'heads'?" in str(error)
+    message = fail(ConfigError, "plan", "--config", "demo.yaml", "--set", "model.head=4")
+    assert "did you mean 'heads'?" in message

@@ -4,10 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from nmt.cli.plot import app
 from nmt.errors import CheckpointError, DataError
+from tests.cli.commands import fail, invoke, succeed
 
 METRICS = [
     {"event": "train", "step": 10, "loss": 5.0},
@@ -25,16 +24,14 @@ def run_directory(tmp_path: Path) -> Path:
     return run
 
 
-def invoke(*arguments: str | Path) -> list[Path]:
-    """The paths that a successful command prints."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return [Path(line) for line in result.stdout.splitlines()]
+def plot(*arguments: object) -> list[Path]:
+    """Paths that a successful `nmt plot` prints."""
+    return [Path(line) for line in succeed("plot", *arguments).splitlines()]
 
 
 def test_loss_goes_into_the_run_and_its_paths_to_stdout(run_directory: Path) -> None:
     plots = run_directory / "plots"
-    assert invoke("loss", "--model", run_directory) == [plots / "loss.png", plots / "loss.svg"]
+    assert plot("loss", "--model", run_directory) == [plots / "loss.png", plots / "loss.svg"]
     assert (plots / "loss.png").is_file()
     assert (plots / "loss.svg").is_file()
 
@@ -43,37 +40,38 @@ def test_a_checkpoint_stands_for_its_run(run_directory: Path) -> None:
     checkpoint = run_directory / "checkpoints" / "step-00000010"
     checkpoint.mkdir(parents=True, exist_ok=True)
     (checkpoint / "model.safetensors").touch()
-    assert invoke("loss", "--model", checkpoint)[0] == run_directory / "plots" / "loss.png"
+    assert plot("loss", "--model", checkpoint)[0] == run_directory / "plots" / "loss.png"
 
 
 def test_output_is_a_name_without_suffix(run_directory: Path, tmp_path: Path) -> None:
-    paths = invoke("loss", "--model", run_directory, "-o", tmp_path / "here")
+    paths = plot("loss", "--model", run_directory, "-o", tmp_path / "here")
     assert paths == [tmp_path / "here.png", tmp_path / "here.svg"]
     assert all(path.is_file() for path in paths)
 
 
 def test_an_output_that_is_a_folder_is_wrong_usage(run_directory: Path, tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["loss", "-m", str(run_directory), "-o", str(tmp_path)])
+    result = invoke("plot", "loss", "-m", run_directory, "-o", tmp_path)
     assert result.exit_code == 2
     assert "directory" in result.stderr
 
 
 def test_a_schedule_is_drawn_from_a_recipe_alone(tmp_path: Path) -> None:
     settings = ["--set", "training.schedule=cosine", "--set", "training.max_steps=50"]
-    paths = invoke("schedule", "--config", "base", *settings, "-o", tmp_path / "rate")
+    paths = plot("schedule", "--config", "base", *settings, "-o", tmp_path / "rate")
     assert paths == [tmp_path / "rate.png", tmp_path / "rate.svg"]
     assert all(path.is_file() for path in paths)
 
 
 def test_a_run_without_metrics_says_so(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").touch()
-    with pytest.raises(DataError, match=r"metrics\.jsonl: no metrics here"):
-        invoke("loss", "--model", tmp_path)
+    assert "metrics.jsonl: no metrics here" in fail(DataError, "plot", "loss", "--model", tmp_path)
 
 
 def test_attention_needs_a_run(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="nowhere: not a run directory"):
-        invoke("attention", "--model", tmp_path / "nowhere", "a sentence")
+    message = fail(
+        CheckpointError, "plot", "attention", "--model", tmp_path / "nowhere", "a sentence"
+    )
+    assert "nowhere: not a run directory" in message
 
 
 @pytest.mark.parametrize(
@@ -92,17 +90,17 @@ def test_attention_needs_a_run(tmp_path: Path) -> None:
 def test_attention_draws_the_sentence_in_the_run(
     tiny_run: Path, options: list[str], name: str, title: str
 ) -> None:
-    paths = invoke("attention", "a small dog", "--model", tiny_run, *options)
+    paths = plot("attention", "a small dog", "--model", tiny_run, *options)
     assert paths == [tiny_run / "plots" / f"{name}{suffix}" for suffix in (".png", ".svg")]
     assert title in " ".join(paths[1].read_text("utf-8").split())
 
 
 def test_positions_are_drawn_without_a_run(tmp_path: Path) -> None:
-    paths = invoke("positions", "--length", "20", "--d-model", "8", "-o", tmp_path / "waves")
+    paths = plot("positions", "--length", "20", "--d-model", "8", "-o", tmp_path / "waves")
     assert paths == [tmp_path / "waves.png", tmp_path / "waves.svg"]
     assert all(path.is_file() for path in paths)
 
 
 def test_an_unknown_kind_is_wrong_usage(run_directory: Path) -> None:
     arguments = ["attention", "a man", "--model", str(run_directory), "--kind", "self"]
-    assert CliRunner().invoke(app, arguments).exit_code == 2
+    assert invoke("plot", *arguments).exit_code == 2

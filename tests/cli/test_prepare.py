@@ -3,17 +3,9 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.prepare import prepare
 from nmt.errors import ConfigError, DataError
-
-
-def run(*arguments: str) -> Result:
-    app = typer.Typer()
-    app.command()(prepare)
-    return CliRunner().invoke(app, list(arguments))
+from tests.cli.commands import invoke
 
 
 @pytest.fixture
@@ -30,7 +22,7 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def test_summary_tells_what_was_made(tmp_path: Path, recipe: Path) -> None:
-    result = run("--config", str(recipe))
+    result = invoke("prepare", "--config", str(recipe))
     assert result.exit_code == 0
     summary = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     folder = Path(summary["directory"])
@@ -47,20 +39,23 @@ def test_summary_tells_what_was_made(tmp_path: Path, recipe: Path) -> None:
 
 
 def test_second_call_is_quiet_and_says_the_same(recipe: Path) -> None:
-    first, second = run("--config", str(recipe)), run("--config", str(recipe))
+    first, second = (
+        invoke("prepare", "--config", str(recipe)),
+        invoke("prepare", "--config", str(recipe)),
+    )
     assert (second.stdout, second.stderr) == (first.stdout, "")
 
 
 def test_settings_override_the_recipe(recipe: Path) -> None:
     separate = ["--set", "tokenizer.shared=false", "--set", "model.embeddings=target"]
     smaller = ["--set", "tokenizer.vocabulary_size=50"]
-    result = run("--config", str(recipe), *separate, *smaller)
+    result = invoke("prepare", "--config", str(recipe), *separate, *smaller)
     assert "vocabulary  bpe, 50 source entries, 50 target entries\n" in result.stdout
 
 
 def test_mistakes_are_refused(recipe: Path) -> None:
-    result = run("--config", str(recipe), "--set", "tokenizer.size=9")
+    result = invoke("prepare", "--config", str(recipe), "--set", "tokenizer.size=9")
     assert isinstance(result.exception, ConfigError)
-    result = run("--config", str(recipe), "--set", "tokenizer.vocabulary_size=9999")
+    result = invoke("prepare", "--config", str(recipe), "--set", "tokenizer.vocabulary_size=9999")
     assert isinstance(result.exception, DataError)
     assert result.stdout == ""

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from nmt.cli.app import app
 from nmt.errors import CheckpointError, NmtError
 from nmt.training.examples import Example, keep_examples
+from tests.cli.commands import fail, invoke, succeed
 
 NASTY = "</script><script>document.title = 'taken over'</script>"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -26,9 +25,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 def make_report(run: Path, output: Path, *options: str) -> str:
     """The page that a successful command writes."""
     arguments = ["report", "--model", str(run), "-o", str(output), "--device", "cpu", *options]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    assert result.stdout == f"{output}\n"
+    assert succeed(*arguments) == f"{output}\n"
     return output.read_text("utf-8")
 
 
@@ -78,7 +75,7 @@ def test_data_that_are_gone_are_said_to_be(page: str) -> None:
 
 def test_the_report_lies_in_the_run_unless_told_otherwise(lived_run: Path) -> None:
     arguments = ["report", "-m", str(lived_run), "--sentences", "0", "--device", "cpu"]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    result = invoke(*arguments)
     assert result.stdout == f"{lived_run / 'report.html'}\n"
     written = lived_run / "report.html"
     assert "as --sentences 0 asked for" in written.read_text("utf-8")
@@ -138,10 +135,8 @@ def test_where_it_cannot_be_written_is_told_at_once(
     (tmp_path / "file").touch()
     monkeypatch.setattr("nmt.report.run_report.write_report", None)  # it does not come to that
     page = tmp_path / "file" / "report.html"
-    with pytest.raises(NmtError, match=f"{page}: cannot be written: Not a directory"):
-        CliRunner().invoke(
-            app, ["report", "-m", str(lived_run), "-o", str(page)], None, None, False
-        )
+    message = fail(NmtError, "report", "-m", lived_run, "-o", page)
+    assert f"{page}: cannot be written: Not a directory" in message
 
 
 def test_a_link_and_a_device_stay_what_they_are(lived_run: Path, tmp_path: Path) -> None:
@@ -152,7 +147,7 @@ def test_a_link_and_a_device_stay_what_they_are(lived_run: Path, tmp_path: Path)
     reader = subprocess.Popen(["cat", device], stdout=subprocess.PIPE)
     for output in (link, device):
         arguments = ["report", "-m", str(lived_run), "-o", str(output), "--sentences", "0"]
-        assert CliRunner().invoke(app, arguments).exit_code == 0
+        succeed(*arguments)
     assert link.is_symlink() and page.read_bytes() == reader.communicate()[0]
     assert device.is_fifo()
 
@@ -177,7 +172,7 @@ def test_the_sentences_whose_attention_is_shown_can_be_chosen(
     options = ["--sentences", "0", "--sentence", "the cat", "--sentence", "x" * 500]
     output = tmp_path / "report.html"
     arguments = ["report", "-m", str(lived_run), "-o", str(output), "--device", "cpu", *options]
-    result = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    result = invoke(*arguments)
     page = output.read_text("utf-8")
     data = re.findall(r'id="attention-data">(.*?)</script>', page)[0]
     assert [sentence["text"] for sentence in json.loads(data)] == ["the cat"]
@@ -185,8 +180,7 @@ def test_the_sentences_whose_attention_is_shown_can_be_chosen(
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="not a run directory"):
-        CliRunner().invoke(app, ["report", "-m", str(tmp_path)], catch_exceptions=False)
+    assert "not a run directory" in fail(CheckpointError, "report", "-m", tmp_path)
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):

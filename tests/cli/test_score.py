@@ -4,35 +4,16 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.score import score
 from nmt.config import DecodingConfig
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import load_run
 from nmt.translation.scoring import Scorer, TargetScore
+from tests.cli.commands import fail, invoke, succeed
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]
 TABS = "".join(f"{source}\t{target}\n" for source, target in PAIRS).encode()
-
-app = typer.Typer()
-app.command()(score)
-
-
-def invoke(*arguments: str | Path, text: bytes | None = None) -> Result:
-    """Run the command; an error that is no NmtError is a bug and is raised."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
-
-
-def succeed(*arguments: str | Path, text: bytes | None = None) -> str:
-    result = invoke(*arguments, text=text)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout_bytes.decode()
 
 
 @pytest.fixture(scope="session")
@@ -58,16 +39,16 @@ def files(tmp_path: Path) -> list[str | Path]:
 def test_two_files_give_a_line_a_pair(
     tiny_run: Path, files: list[str | Path], expected: str
 ) -> None:
-    assert succeed("--model", tiny_run, *files) == expected
+    assert succeed("score", "--model", tiny_run, *files) == expected
 
 
 def test_tabs_in_a_file_or_stdin_give_the_same(
     tiny_run: Path, expected: str, tmp_path: Path
 ) -> None:
-    assert succeed("-m", tiny_run, text=TABS) == expected
-    assert succeed("-m", tiny_run, "-", text=TABS.replace(b"\n", b"\r\n")) == expected
+    assert succeed("score", "-m", tiny_run, text=TABS) == expected
+    assert succeed("score", "-m", tiny_run, "-", text=TABS.replace(b"\n", b"\r\n")) == expected
     (tmp_path / "pairs.tsv").write_bytes(TABS.replace(b"\n", b"\tmore\n"))
-    assert succeed("-m", tiny_run, tmp_path / "pairs.tsv") == expected
+    assert succeed("score", "-m", tiny_run, tmp_path / "pairs.tsv") == expected
 
 
 def test_the_perplexity_of_the_whole_goes_to_stderr(
@@ -75,20 +56,21 @@ def test_the_perplexity_of_the_whole_goes_to_stderr(
 ) -> None:
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.log_probability for score in scores)
-    result = invoke("-m", tiny_run, text=TABS)
+    result = invoke("score", "-m", tiny_run, text=TABS)
     figure = f"{math.exp(-total / tokens):.4f}"
     assert result.stderr == f"perplexity per token {figure} (pairs: 4, tokens: {tokens})\n"
 
 
 def test_no_pairs_give_no_lines(tiny_run: Path) -> None:
-    result = invoke("-m", tiny_run, text=b"")
+    result = invoke("score", "-m", tiny_run, text=b"")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "no pairs, so no perplexity\n"
 
 
 def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> None:
     found = [
-        json.loads(line) for line in succeed("-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
+        json.loads(line)
+        for line in succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
     ]
     assert found == [
         {
@@ -103,7 +85,7 @@ def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> 
 
 def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetScore]) -> None:
     tokenizer = load_run(tiny_run, torch.device("cpu")).tokenizer
-    lines = succeed("-m", tiny_run, "--json", "--per-token", text=TABS).split("\n")[:-1]
+    lines = succeed("score", "-m", tiny_run, "--json", "--per-token", text=TABS).split("\n")[:-1]
     for line, known in zip(lines, scores, strict=True):
         pieces = json.loads(line)["pieces"]
         assert [p["piece"] for p in pieces] == tokenizer.target_pieces(known.tokens)
@@ -114,8 +96,10 @@ def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetSco
 
 def test_the_length_penalty_divides(tiny_run: Path, scores: list[TargetScore]) -> None:
     options = ["-m", tiny_run, "--length-penalty", "0.6"]
-    assert succeed(*options, text=TABS) == "".join(f"{s.penalised(PENALTY):.6f}\n" for s in scores)
-    lines = succeed(*options, "--json", text=TABS).split("\n")[:-1]
+    assert succeed("score", *options, text=TABS) == "".join(
+        f"{s.penalised(PENALTY):.6f}\n" for s in scores
+    )
+    lines = succeed("score", *options, "--json", text=TABS).split("\n")[:-1]
     for line, known in zip(lines, scores, strict=True):
         found = json.loads(line)
         assert found["log_probability"] == known.log_probability
@@ -126,7 +110,7 @@ def test_the_output_file_appears_when_complete(
     tiny_run: Path, files: list[str | Path], expected: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "scores.txt"
-    assert succeed("-m", tiny_run, *files, "-o", target) == ""
+    assert succeed("score", "-m", tiny_run, *files, "-o", target) == ""
     assert target.read_text() == expected
 
 
@@ -134,18 +118,17 @@ def test_unequal_files_are_refused_before_the_model_is_loaded(tmp_path: Path) ->
     source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
     source.write_text("a\nb\n")
     reference.write_text("a\n")
-    result = invoke("-m", tmp_path, "--source", source, "--reference", reference)
+    result = invoke("score", "-m", tmp_path, "--source", source, "--reference", reference)
     assert isinstance(result.exception, DataError)
     assert f"{source} has 2 lines, {reference} has 1 line;" in str(result.exception)
     assert result.stdout == ""
 
 
 def test_a_line_without_a_tab_is_named(tiny_run: Path, tmp_path: Path) -> None:
-    error = invoke("-m", tiny_run, text=b"a\tb\nab\n").exception
-    assert isinstance(error, DataError)
-    assert "stdin:2: 1 column, expected 2 separated by a tab" in str(error)
+    message = fail(DataError, "score", "-m", tiny_run, text=b"a\tb\nab\n")
+    assert "stdin:2: 1 column, expected 2 separated by a tab" in message
     (tmp_path / "pairs.tsv").write_text("\n")
-    error = invoke("-m", tiny_run, tmp_path / "pairs.tsv").exception
+    error = invoke("score", "-m", tiny_run, tmp_path / "pairs.tsv").exception
     assert f"{tmp_path / 'pairs.tsv'}:1: 1 column" in str(error)
 
 
@@ -159,16 +142,14 @@ def test_a_line_without_a_tab_is_named(tiny_run: Path, tmp_path: Path) -> None:
     ],
 )
 def test_contradictions_are_wrong_usage(options: str, message: str) -> None:
-    error = invoke("-m", "m", *options.split(), text=b"").exception
-    assert isinstance(error, ConfigError)
-    assert message in str(error)
+    assert message in fail(ConfigError, "score", "-m", "m", *options.split(), text=b"")
 
 
 @pytest.mark.parametrize(
     "options", [["--length-penalty", "-1"], ["--length-penalty", "nan"], ["--batch-tokens", "0"]]
 )
 def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
-    result = invoke("-m", tiny_run, *options, text=b"")
+    result = invoke("score", "-m", tiny_run, *options, text=b"")
     assert result.exit_code == 2
     assert options[0] in result.stderr
 
@@ -181,16 +162,14 @@ def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPat
         return []
 
     monkeypatch.setattr(Scorer, "score", record)
-    succeed("-m", tiny_run, "--batch-tokens", "99", "--precision", "bf16", text=b"")
+    succeed("score", "-m", tiny_run, "--batch-tokens", "99", "--precision", "bf16", text=b"")
     assert seen == {"batch_tokens": 99, "precision": "bf16"}
 
 
 def test_8_bits_are_refused_since_scores_are_not_computed_in_them(tiny_run: Path) -> None:
-    error = invoke("-m", tiny_run, "--precision", "int8", text=TABS).exception
-    assert isinstance(error, ConfigError)
-    assert "--precision int8 is for translating; score in fp32 or bf16" in str(error)
+    message = fail(ConfigError, "score", "-m", tiny_run, "--precision", "int8", text=TABS)
+    assert "--precision int8 is for translating; score in fp32 or bf16" in message
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    error = invoke("--model", tmp_path, text=TABS).exception
-    assert isinstance(error, CheckpointError)
+    fail(CheckpointError, "score", "--model", tmp_path, text=TABS)

@@ -5,20 +5,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from typer.testing import CliRunner, Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.app import app
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import RunDirectory, build_model
+from tests.cli.commands import fail, invoke
 
 TEXT = "a dog sleeps here on the grass"
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -60,18 +55,23 @@ def test_a_shortlist_is_learnt_and_used(run: RunDirectory, tmp_path: Path) -> No
 
 
 def test_what_is_not_learnt_cannot_be_used(run: RunDirectory) -> None:
-    result = invoke("eval-bleu", "--model", run.path, "--shortlist", 3)
-    assert isinstance(result.exception, ConfigError)
-    assert f"nmt shortlist --model {run.path}" in str(result.exception)
+    message = fail(ConfigError, "eval-bleu", "--model", run.path, "--shortlist", 3)
+    assert f"nmt shortlist --model {run.path}" in message
 
 
 def test_samples_are_drawn_from_everything(run: RunDirectory, tmp_path: Path) -> None:
     (tmp_path / "text").write_text(TEXT)
-    result = invoke(
-        "translate", "--model", run.path, tmp_path / "text", "--sample", "--shortlist", 3
+    message = fail(
+        ConfigError,
+        "translate",
+        "--model",
+        run.path,
+        tmp_path / "text",
+        "--sample",
+        "--shortlist",
+        3,
     )
-    assert isinstance(result.exception, ConfigError)
-    assert "leave out --shortlist" in str(result.exception)
+    assert "leave out --shortlist" in message
 
 
 def test_another_training_text_is_refused(run: RunDirectory) -> None:
@@ -93,6 +93,5 @@ def test_another_training_text_is_refused(run: RunDirectory) -> None:
 
 def test_a_damaged_shortlist_is_named(run: RunDirectory) -> None:
     run.shortlist.write_bytes(b"damaged")
-    result = invoke("eval-bleu", "--model", run.path, "--shortlist", 3)
-    assert isinstance(result.exception, CheckpointError)
-    assert "learn it again" in str(result.exception)
+    message = fail(CheckpointError, "eval-bleu", "--model", run.path, "--shortlist", 3)
+    assert "learn it again" in message

@@ -9,11 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.train import train
 from nmt.errors import ConfigError, DataError
+from tests.cli.commands import invoke
 
 RECIPE = """
 data: {{directory: {folder}/data, train: {pair}, validation: {pair}}}
@@ -30,12 +28,6 @@ training:
 """
 
 
-def invoke(*arguments: object) -> Result:
-    app = typer.Typer()
-    app.command()(train)
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     lines = [f"{'the small dog ' * (n % 3)}number {n} ." for n in range(30)]
@@ -48,12 +40,12 @@ def recipe(tmp_path: Path) -> Path:
 
 
 def test_a_run_is_trained_and_a_rerun_has_nothing_to_do(tmp_path: Path, recipe: Path) -> None:
-    first = invoke("--config", recipe, "--run-dir", tmp_path / "run")
+    first = invoke("train", "--config", recipe, "--run-dir", tmp_path / "run")
     assert first.exit_code == 0, first.exception
     assert first.stdout == ""
     assert f"translate with: nmt translate --model {tmp_path}/run" in first.stderr
     assert json.loads((tmp_path / "run" / "best.json").read_text())["trained_steps"] == 3
-    again = invoke("--config", recipe, "--run-dir", tmp_path / "run")
+    again = invoke("train", "--config", recipe, "--run-dir", tmp_path / "run")
     assert again.exit_code == 0
     assert again.stderr.endswith("already trained to step 3; nothing to do\n")
 
@@ -62,12 +54,12 @@ def test_the_run_is_named_after_the_recipe(
     tmp_path: Path, recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert invoke("--config", recipe, "--set", "training.max_steps=1").exit_code == 0
+    assert invoke("train", "--config", recipe, "--set", "training.max_steps=1").exit_code == 0
     assert (tmp_path / "runs" / "recipe" / "best.json").is_file()
 
 
 def refused(kind: type[Exception], *arguments: object) -> str:
-    result = invoke(*arguments)
+    result = invoke("train", *arguments)
     assert isinstance(result.exception, kind), result.exception
     assert result.stdout == ""
     return str(result.exception)
@@ -120,7 +112,7 @@ def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, recipe: P
 
 def test_another_recipe_in_the_same_directory_is_refused(tmp_path: Path, recipe: Path) -> None:
     run = ("--config", recipe, "--run-dir", tmp_path / "run", "--set", "training.max_steps=1")
-    assert invoke(*run).exit_code == 0
+    assert invoke("train", *run).exit_code == 0
     message = refused(ConfigError, *run, "--set", "seed=7")
     assert "another recipe" in message and "seed: the run has 1, now 7" in message
 
@@ -147,7 +139,9 @@ def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, proje
     assert last.startswith("nmt: stopped by SIGTERM after step ")
     assert last.endswith(f"saved in {run}. Run the same command again to go on.")
     step = int(json.loads((run / "last.json").read_text())["weights"][-8:])
-    more = invoke("--config", recipe, "--run-dir", run, "--set", f"training.max_steps={step + 2}")
+    more = invoke(
+        "train", "--config", recipe, "--run-dir", run, "--set", f"training.max_steps={step + 2}"
+    )
     assert more.exit_code == 0, more.exception
     assert f"resuming after step {step:,} from " in more.stderr
     steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]

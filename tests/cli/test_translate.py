@@ -7,73 +7,57 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner, Result
 
 from nmt.cli.lines import streams
-from nmt.cli.translate import translate
 from nmt.device import pick_precision
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import load_run
 from nmt.translation.line import Line
 from nmt.translation.translator import Translation, Translator
+from tests.cli.commands import fail, invoke, succeed
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
 INPUT = "\n".join(LINES).encode()
 
-app = typer.Typer()
-app.command()(translate)
-
-
-def invoke(*arguments: str | Path, text: bytes | None = None) -> Result:
-    """Run the command; an error that is no NmtError is a bug and is raised."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
-
-
-def succeed(*arguments: str | Path, text: bytes | None = None) -> bytes:
-    result = invoke(*arguments, text=text)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout_bytes
-
 
 @pytest.fixture(scope="session")
-def expected(tiny_run: Path) -> bytes:
+def expected(tiny_run: Path) -> str:
     """What the library makes of LINES."""
     device = torch.device("cpu")
     translator = Translator(load_run(tiny_run, device), precision=pick_precision("auto", device))
-    return b"".join(t.text.encode() + b"\n" for t in translator.translate(LINES))
+    return "".join(f"{t.text}\n" for t in translator.translate(LINES))
 
 
 @pytest.mark.parametrize(
     "text", [INPUT, INPUT + b"\n", INPUT.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + INPUT]
 )
-def test_stdin_to_stdout_is_line_for_line(tiny_run: Path, expected: bytes, text: bytes) -> None:
-    assert succeed("--model", tiny_run, text=text) == expected
-    assert expected.count(b"\n") == len(LINES)
-    assert expected.split(b"\n")[1] == expected.split(b"\n")[5] == b""
+def test_stdin_to_stdout_is_line_for_line(tiny_run: Path, expected: str, text: bytes) -> None:
+    assert succeed("translate", "--model", tiny_run, text=text) == expected
+    assert expected.count("\n") == len(LINES)
+    assert expected.split("\n")[1] == expected.split("\n")[5] == ""
 
 
-def test_a_file_gives_the_same_as_stdin(tiny_run: Path, expected: bytes, tmp_path: Path) -> None:
+def test_a_file_gives_the_same_as_stdin(tiny_run: Path, expected: str, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_bytes(INPUT)
-    assert succeed("-m", tiny_run, tmp_path / "in.txt") == expected
+    assert succeed("translate", "-m", tiny_run, tmp_path / "in.txt") == expected
     (tmp_path / "in.txt.gz").write_bytes(gzip.compress(INPUT))
-    assert succeed("-m", tiny_run, tmp_path / "in.txt.gz") == expected
+    assert succeed("translate", "-m", tiny_run, tmp_path / "in.txt.gz") == expected
 
 
-def test_a_dash_is_stdin_and_stdout(tiny_run: Path, expected: bytes) -> None:
-    assert succeed("-m", tiny_run, "-", "-o", "-", text=INPUT) == expected
-    assert succeed("-m", tiny_run, "/dev/stdin", "-o", "/dev/stdout", text=INPUT) == expected
+def test_a_dash_is_stdin_and_stdout(tiny_run: Path, expected: str) -> None:
+    assert succeed("translate", "-m", tiny_run, "-", "-o", "-", text=INPUT) == expected
+    assert (
+        succeed("translate", "-m", tiny_run, "/dev/stdin", "-o", "/dev/stdout", text=INPUT)
+        == expected
+    )
 
 
 def test_no_input_gives_no_output(tiny_run: Path) -> None:
-    assert succeed("--model", tiny_run, text=b"") == b""
+    assert succeed("translate", "--model", tiny_run, text=b"") == ""
 
 
 def test_invalid_utf8_is_replaced_and_its_line_named(tiny_run: Path) -> None:
-    result = invoke("--model", tiny_run, text=b"a dog\nb\xff\xfe cat\na dog\n")
+    result = invoke("translate", "--model", tiny_run, text=b"a dog\nb\xff\xfe cat\na dog\n")
     lines = result.stdout_bytes.split(b"\n")
     assert len(lines) == 4
     assert lines[0] == lines[2]
@@ -82,7 +66,7 @@ def test_invalid_utf8_is_replaced_and_its_line_named(tiny_run: Path) -> None:
 
 
 def test_stdout_carries_only_results(tiny_run: Path) -> None:
-    result = invoke("--model", tiny_run, text=b"a dog\n")
+    result = invoke("translate", "--model", tiny_run, text=b"a dog\n")
     assert result.stderr == ""
     assert result.stdout_bytes.count(b"\n") == 1
 
@@ -97,11 +81,13 @@ def test_the_settings_of_the_search_can_be_replaced(
         return [[Translation(line.text, 0.0)] for line in lines]
 
     monkeypatch.setattr(Translator, "alternatives", record)
-    succeed("-m", tiny_run, text=b"a")
+    succeed("translate", "-m", tiny_run, text=b"a")
     assert seen["beam_size"] == 2
     options = ["--beam-size", "7", "--length-penalty", "0", "--batch-tokens", "99"]
     options += ["--no-repeat-ngram", "3", "--min-length", "2"]
-    succeed("-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"a")
+    succeed(
+        "translate", "-m", tiny_run, *options, "--precision", "bf16", "--device", "cpu", text=b"a"
+    )
     expected = {"beam_size": 7, "length_penalty": 0, "batch_tokens": 99, "precision": "bf16"}
     expected |= {"no_repeat_ngram": 3, "min_length": 2, "length_normalization": "gnmt"}
     assert expected.items() <= seen.items()
@@ -119,30 +105,29 @@ def test_the_settings_of_the_search_can_be_replaced(
     ],
 )
 def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
-    result = invoke("-m", tiny_run, *options, text=b"")
+    result = invoke("translate", "-m", tiny_run, *options, text=b"")
     assert result.exit_code == 2
     assert options[0] in result.stderr
 
 
 def test_the_checkpoint_can_be_chosen(tiny_run: Path) -> None:
-    by_default = succeed("-m", tiny_run, text=INPUT)
-    assert succeed("-m", tiny_run, "--checkpoint", "step-1", text=INPUT) == by_default
-    error = invoke("-m", tiny_run, "--checkpoint", "step-9", text=INPUT).exception
-    assert isinstance(error, CheckpointError)
-    assert "step-9" in str(error)
+    by_default = succeed("translate", "-m", tiny_run, text=INPUT)
+    assert succeed("translate", "-m", tiny_run, "--checkpoint", "step-1", text=INPUT) == by_default
+    message = fail(
+        CheckpointError, "translate", "-m", tiny_run, "--checkpoint", "step-9", text=INPUT
+    )
+    assert "step-9" in message
 
 
 def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    error = invoke("--model", tmp_path, text=b"a\n").exception
-    assert isinstance(error, CheckpointError)
-    assert "not a run directory" in str(error)
+    message = fail(CheckpointError, "translate", "--model", tmp_path, text=b"a\n")
+    assert "not a run directory" in message
 
 
 def test_an_input_that_cannot_be_read_is_named(tiny_run: Path, tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
-        error = invoke("--model", tiny_run, path).exception
-        assert isinstance(error, DataError)
-        assert f"{path}: cannot be read: {reason}" in str(error)
+        message = fail(DataError, "translate", "--model", tiny_run, path)
+        assert f"{path}: cannot be read: {reason}" in message
 
 
 def test_a_closed_stdin_is_named(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +137,11 @@ def test_a_closed_stdin_is_named(tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_output_file_appears_when_complete(
-    tiny_run: Path, expected: bytes, tmp_path: Path
+    tiny_run: Path, expected: str, tmp_path: Path
 ) -> None:
     target = tmp_path / "out.txt"
-    assert succeed("-m", tiny_run, "-o", target, text=INPUT) == b""
-    assert target.read_bytes() == expected
+    assert succeed("translate", "-m", tiny_run, "-o", target, text=INPUT) == ""
+    assert target.read_bytes() == expected.encode()
     assert list(tmp_path.iterdir()) == [target]
 
 
@@ -184,16 +169,14 @@ def test_an_output_in_no_directory_is_refused_before_translating(
     tiny_run: Path, tmp_path: Path
 ) -> None:
     target = tmp_path / "none" / "out.txt"
-    error = invoke("-m", tiny_run, "-o", target, text=INPUT).exception
-    assert isinstance(error, DataError)
-    assert f"{target}: cannot be written: No such file or directory" in str(error)
-    error = invoke("-m", tiny_run, "-o", tmp_path, text=INPUT).exception
-    assert isinstance(error, DataError)
-    assert "Is a directory" in str(error)
+    message = fail(DataError, "translate", "-m", tiny_run, "-o", target, text=INPUT)
+    assert f"{target}: cannot be written: No such file or directory" in message
+    message = fail(DataError, "translate", "-m", tiny_run, "-o", tmp_path, text=INPUT)
+    assert "Is a directory" in message
 
 
 def test_what_is_no_regular_file_is_written_directly(tiny_run: Path, tmp_path: Path) -> None:
-    succeed("-m", tiny_run, "-o", "/dev/null", text=INPUT)
+    succeed("translate", "-m", tiny_run, "-o", "/dev/null", text=INPUT)
     assert Path("/dev/null").is_char_device()
 
 
@@ -215,44 +198,50 @@ def test_lines_are_counted_only_where_that_is_free(tmp_path: Path) -> None:
 
 
 def test_several_translations_are_numbered_and_the_best_comes_first(
-    tiny_run: Path, expected: bytes
+    tiny_run: Path, expected: str
 ) -> None:
-    lines = succeed("-m", tiny_run, "--n-best", "2", text=INPUT).decode().split("\n")[:-1]
+    lines = succeed("translate", "-m", tiny_run, "--n-best", "2", text=INPUT).split("\n")[:-1]
     rows = [line.split(" ||| ") for line in lines]
     best = {int(number): text for number, text, _ in reversed(rows)}
-    assert [best[number] for number in sorted(best)] == expected.decode().split("\n")[:-1]
+    assert [best[number] for number in sorted(best)] == expected.split("\n")[:-1]
     for number in best:
         scores = [float(score) for n, _, score in rows if int(n) == number]
         assert scores == sorted(scores, reverse=True)
     assert [n for n, *_ in rows].count("1") == 2 and [n for n, *_ in rows].count("2") == 1
 
 
-def test_json_lines_hold_source_and_translations(tiny_run: Path, expected: bytes) -> None:
-    lines = succeed("-m", tiny_run, "--json", "--n-best", "2", text=INPUT).split(b"\n")[:-1]
+def test_json_lines_hold_source_and_translations(tiny_run: Path, expected: str) -> None:
+    lines = succeed("translate", "-m", tiny_run, "--json", "--n-best", "2", text=INPUT).split("\n")[
+        :-1
+    ]
     records = [json.loads(line) for line in lines]
     assert [record["source"] for record in records] == LINES
     texts = [record["translations"][0]["text"] for record in records]
-    assert texts == expected.decode().split("\n")[:-1]
+    assert texts == expected.split("\n")[:-1]
     assert [len(record["translations"]) for record in records][:2] == [2, 1]
 
 
 def test_samples_differ_by_seed_alone(tiny_run: Path) -> None:
-    def sampled(*arguments: str) -> bytes:
-        return succeed("-m", tiny_run, *exact, "--sample", *arguments, text=INPUT)
+    def sampled(*arguments: str) -> str:
+        return succeed("translate", "-m", tiny_run, *exact, "--sample", *arguments, text=INPUT)
 
     exact = ("--precision", "fp32")  # in bf16 two tokens may be the most probable one
     assert sampled() == sampled("--batch-tokens", "1") != sampled("--seed", "2")
-    greedy = succeed("-m", tiny_run, *exact, "--beam-size", "1", text=INPUT)
+    greedy = succeed("translate", "-m", tiny_run, *exact, "--beam-size", "1", text=INPUT)
     assert sampled("--top-k", "1") == greedy == sampled("--temperature", "0.001")
 
 
 def test_settings_of_the_search_are_obeyed(tiny_run: Path) -> None:
-    long = succeed("-m", tiny_run, "--json", "--min-length", "20", text=b"a small dog").decode()
+    long = succeed("translate", "-m", tiny_run, "--json", "--min-length", "20", text=b"a small dog")
     translation = json.loads(long)["translations"][0]["text"]
     run = load_run(tiny_run, torch.device("cpu"))
     assert len(run.tokenizer.encode_target([translation])[0]) > 1
     scores = [
-        json.loads(succeed("-m", tiny_run, "--json", "--length-normalization", kind, text=b"a dog"))
+        json.loads(
+            succeed(
+                "translate", "-m", tiny_run, "--json", "--length-normalization", kind, text=b"a dog"
+            )
+        )
         for kind in ("none", "average")
     ]
     assert scores[0]["translations"] != scores[1]["translations"]
@@ -269,7 +258,7 @@ def test_settings_of_the_search_are_obeyed(tiny_run: Path) -> None:
 def test_options_that_would_do_nothing_are_refused(
     tiny_run: Path, options: list[str], message: str
 ) -> None:
-    result = invoke("-m", tiny_run, *options, text=INPUT)
+    result = invoke("translate", "-m", tiny_run, *options, text=INPUT)
     assert isinstance(result.exception, ConfigError)
     assert re.search(message, str(result.exception))
     assert not result.stdout_bytes

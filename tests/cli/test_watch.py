@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Self
 
 import pytest
-from typer.testing import CliRunner
 
-from nmt.cli.app import app
 from nmt.errors import CheckpointError
+from tests.cli.commands import fail, succeed
 
 
 @pytest.fixture
@@ -32,14 +31,12 @@ def record(run: Path, step: int) -> None:
 
 
 def test_without_a_terminal_it_shows_the_run_once(run: Path) -> None:
-    result = CliRunner().invoke(app, ["watch", str(run)], catch_exceptions=False)
-    assert result.exit_code == 0 and "\x1b" not in result.stdout
-    assert "training objective" in result.stdout
+    printed = succeed("watch", run)
+    assert "\x1b" not in printed and "training objective" in printed
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="not a run directory"):
-        CliRunner().invoke(app, ["watch", str(tmp_path)], catch_exceptions=False)
+    assert "not a run directory" in fail(CheckpointError, "watch", tmp_path)
 
 
 class Terminal:

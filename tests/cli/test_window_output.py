@@ -3,17 +3,12 @@
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
 from nmt.cli.lines import partial_output
 from nmt.cli.lines.partial_output import PartialOutput
-from nmt.cli.translate import translate
 from nmt.errors import ConfigError, StoppedBySignal
 from nmt.search import windows
-
-app = typer.Typer()
-app.command()(translate)
+from tests.cli.commands import fail, invoke, succeed
 
 
 def test_of_stdin_the_message_promises_nothing(
@@ -22,10 +17,10 @@ def test_of_stdin_the_message_promises_nothing(
     monkeypatch.setattr(windows, "WINDOW_LINES", 3)
     options = ["-m", str(tiny_run), "--json-input", "-o", str(tmp_path / "out")]
     text = '{"source": "a"}\n' * 4
-    result = CliRunner().invoke(app, options, input=text)
+    succeed("translate", *options, text=text)
     expected = (tmp_path / "out").read_bytes()
     (tmp_path / "out").unlink()
-    result = CliRunner().invoke(app, options, input=text + "[]")
+    result = invoke("translate", *options, text=text + "[]")
     part = tmp_path / "out.part"
     assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
     assert part.read_bytes() == expected[: len(part.read_bytes())]
@@ -33,9 +28,7 @@ def test_of_stdin_the_message_promises_nothing(
 
 def test_stdin_and_outputs_that_do_not_remain_are_refused(tiny_run: Path, tmp_path: Path) -> None:
     def refusal(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["-m", str(tiny_run), "--resume", *arguments], input="a")
-        assert isinstance(result.exception, ConfigError)
-        return str(result.exception)
+        return fail(ConfigError, "translate", "-m", tiny_run, "--resume", *arguments, text="a")
 
     assert "stdin does not allow; give the input as a FILE" in refusal("-o", str(tmp_path / "out"))
     assert "stdin does not allow" in refusal("-", "-o", str(tmp_path / "out"))

@@ -2,12 +2,10 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
 from nmt.cli.lines.json_lines import read_record, written_record
-from nmt.cli.translate import translate
 from nmt.errors import DataError
+from tests.cli.commands import fail, invoke
 
 RECORDS = [
     {"id": 7, "source": "a small dog", "meta": {"tags": ["x", None, 1.5]}},
@@ -15,27 +13,20 @@ RECORDS = [
     {"source": "😀 \x00 \u2028 two\nlines", "Quelle": "ä"},
 ]
 
-app = typer.Typer()
-app.command()(translate)
-
-
-def invoke(*arguments: str | Path, text: str | None = None) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-
 
 def lines_of(records: list[dict[str, object]]) -> str:
     return "".join(json.dumps(record) + "\n" for record in records)
 
 
 def test_sources_are_translated_as_plain_lines_are(tiny_run: Path) -> None:
-    plain = invoke("-m", tiny_run, text="a small dog\n\n")
-    found = invoke("-m", tiny_run, "--json-input", text=lines_of(RECORDS[:2]))
+    plain = invoke("translate", "-m", tiny_run, text="a small dog\n\n")
+    found = invoke("translate", "-m", tiny_run, "--json-input", text=lines_of(RECORDS[:2]))
     assert found.exit_code == 0
     assert found.stdout_bytes == plain.stdout_bytes
 
 
 def test_other_keys_are_passed_on_beside_the_translations(tiny_run: Path) -> None:
-    found = invoke("-m", tiny_run, "--json-input", "--json", text=lines_of(RECORDS))
+    found = invoke("translate", "-m", tiny_run, "--json-input", "--json", text=lines_of(RECORDS))
     rows = [json.loads(line) for line in found.stdout_bytes.decode().split("\n")[:-1]]
     assert len(rows) == 3
     for row, record in zip(rows, RECORDS, strict=True):
@@ -45,7 +36,7 @@ def test_other_keys_are_passed_on_beside_the_translations(tiny_run: Path) -> Non
 
 
 def test_a_source_with_line_ends_stays_one_line_of_output(tiny_run: Path) -> None:
-    found = invoke("-m", tiny_run, "--json-input", text=lines_of(RECORDS[2:] * 2))
+    found = invoke("translate", "-m", tiny_run, "--json-input", text=lines_of(RECORDS[2:] * 2))
     assert found.stdout_bytes.count(b"\n") == 2
 
 
@@ -78,9 +69,8 @@ def test_what_is_no_such_object_is_refused_by_file_and_line(line: str, message: 
 
 def test_the_command_names_file_and_line(tiny_run: Path, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"source": "a"}\n[]\n')
-    error = invoke("-m", tiny_run, "--json-input", tmp_path / "in.jsonl").exception
-    assert isinstance(error, DataError)
-    assert f"{tmp_path / 'in.jsonl'}:2: a list" in str(error)
+    message = fail(DataError, "translate", "-m", tiny_run, "--json-input", tmp_path / "in.jsonl")
+    assert f"{tmp_path / 'in.jsonl'}:2: a list" in message
 
 
 def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:

@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.translate import translate
-from nmt.errors import ConfigError, DataError, NmtError, StoppedBySignal
+from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.parallel import ParallelTranslator, TranslatedUnit, Unit
+from tests.cli.commands import invoke
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = {
@@ -34,9 +33,6 @@ SHAPES = {
     "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
     "sampled document": ["--document", "--sample", "--json"],
 }
-
-app = typer.Typer()
-app.command()(translate)
 
 
 @pytest.fixture(autouse=True)
@@ -58,10 +54,7 @@ class Command:
         files = [str(self.input), "-o", str(self.output)]
         # one process, so that the tests can count and end its work from inside
         arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
-        result = CliRunner().invoke(app, arguments)
-        if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-            raise result.exception
-        return result
+        return invoke("translate", *arguments)
 
     def refused(self, *options: str) -> str:
         """The sentence that ends the command, which leaves what was there."""

@@ -11,18 +11,14 @@ from typing import Any
 import pytest
 import sacrebleu
 import torch
-import typer
-from typer.testing import CliRunner, Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.eval_bleu import eval_bleu
-from nmt.cli.score import score
-from nmt.cli.translate import translate
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError
 from nmt.run_directory import RunDirectory, build_model, load_run
+from tests.cli.commands import fail, invoke, succeed
 
 LINES = ["a small dog", "", "the 😀 cat .", "Hund"]
 INPUT = "\n".join(LINES).encode()
@@ -31,23 +27,9 @@ UTILITIES: dict[str, Callable[[str, str], float]] = {
     "bleu": lambda text, other: sacrebleu.sentence_bleu(text, [other]).score,
 }
 
-app = typer.Typer()
-for command in (translate, score, eval_bleu):
-    app.command()(command)
-
-
-def invoke(*arguments: str | Path, text: bytes = INPUT) -> Result:
-    """Run the command; an error that is no NmtError is a bug and is raised."""
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
-
 
 def lines_of(*arguments: str | Path, text: bytes = INPUT) -> list[str]:
-    result = invoke(*arguments, text=text)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout_bytes.decode().split("\n")[:-1]
+    return succeed(*arguments, text=text).split("\n")[:-1]
 
 
 def translations_of(*arguments: str | Path, text: bytes = INPUT) -> list[list[dict[str, Any]]]:
@@ -123,7 +105,7 @@ def test_the_best_by_utility_come_in_order(tiny_run: Path) -> None:
 def test_choices_that_cannot_be_made_are_refused(
     tiny_run: Path, options: list[str], message: str
 ) -> None:
-    result = invoke("translate", "-m", tiny_run, *options)
+    result = invoke("translate", "-m", tiny_run, *options, text=INPUT)
     assert isinstance(result.exception, ConfigError)
     assert message in str(result.exception)
     assert not result.stdout_bytes
@@ -161,12 +143,9 @@ def test_two_models_translate_score_and_are_evaluated_together(
 def test_models_of_other_vocabularies_are_refused_and_named(tiny_run: Path, tmp_path: Path) -> None:
     other = another_run(tiny_run, tmp_path / "other", new_vocabulary=True)
     for command in ("translate", "score"):
-        error = invoke(command, "-m", tiny_run, "-m", other).exception
-        assert isinstance(error, ConfigError)
-        assert str(tiny_run) in str(error) and str(other) in str(error)
-        assert re.search(
-            r"differ in their source vocabulary \(entry \d+: '.+' and '.+'\)", str(error)
-        )
+        message = fail(ConfigError, command, "-m", tiny_run, "-m", other)
+        assert str(tiny_run) in message and str(other) in message
+        assert re.search(r"differ in their source vocabulary \(entry \d+: '.+' and '.+'\)", message)
 
 
 def test_alignments_stand_behind_a_tab(tiny_run: Path) -> None:

@@ -5,28 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from nmt.cli.translate import translate
 from nmt.data.text.words import any_of
-from nmt.errors import ConfigError, DataError, NmtError
-
-app = typer.Typer()
-app.command()(translate)
-
-
-def invoke(*arguments: str | Path, text: str) -> Result:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
-    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
-        raise result.exception
-    return result
+from nmt.errors import ConfigError, DataError
+from tests.cli.commands import fail, succeed
 
 
 def lines(*arguments: str | Path, text: str) -> list[str]:
-    result = invoke(*arguments, text=text)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result.stdout_bytes.decode("utf-8").split("\n")[:-1]
+    return succeed("translate", *arguments, text=text).split("\n")[:-1]
 
 
 def has(text: str, *terms: str) -> bool:
@@ -103,12 +89,13 @@ def test_terms_go_with_all_ways_to_choose(
 def test_what_cannot_be_asked_for_is_refused(
     tiny_run: Path, keys: Mapping[str, object], message: str
 ) -> None:
-    result = invoke("-m", tiny_run, "--json-input", text=record(source="a dog", **keys))
-    assert isinstance(result.exception, DataError)
-    assert message in str(result.exception)
+    assert message in fail(
+        DataError, "translate", "-m", tiny_run, "--json-input", text=record(source="a dog", **keys)
+    )
 
 
 def test_samples_are_not_forced(tiny_run: Path) -> None:
-    result = invoke("-m", tiny_run, "--sample", "--forbid", "a", text="a dog")
-    assert isinstance(result.exception, ConfigError)
-    assert "leave out --sample" in str(result.exception)
+    message = fail(
+        ConfigError, "translate", "-m", tiny_run, "--sample", "--forbid", "a", text="a dog"
+    )
+    assert "leave out --sample" in message

@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-import typer
-from typer.testing import CliRunner
 
 from nmt.cli.options import workers as worker_options
 from nmt.cli.options.workers import number_of_workers, share
-from nmt.cli.translate import translate
 from nmt.errors import ConfigError, DataError
 from nmt.search import windows
+from tests.cli.commands import fail, invoke, succeed
 
-app = typer.Typer()
-app.command()(translate)
 GLOSSARY = "cat\tMia\n"
 LINES = "".join(f"a small dog {n}. A cat.\n" if n % 4 else "\n" for n in range(30))
 SHAPES = {
@@ -46,13 +42,12 @@ def test_every_shape_of_output_is_the_same_for_any_number(
         output = tmp_path / f"out.{workers}"
         options = ["-m", tiny_run, tmp_path / "in.txt", "-o", output, "--batch-tokens", "96"]
         arguments = [*map(str, options), *SHAPES[shape], "--workers", workers]
-        assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+        succeed("translate", *arguments)
         outputs.add(output.read_bytes())
-    piped = CliRunner().invoke(
-        app, ["-m", str(tiny_run), "--batch-tokens", "96", *SHAPES[shape], "--workers", "2"], LINES
-    )
-    assert outputs == {piped.stdout_bytes}
-    assert piped.stdout_bytes.count(b"\n") >= 30
+    arguments = ["-m", tiny_run, "--batch-tokens", "96", *SHAPES[shape], "--workers", "2"]
+    piped = succeed("translate", *arguments, text=LINES).encode()
+    assert outputs == {piped}
+    assert piped.count(b"\n") >= 30
 
 
 def asking(number: int) -> dict[str, object]:
@@ -81,7 +76,7 @@ def test_what_a_line_asks_for_reaches_whoever_translates_it(
     for workers in ("1", "3"):
         arguments = ["-m", str(tiny_run), "in.jsonl", "-o", f"out.{workers}", "--json-input"]
         arguments += [*SHAPES[shape], "--json", "--batch-tokens", "96", "--workers", workers]
-        assert CliRunner().invoke(app, arguments, catch_exceptions=False).exit_code == 0
+        succeed("translate", *arguments)
         outputs.add(Path(f"out.{workers}").read_bytes())
     [output] = outputs
     rows = list(map(json.loads, output.splitlines()))
@@ -103,7 +98,7 @@ def test_demands_that_exclude_each_other_end_after_the_windows_before_them(
     lines[16] = json.dumps({"source": "a cat", "terms": ["Hund"], "forbidden": ["hund"]})
     (tmp_path / "in.jsonl").write_text("\n".join(lines))
     arguments = ["-m", str(tiny_run), str(tmp_path / "in.jsonl"), "--json-input"]
-    result = CliRunner().invoke(app, [*arguments, "--workers", workers])
+    result = invoke("translate", *arguments, "--workers", workers)
     assert isinstance(result.exception, DataError)
     assert "the line 'a cat': 'Hund' is asked for" in str(result.exception)
     assert result.stdout_bytes.count(b"\n") == 14
@@ -113,14 +108,13 @@ def test_demands_that_exclude_each_other_end_after_the_windows_before_them(
 def test_samples_are_not_forced_by_anybody(tiny_run: Path, tmp_path: Path, workers: str) -> None:
     (tmp_path / "in.txt").write_text(LINES)
     arguments = ["-m", str(tiny_run), str(tmp_path / "in.txt"), "--workers", workers]
-    result = CliRunner().invoke(app, [*arguments, "--sample", "--forbid", "a"])
-    assert isinstance(result.exception, ConfigError)
-    assert "leave out --sample" in str(result.exception)
+    message = fail(ConfigError, "translate", *arguments, "--sample", "--forbid", "a")
+    assert "leave out --sample" in message
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many", "1.5", "", "²", "2\n", "1000", "9" * 5000])
 def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: str) -> None:
-    result = CliRunner().invoke(app, ["-m", str(tiny_run), "--workers", workers], "a\n")
+    result = invoke("translate", "-m", tiny_run, "--workers", workers, text="a\n")
     assert result.exit_code == 2
     words = " ".join(result.stderr.replace("│", " ").split())
     assert "expected auto or a number from 1 to 999" in words

@@ -1,0 +1,40 @@
+"""Commands of `nmt` run inside the process of the test."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+from nmt.cli.app import app
+from nmt.errors import NmtError
+
+
+def invoke(*arguments: object, text: str | bytes | None = None) -> Result:
+    """Run a command line such as `"score", "--model", run` with `text` on stdin.
+
+    An exception that is not an NmtError is a bug and is raised.
+    """
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=text)
+    if result.exception and not isinstance(result.exception, NmtError | SystemExit):
+        raise result.exception
+    return result
+
+
+def succeed(*arguments: object, text: str | bytes | None = None) -> str:
+    """Run a command line that must end with 0, and return its stdout with its line ends."""
+    result = invoke(*arguments, text=text)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout_bytes.decode()
+
+
+def fail(error: type[NmtError], *arguments: object, text: str | bytes | None = None) -> str:
+    """Run a command line that must end with an error of this class, and return its message."""
+    result = invoke(*arguments, text=text)
+    assert isinstance(result.exception, error), (result.output, result.exception)
+    return str(result.exception)
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> Path:
+    """Write a text file with a line feed after each line, and return its path."""
+    path.write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return path
