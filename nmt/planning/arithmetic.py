@@ -13,7 +13,7 @@ from torch import nn
 
 from nmt.config import ModelConfig
 from nmt.model.transformer import Transformer
-from nmt.training.step_memory import size_of
+from nmt.training.step_memory import parameter_count
 
 _OVER_SOURCE = ("cross_attention.key", "cross_attention.value")
 
@@ -41,8 +41,8 @@ def blank_model(config: ModelConfig, source_size: int, target_size: int) -> Tran
 
 def count_parameters(model: Transformer) -> Parameters:
     """What the model as it is built consists of."""
-    encoder, decoder = size_of(model.encoder), size_of(model.decoder)
-    return Parameters(size_of(model) - encoder - decoder, encoder, decoder)
+    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
+    return Parameters(parameter_count(model) - encoder - decoder, encoder, decoder)
 
 
 def matrix_weights(model: Transformer) -> tuple[int, int]:

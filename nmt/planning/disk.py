@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from nmt.config import Config
 from nmt.model.transformer import Transformer
-from nmt.training.retention import ranked_checkpoints
-from nmt.training.step_memory import FP32, optimizer_bytes, size_of
+from nmt.training.retention import ranking_size
+from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class Disk:
 
 def disk_space(config: Config, model: Transformer) -> Disk:
     """What is kept, at worst: the last, the best and those to average are all different ones."""
-    training, weights = config.training, FP32 * size_of(model)
-    ranked = ranked_checkpoints(training)
+    training, weights = config.training, FP32 * parameter_count(model)
+    ranked = ranking_size(training)
     regular = 0 if training.average == "best" else training.average_checkpoints
     kept = ranked + max(regular, training.keep_last)
     steps, both = training.max_steps, math.lcm(training.checkpoint_every, training.validate_every)

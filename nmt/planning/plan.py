@@ -17,7 +17,7 @@ from nmt.planning.machines import GPUS, PAPER, Spent, counterpart, step_seconds,
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_text
 from nmt.training.step_memory import Hardware, Memory, training_memory
-from nmt.training.threads import can_be_shared, number_of_shares
+from nmt.training.threads import can_shard, number_of_shards
 from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
@@ -108,8 +108,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     source, target = workload.tokens_per_step(config)
     lengths = workload.source_length, workload.target_length
     operations = training_operations(model, config.model, source, target, *lengths)
-    shares = number_of_shares(use_threads(config.training.threads), parameters.total)
-    if not can_be_shared(device, config.training):
+    shares = number_of_shards(use_threads(config.training.threads), parameters.total)
+    if not can_shard(device, config.training):
         shares = 1
     length = max(lengths)
     here = Hardware(device.type, precision, memory_of(device), shares)

@@ -20,7 +20,7 @@ from nmt.inference.prepare import packed
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.layers import prepare_layers
-from nmt.training.optimizer import update
+from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
@@ -89,7 +89,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         try:
             steps = _take_steps(trainer)
         finally:
-            trainer.gradients.release_workers()
+            trainer.gradients.release_process_group()
     scale = config.training.batch_tokens / tokens
     computing = _middle([step.computing for step in steps]) * scale
     step_seconds = computing + _middle([step.updating for step in steps])
@@ -135,7 +135,7 @@ def _affordable(
         tried = [_one_step(trainer) for _ in range(2)]
         seconds = min(max(step.computing, step.elapsed / 10) for step in tried)
     finally:
-        trainer.gradients.release_workers()
+        trainer.gradients.release_process_group()
     return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
 
 
@@ -171,7 +171,7 @@ def _one_step(trainer: Trainer) -> _Step:
     _wait_for(trainer.device)
     computed = _Clock()
     rate = learning_rate(trainer.step, config)
-    update(trainer.optimizers, tokens, rate, config.training.clip_norm)
+    update_weights(trainer.optimizers, tokens, rate, config.training.clip_norm)
     if trainer.moving_average:
         trainer.moving_average.update(trainer.step)
     _wait_for(trainer.device)

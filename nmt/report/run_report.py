@@ -25,8 +25,8 @@ from nmt.report.page.summary import Summary, summary_section
 from nmt.report.page.training import training_section
 from nmt.report.page.translations import translations_section
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
-from nmt.training.examples import Example, read_examples
-from nmt.training.step_memory import size_of
+from nmt.training.examples import ExampleTranslation, read_examples
+from nmt.training.step_memory import parameter_count
 from nmt.translation.translator import Translator
 
 SENTENCES = 4
@@ -79,7 +79,7 @@ def write_report(
         problem=problem,
     )
     if isinstance(run, LoadedModel):
-        parameters = size_of(run.model)
+        parameters = parameter_count(run.model)
         summary = replace(summary, parameters=parameters, weights=_place(run, directory))
     if isinstance(judged, Judged):
         summary = replace(summary, scores=[(judged.title, score) for score in judged.scores[:1]])
@@ -135,7 +135,7 @@ def _judge(
 def _attention(
     run: LoadedModel | str,
     asked: Sequence[str],
-    examples: dict[int, list[Example]],
+    examples: dict[int, list[ExampleTranslation]],
     log: Callable[[str], None],
 ) -> Html:
     """The maps of the sentences asked for, or else of the first that the run kept."""

@@ -25,7 +25,7 @@ import torch.distributed
 import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
-from torch.distributed.rendezvous import rendezvous
+from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.token_store import Indices, Lengths
@@ -41,25 +41,25 @@ _LOOK_EVERY = 0.02  # seconds
 
 
 @dataclass(frozen=True)
-class Workers:
+class ProcessGroup:
     """This process and those that train with it; a process alone leads itself."""
 
     rank: int = 0
     size: int = 1
 
     @property
-    def leading(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the one that writes and talks."""
         return self.rank == 0
 
-    def share(self, indices: Indices, source_lengths: Lengths, target_lengths: Lengths) -> Indices:
+    def shard(self, indices: Indices, source_lengths: Lengths, target_lengths: Lengths) -> Indices:
         """The pairs of a step that this process computes; lengths are alike in all shares."""
         if self.size == 1:
             return indices
         total = target_lengths[indices] + source_lengths[indices]
         return indices[total.argsort(kind="stable")[self.rank :: self.size]]
 
-    def parallel(self, module: nn.Module) -> nn.Module:
+    def data_parallel(self, module: nn.Module) -> nn.Module:
         """The module, its gradients being averaged over all processes in the backward pass."""
         if self.size == 1:
             return module
@@ -67,13 +67,13 @@ class Workers:
             warnings.simplefilter("ignore", FutureWarning)
             return DistributedDataParallel(module, broadcast_buffers=False)
 
-    def summed(self, value: Tensor) -> Tensor:
+    def all_reduce_sum(self, value: Tensor) -> Tensor:
         """The sum of a tensor over all processes, computed where the tensor is."""
         if self.size > 1:
             torch.distributed.all_reduce(value)
         return value
 
-    def largest(self, value: int) -> int:
+    def all_reduce_max(self, value: int) -> int:
         """The largest of a number over all processes."""
         if self.size == 1:
             return value
@@ -81,7 +81,7 @@ class Workers:
         torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
         return int(number)
 
-    def of_all(self, value: _T) -> list[_T]:
+    def all_gather(self, value: _T) -> list[_T]:
         """A value of each process, by rank."""
         if self.size == 1:
             return [value]
@@ -89,29 +89,29 @@ class Workers:
         torch.distributed.all_gather_object(values, value)
         return values
 
-    def from_leader(self, make: Callable[[], _T]) -> _T:
+    def broadcast_from_main(self, make: Callable[[], _T]) -> _T:
         """What the leader makes, for all."""
-        return self.of_all(make() if self.leading else None)[0]  # type: ignore[return-value]
+        return self.all_gather(make() if self.is_main else None)[0]  # type: ignore[return-value]
 
-    def leader_first(self, make: Callable[[], _T]) -> _T:
+    def main_process_first(self, make: Callable[[], _T]) -> _T:
         """Let each process make something of its own once the leader has succeeded in it.
 
         Where it has not, the others leave without a word: it says why.
         """
-        if not self.leading:
-            if exit_code := self.of_all(0)[0]:
+        if not self.is_main:
+            if exit_code := self.all_gather(0)[0]:
                 sys.exit(exit_code)
             return make()
         try:
             made = make()
         except NmtError as error:
-            self.of_all(error.exit_code)
+            self.all_gather(error.exit_code)
             raise
-        self.of_all(0)
+        self.all_gather(0)
         return made
 
 
-def meet(store: Store, rank: int, size: int, patience: timedelta) -> str:
+def rendezvous(store: Store, rank: int, size: int, patience: timedelta) -> str:
     """A name that the processes started together agree on, and none started before them knows.
 
     PyTorch's launcher keeps its store when it starts processes anew (seen in 2.13), with the
@@ -143,7 +143,7 @@ def meet(store: Store, rank: int, size: int, patience: timedelta) -> str:
 
 
 @contextlib.contextmanager
-def workers(device: str) -> Iterator[Workers]:
+def join_process_group(device: str) -> Iterator[ProcessGroup]:
     """Join the other processes if `torchrun` has started this one, and leave them at the end.
 
     Raises:
@@ -151,7 +151,7 @@ def workers(device: str) -> Iterator[Workers]:
         NmtError: they have not come, or cannot be reached.
     """
     if not torch.distributed.is_torchelastic_launched():
-        yield Workers()
+        yield ProcessGroup()
         return
     backend = "gloo"
     if device != "cpu" and torch.cuda.is_available():
@@ -164,9 +164,9 @@ def workers(device: str) -> Iterator[Workers]:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     try:
-        store, rank, size = next(rendezvous("env://", timeout=_TIME_TO_MEET))
+        store, rank, size = next(torch_rendezvous("env://", timeout=_TIME_TO_MEET))
         store.set_timeout(_PATIENCE)
-        room = PrefixStore(meet(store, rank, size, _TIME_TO_MEET), store)
+        room = PrefixStore(rendezvous(store, rank, size, _TIME_TO_MEET), store)
         torch.distributed.init_process_group(
             backend, store=room, rank=rank, world_size=size, timeout=_PATIENCE
         )
@@ -178,7 +178,7 @@ def workers(device: str) -> Iterator[Workers]:
             f"{place['MASTER_ADDR']}, port {place['MASTER_PORT']}"
         ) from error
     try:
-        yield Workers(rank, size)
+        yield ProcessGroup(rank, size)
     finally:
         torch.distributed.destroy_process_group()
 

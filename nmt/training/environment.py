@@ -51,7 +51,7 @@ def describe_software() -> dict[str, Any]:
     }
 
 
-def keep_environment(directory: RunDirectory, environment: dict[str, Any]) -> None:
+def write_environment(directory: RunDirectory, environment: dict[str, Any]) -> None:
     """Write environment.json; what a resumed run adds stands under `resumed`, in order."""
     try:
         first = json.loads(directory.environment.read_text("utf-8"))

@@ -15,7 +15,7 @@ _LABELS = ("source     ", "reference  ", "model      ")
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class ExampleTranslation:
     """A validation sentence as the model of one step translated it."""
 
     source: str
@@ -23,7 +23,7 @@ class Example:
     translation: str
 
 
-def keep_examples(folder: Path, step: int, examples: Sequence[Example]) -> None:
+def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslation]) -> None:
     """Write the examples of the validation after `step`; nothing where there are none.
 
     Raises:
@@ -39,7 +39,7 @@ def keep_examples(folder: Path, step: int, examples: Sequence[Example]) -> None:
     replace_text(_path(folder, step), "\n".join(blocks))
 
 
-def read_examples(folder: Path) -> dict[int, list[Example]]:
+def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
     """The examples of every validation by step, in order; a file that is none is passed over."""
     found = {}
     for step, path in _files(folder):
@@ -51,11 +51,13 @@ def read_examples(folder: Path) -> dict[int, list[Example]]:
         blocks = [lines[i : i + 3] for i in range(0, len(lines) - 2, 4)]
         if blocks and all(_is_example(block) for block in blocks):
             width = len(_LABELS[0])
-            found[step] = [Example(*(line[width:] for line in block)) for block in blocks]
+            found[step] = [
+                ExampleTranslation(*(line[width:] for line in block)) for block in blocks
+            ]
     return found
 
 
-def forget_examples_after(folder: Path, step: int) -> None:
+def delete_examples_after(folder: Path, step: int) -> None:
     """Remove those of later steps, which a resumed run validates again."""
     for later, path in _files(folder):
         if later > step:

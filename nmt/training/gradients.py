@@ -19,11 +19,11 @@ from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
-from nmt.training.distributed import Workers
+from nmt.training.distributed import ProcessGroup
 from nmt.training.micro_batch import MicroBatchSize
 from nmt.training.objective import Objective
-from nmt.training.step_memory import size_of
-from nmt.training.threads import Team, can_be_shared, number_of_shares
+from nmt.training.step_memory import parameter_count
+from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 # A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
@@ -72,31 +72,36 @@ class Gradients:
     """
 
     def __init__(
-        self, run: LoadedModel, store: TokenStore, plan: BatchPlan, precision: str, workers: Workers
+        self,
+        run: LoadedModel,
+        store: TokenStore,
+        plan: BatchPlan,
+        precision: str,
+        group: ProcessGroup,
     ) -> None:
         self._run, self._store, self._plan = run, store, plan
-        self._workers = workers
+        self._group = group
         smoothing = run.config.training.label_smoothing
         self._objective = Objective(run.model, smoothing, precision)
         self._parallel: nn.Module | None = None
         self._device = next(run.model.parameters()).device
         self.shares = 1
         """parts of a step that threads compute side by side"""
-        self._team: Team | None = None
-        self.micro_batch = MicroBatchSize(run, store, precision, workers.size)
+        self._team: ThreadTeam | None = None
+        self.micro_batch = MicroBatchSize(run, store, precision, group.size)
         self._adding_up = False
-        self.share_among(number_of_shares(torch.get_num_threads(), size_of(run.model)))
+        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
-    def release_workers(self) -> None:
+    def release_process_group(self) -> None:
         """Let go of the other workers, before their group is dissolved."""
         self._parallel = None
 
-    def share_among(self, shares: int) -> None:
+    def set_cpu_shards(self, shares: int) -> None:
         """Cut the steps to come into so many shares, where that can be done."""
         training = self._run.config.training
-        self.shares = shares if can_be_shared(self._device, training, self._workers.size) else 1
+        self.shares = shares if can_shard(self._device, training, self._group.size) else 1
         threads = torch.get_num_threads()
-        self._team = Team(min(self.shares, threads), threads) if self.shares > 1 else None
+        self._team = ThreadTeam(min(self.shares, threads), threads) if self.shares > 1 else None
         self.micro_batch.fit(self.shares)
 
     def compute(self, step: int) -> StepGradient:
@@ -106,13 +111,15 @@ class Gradients:
         memory runs out, the same pairs are computed again in smaller parts.
         """
         if self._parallel is None:  # not before resumed weights are in place
-            self._parallel = self._workers.parallel(self._objective)
+            self._parallel = self._group.data_parallel(self._objective)
         store, pairs = self._pairs(step)
-        indices = self._workers.share(pairs, store.source.lengths, store.target.lengths)
+        indices = self._group.shard(pairs, store.source.lengths, store.target.lengths)
         self._adding_up = False
         while True:
             try:
-                done = (self._side_by_side if self._team else self._in_turn)(step, store, indices)
+                done = (self._side_by_side if self._team else self._one_after_another)(
+                    step, store, indices
+                )
                 break
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or not self._compute_less_at_once(store, indices):
@@ -123,7 +130,7 @@ class Gradients:
                 torch.cuda.empty_cache()
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
         return StepGradient(
-            loss=self._workers.summed(self._sum(done.losses)),
+            loss=self._group.all_reduce_sum(self._sum(done.losses)),
             norm=torch.nn.utils.get_total_norm(gradients),
             tokens=int(store.target.lengths[pairs].sum()),
             store=store,
@@ -144,8 +151,10 @@ class Gradients:
         """
         store = gradient.store
         of_parts = zip(gradient.parts, gradient.losses, strict=True)
-        odd = next((rows for rows, loss in of_parts if not loss.isfinite()), None)
-        named = self._workers.of_all("" if odd is None else self._name(store, odd))
+        is_divergent = next((rows for rows, loss in of_parts if not loss.isfinite()), None)
+        named = self._group.all_gather(
+            "" if is_divergent is None else self._name(store, is_divergent)
+        )
         return next(filter(None, named), self._name(store, gradient.pairs))
 
     def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
@@ -156,24 +165,24 @@ class Gradients:
             return True
         if self._team is None or self._team.members == 1:
             return False
-        self._team = Team(1, torch.get_num_threads() // self._team.members)
+        self._team = ThreadTeam(1, torch.get_num_threads() // self._team.members)
         return True
 
-    def _in_turn(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
+    def _one_after_another(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
         """One micro-batch after the other; the gradients add up in the parameters."""
-        torch.manual_seed(step_seed(self._run.config.seed, step, self._workers.rank))
+        torch.manual_seed(step_seed(self._run.config.seed, step, self._group.rank))
         assert self._parallel is not None
         done = _Computed()
         parts = self._parts(store, indices)
         for rows in parts:
             batch = self._batch(store, rows)
-            with self._apart(unless=rows is parts[-1]):
+            with self._no_sync(unless=rows is parts[-1]):
                 loss = self._parallel(batch).total
-                self._adding_up = self._workers.size > 1 and rows is parts[-1]
+                self._adding_up = self._group.size > 1 and rows is parts[-1]
                 loss.backward()
             done.add(rows, loss.detach())
         if not parts:
-            self._join_sum()
+            self._join_all_reduce()
         return done
 
     def _side_by_side(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
@@ -181,9 +190,10 @@ class Gradients:
         assert self._team is not None
         lengths = (store.source.lengths, store.target.lengths)
         indices_of = [
-            Workers(number, self.shares).share(indices, *lengths) for number in range(self.shares)
+            ProcessGroup(number, self.shares).shard(indices, *lengths)
+            for number in range(self.shares)
         ]
-        computed = self._team.each(
+        computed = self._team.map(
             lambda number: self._share(step, store, number, indices_of[number]), self.shares
         )
         parameters = list(self._run.model.parameters())
@@ -227,14 +237,14 @@ class Gradients:
     def _batch(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
-    def _join_sum(self) -> None:
+    def _join_all_reduce(self) -> None:
         """Add nothing to the sum of the gradients, which needs every worker."""
         assert self._parallel is not None
         nothing = self._parallel(self._batch(self._store, np.zeros(1, np.int64))).total * 0.0
         self._adding_up = True
         nothing.backward()
 
-    def _apart(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
+    def _no_sync(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
         """Keep the workers' gradients apart, unless this is the part after which they are added."""
         if unless or not isinstance(self._parallel, DistributedDataParallel):
             return contextlib.nullcontext()

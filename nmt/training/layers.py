@@ -25,7 +25,7 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     if training.compile and can_compile(next(model.parameters()).device):
         compile_layers(model)
     if training.activation_checkpointing:
-        compute_activations_again(model)
+        enable_activation_checkpointing(model)
 
 
 def can_compile(device: torch.device) -> bool:
@@ -50,7 +50,7 @@ def compile_layers(model: Transformer) -> None:
         layer.compile(dynamic=True)
 
 
-def compute_activations_again(model: Transformer) -> None:
+def enable_activation_checkpointing(model: Transformer) -> None:
     """Let a model keep only what enters each layer, and recompute the rest for the gradient.
 
     Layers that are compiled stay so: their code is run twice, which PyTorch's compiler could not

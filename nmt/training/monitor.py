@@ -55,9 +55,9 @@ class Monitor:
         self.loss, self.tokens = state["loss"], state["tokens"]
         self.total_tokens, self.seconds = state["total_tokens"], state["seconds"]
         self._recorded = (self.total_tokens, self.seconds)
-        self.forget_records_after(step, validated=validated)
+        self.drop_records_after(step, validated=validated)
 
-    def forget_records_after(self, step: int, *, validated: bool = True) -> None:
+    def drop_records_after(self, step: int, *, validated: bool = True) -> None:
         """Drop the lines of later steps, and a last line that was cut off while being written."""
 
         def stays(line: str) -> bool:
@@ -66,7 +66,7 @@ class Monitor:
             return record["step"] <= step and not redone
 
         if self._board:
-            self._board.forget_records_after(step)
+            self._board.drop_records_after(step)
         lines = self._unwritten.splitlines()
         self._unwritten = "".join(f"{line}\n" for line in lines if stays(line))
         if self._silent or not self.metrics.is_file():

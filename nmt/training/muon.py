@@ -15,7 +15,7 @@ ITERATIONS = 5
 EPSILON = 1e-7
 
 
-def orthogonalized(matrices: Tensor) -> Tensor:
+def orthogonalize(matrices: Tensor) -> Tensor:
     """Nearly U V^T of each matrix U S V^T, by Newton-Schulz iterations: (N, A, B) -> (N, A, B).
 
     Every direction of the update gets about the same length: singular values of 0.7 to 1.2.
@@ -73,7 +73,7 @@ class Muon(torch.optim.Optimizer):
         before = [] if self.found_inf is None else [tensor.clone() for tensor in changed]
         torch._foreach_lerp_(momenta, gradients, 1 - group["momentum"])
         ahead = torch._foreach_lerp(gradients, momenta, group["momentum"])
-        directions = orthogonalized(torch.stack(ahead).to(self._dtype)).to(matrices[0].dtype)
+        directions = orthogonalize(torch.stack(ahead).to(self._dtype)).to(matrices[0].dtype)
         if group["weight_decay"]:
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
         scale = 0.2 * max(shape) ** 0.5

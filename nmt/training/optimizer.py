@@ -9,7 +9,7 @@ from nmt.config import TrainingConfig
 from nmt.training.muon import Muon
 
 
-def make_optimizers(
+def build_optimizers(
     model: nn.Module, config: TrainingConfig, precision: str = "fp32"
 ) -> list[torch.optim.Optimizer]:
     """Adam for all of the model; or Muon for its linear maps, and Adam for the rest.
@@ -40,12 +40,12 @@ def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.A
     )
 
 
-def update(
+def update_weights(
     optimizers: Sequence[torch.optim.Optimizer],
     divisor: float,
     learning_rate: float,
     clip_norm: float | None,
-    refused: Tensor | None = None,
+    rejected: Tensor | None = None,
 ) -> None:
     """One optimiser step from gradients that are `divisor` times those of the mean loss.
 
@@ -61,6 +61,6 @@ def update(
         group["lr"] = learning_rate
     for optimizer in optimizers:
         # by this name PyTorch's fused optimisers, and Muon, are told to leave a step out
-        optimizer.found_inf = refused  # type: ignore[attr-defined]
+        optimizer.found_inf = rejected  # type: ignore[attr-defined]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -28,7 +28,7 @@ class Ranking:
         """The ranked steps, best first."""
         return [entry["step"] for entry in self.entries]
 
-    def enter(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
+    def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
         """Take in a validation; say whether it is among the best."""
         entry = {"step": step, "score": score, **figures}
         ranked = sorted([*self.entries, entry], key=lambda entry: -entry["score"])
@@ -40,7 +40,7 @@ class Ranking:
         """What is ranked is saved."""
         self._kept = self.entries
 
-    def take_back(self) -> None:
+    def rollback(self) -> None:
         """What is not saved cannot be the best that there is."""
         self.entries = self._kept
 

@@ -11,12 +11,12 @@ from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.run_directory import RunDirectory
-from nmt.training.examples import forget_examples_after
+from nmt.training.examples import delete_examples_after
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
 # Keys that may change between two parts of one run: none of them alters a step already taken.
-HARMLESS = {
+CHANGEABLE_KEYS = {
     "training.max_steps",
     "training.micro_batch_tokens",
     "training.log_every",
@@ -45,7 +45,7 @@ FINGERPRINTS = {
     "validation_fingerprint": "validation set",
 }
 """what environment.json calls the digests of a run's text"""
-MOST_ROLL_BACKS = 10
+MAX_ROLL_BACKS = 10
 """in one run; a recipe that needs more does not work"""
 
 
@@ -59,7 +59,7 @@ def _flat(section: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
+def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     """Refuse to continue a run under a recipe that contradicts what it was trained with.
 
     Raises:
@@ -76,17 +76,17 @@ def refuse_changed_recipe(directory: RunDirectory, config: Config) -> None:
         for key in {**old, **new}
         if old.get(key) != new.get(key)
         and not key.startswith(("decoding.", "data.test."))
-        and key not in HARMLESS
+        and key not in CHANGEABLE_KEYS
     ]
     if changed:
         raise ConfigError(
             f"{directory.path}: already holds a run with another recipe; "
             f"choose another --run-dir, or undo: {'; '.join(changed)}"
         )
-    _refuse_changed_rates(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
+    _check_rates_unchanged(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
 
 
-def _refuse_changed_rates(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
+def _check_rates_unchanged(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
     """A schedule that ends at max_steps cannot be given another end once it has begun to fall."""
     for step in range(1, taken + 1):
         if learning_rate(step, old) != learning_rate(step, new):
@@ -98,7 +98,7 @@ def _refuse_changed_rates(directory: RunDirectory, old: Config, new: Config, tak
             )
 
 
-def refuse_changed_data(directory: RunDirectory, fingerprints: Mapping[str, str]) -> None:
+def check_data_unchanged(directory: RunDirectory, fingerprints: Mapping[str, str]) -> None:
     """Refuse to continue a run on other text than that of these `fingerprints`.
 
     Raises:
@@ -121,7 +121,7 @@ def refuse_changed_data(directory: RunDirectory, fingerprints: Mapping[str, str]
             )
 
 
-def refuse_changed_tokenizer(directory: RunDirectory, tokenizer: Tokenizer) -> None:
+def check_tokenizer_unchanged(directory: RunDirectory, tokenizer: Tokenizer) -> None:
     """Refuse to continue a run with another tokenizer: its ids would mean other words.
 
     One that is lost is written again.
@@ -152,9 +152,9 @@ def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]
     """
     path = _restore(trainer, log)
     if path is None:
-        trainer.monitor.forget_records_after(0)
-        if trainer.workers.leading:
-            forget_examples_after(directory.translations, 0)
+        trainer.monitor.drop_records_after(0)
+        if trainer.group.is_main:
+            delete_examples_after(directory.translations, 0)
     else:
         log(f"resuming after step {trainer.step:,} from {path}")
 
@@ -167,7 +167,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     Raises:
         DivergedError: with advice, where the recipe does not ask for this, or it did not help.
     """
-    trainer.settle()
+    trainer.wait_for_checkpoint()
     diverged, roll_backs = trainer.step, trainer.roll_backs
     if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
@@ -176,9 +176,9 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
             "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
             "training.on_divergence: roll_back"
         ) from error
-    if roll_backs >= MOST_ROLL_BACKS:
+    if roll_backs >= MAX_ROLL_BACKS:
         raise DivergedError(
-            f"{error}. This run has gone back to an earlier checkpoint {MOST_ROLL_BACKS} times "
+            f"{error}. This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times "
             "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
             "--run-dir"
         ) from error
@@ -198,7 +198,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
 
 def _restore(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
     """Put back the newest checkpoint that verifies, and say which that is, if there is any."""
-    path = trainer.workers.from_leader(lambda: _newest(trainer.directory, log))
+    path = trainer.group.broadcast_from_main(lambda: _newest(trainer.directory, log))
     if path is not None:
         load_into(trainer.model, load_weights(path), path)
         trainer.load_state(load_state(path))

@@ -19,7 +19,7 @@ def regular_checkpoints(directory: RunDirectory, training: TrainingConfig) -> li
     return regular[-training.average_checkpoints :] or saved[-1:]
 
 
-def ranked_checkpoints(training: TrainingConfig) -> int:
+def ranking_size(training: TrainingConfig) -> int:
     """How many of the best checkpoints stay."""
     averaged = training.average_checkpoints if training.average == "best" else 1
     return max(training.keep_best, averaged)
@@ -37,7 +37,7 @@ def checkpoints_to_average(
     return there or regular_checkpoints(directory, training)
 
 
-def forget_old_checkpoints(
+def delete_old_checkpoints(
     directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
 ) -> None:
     """Keep what is averaged, those of the `ranked` steps, and the last to resume from."""
@@ -49,7 +49,7 @@ def forget_old_checkpoints(
             shutil.rmtree(path)
 
 
-def point_to(directory: RunDirectory, last: int, best: Mapping[str, Any]) -> None:
+def write_pointers(directory: RunDirectory, last: int, best: Mapping[str, Any]) -> None:
     """Let last.json and best.json name the checkpoints of steps, relative to the run.
 
     `best` holds the step and its figures, or nothing as long as none is known.

@@ -93,7 +93,7 @@ def _memory(
 ) -> Memory:
     """With so many padded tokens at once."""
     device, precision, shares = hardware.device, hardware.precision, hardware.shares
-    size, target_size = size_of(model), model.output_embedding.weight.shape[0]
+    size, target_size = parameter_count(model), model.output_embedding.weight.shape[0]
     bits = BF16 if precision == "bf16" else FP32
     multiplied = _linear_weights(model) + model.output_embedding.weight.numel()
     copies = shares * bits * multiplied if precision == "bf16" else 0
@@ -157,14 +157,14 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
     """Adam keeps two moments of each weight, Muon one of each inner matrix."""
-    size = size_of(model)
+    size = parameter_count(model)
     kept = 2 * size
     if config.training.optimizer == "muon":
         kept -= _linear_weights(model)
     return FP32 * (kept + (size if config.training.moving_average else 0))
 
 
-def size_of(module: nn.Module) -> int:
+def parameter_count(module: nn.Module) -> int:
     """All weights of a model, or of a part of it."""
     return sum(parameter.numel() for parameter in module.parameters())
 

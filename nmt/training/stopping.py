@@ -14,7 +14,7 @@ from typing import Any, Self
 from nmt.errors import StoppedBySignal
 
 
-class Abandoned(BaseException):
+class Interrupted(BaseException):
     """What was going on has been given up for a stop; it left no trace."""
 
 
@@ -39,16 +39,16 @@ class StopSignals:
             signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def abandon(self, allowed: bool = True) -> Iterator[None]:
+    def interruptible(self, allowed: bool = True) -> Iterator[None]:
         """Do what can be given up at any point, if `allowed`.
 
         Raises:
-            Abandoned: a signal has come.
+            Interrupted: a signal has come.
         """
         self._may_abandon = allowed
         try:
             if allowed and self.number:
-                raise Abandoned
+                raise Interrupted
             yield
         finally:
             self._may_abandon = False
@@ -66,4 +66,4 @@ class StopSignals:
         with contextlib.suppress(OSError):  # what it is piped into may have got the signal too
             os.write(2, b"stopping and saving; a second signal stops at once\n")
         if self._may_abandon:
-            raise Abandoned
+            raise Interrupted

@@ -33,7 +33,7 @@ class TensorBoard:
         self._shown = 0
         self._waiting: list[Mapping[str, Any]] = []
 
-    def forget_records_after(self, step: int) -> None:
+    def drop_records_after(self, step: int) -> None:
         """What earlier files say of later steps will no longer be shown."""
         self._shown = step
 

@@ -19,12 +19,12 @@ _T = TypeVar("_T")
 _GRADIENTS = 1 << 30
 
 
-def number_of_shares(threads: int, parameters: int) -> int:
+def number_of_shards(threads: int, parameters: int) -> int:
     """How many shares a step is cut into for so many threads, at so many float32 parameters."""
     return max(1, min(threads, _GRADIENTS // (4 * parameters)))
 
 
-def can_be_shared(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
+def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
     """Whether threads can compute shares of a step: on a CPU, where one process trains.
 
     Not where activations are computed again, which restores only the generator of all threads.
@@ -32,7 +32,7 @@ def can_be_shared(device: torch.device, training: TrainingConfig, processes: int
     return device.type == "cpu" and processes == 1 and not training.activation_checkpointing
 
 
-class Team:
+class ThreadTeam:
     """Threads that divide the cores among them; operations of each use its own."""
 
     def __init__(self, members: int, threads: int) -> None:
@@ -50,7 +50,7 @@ class Team:
         """Whether nobody waits for what is being computed any more."""
         return self._given_up.is_set()
 
-    def each(self, compute: Callable[[int], _T], count: int) -> list[_T]:
+    def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
         """`compute` of each number below `count`; an exception of one is raised for all.
 
         Returns or raises when none is being computed any more; they should look at `given_up` now

@@ -22,24 +22,24 @@ from nmt.data.text.parallel_text import ParallelText
 from nmt.device import memory_explained, pick_device, pick_precision, tune_memory, use_threads
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import LoadedModel, RunDirectory, build_model
-from nmt.training.distributed import Workers, workers
-from nmt.training.environment import describe_environment, keep_environment
-from nmt.training.initialization import begin_from, weights_to_begin_with
+from nmt.training.distributed import ProcessGroup, join_process_group
+from nmt.training.environment import describe_environment, write_environment
 from nmt.training.layers import prepare_layers
-from nmt.training.ledger import enter, fingerprint_of, is_entered, pairs_to_score
+from nmt.training.pretrained import find_pretrained, load_pretrained
+from nmt.training.result import has_result, read_test_set, text_fingerprint, write_result
 from nmt.training.resume import (
-    refuse_changed_data,
-    refuse_changed_recipe,
-    refuse_changed_tokenizer,
+    check_data_unchanged,
+    check_recipe_unchanged,
+    check_tokenizer_unchanged,
     resume,
     roll_back,
 )
 from nmt.training.retention import (
     checkpoints_to_average,
-    forget_old_checkpoints,
-    point_to,
+    delete_old_checkpoints,
+    write_pointers,
 )
-from nmt.training.step_memory import size_of
+from nmt.training.step_memory import parameter_count
 from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
@@ -62,16 +62,18 @@ def train(config: Config, path: Path, log: Callable[[str], None]) -> RunDirector
     directory = RunDirectory(path)
     with (
         memory_explained(NO_MEMORY),
-        workers(config.training.device) as group,
-        group.leader_first(lambda: _reserved(directory, group)),
+        join_process_group(config.training.device) as group,
+        group.main_process_first(lambda: _locked(directory, group)),
     ):
-        _train(config, directory, group, log if group.leading else lambda message: None)
+        _train(config, directory, group, log if group.is_main else lambda message: None)
     return directory
 
 
-def _reserved(directory: RunDirectory, group: Workers) -> contextlib.AbstractContextManager[object]:
+def _locked(
+    directory: RunDirectory, group: ProcessGroup
+) -> contextlib.AbstractContextManager[object]:
     """The leader's lock on the directory, which is made if need be; the others have none."""
-    if not group.leading:
+    if not group.is_main:
         return contextlib.nullcontext()
     directory.create()
     lock = directory.lock()
@@ -80,57 +82,59 @@ def _reserved(directory: RunDirectory, group: Workers) -> contextlib.AbstractCon
 
 
 def _train(
-    config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
+    config: Config, directory: RunDirectory, group: ProcessGroup, log: Callable[[str], None]
 ) -> None:
     try:
-        trainer, fingerprints = group.leader_first(lambda: _begin(config, directory, group, log))
+        trainer, fingerprints = group.main_process_first(
+            lambda: _build_trainer(config, directory, group, log)
+        )
     except NmtError:
-        if group.leading:
+        if group.is_main:
             directory.discard_if_unused()
         raise
     try:
-        _go_on(trainer, directory, fingerprints, log)
+        _run(trainer, directory, fingerprints, log)
     finally:
-        trainer.gradients.release_workers()
+        trainer.gradients.release_process_group()
 
 
-def _go_on(
+def _run(
     trainer: Trainer,
     directory: RunDirectory,
     fingerprints: Mapping[str, str],
     log: Callable[[str], None],
 ) -> None:
     """From the last checkpoint to the choice of the best weights and what they score."""
-    group = trainer.workers
+    group = trainer.group
     resume(trainer, directory, log)
     done = trainer.finished() and _best_is_chosen(directory, trainer.step)
-    trained = group.from_leader(lambda: done)
-    if group.leading and not trained:
+    trained = group.broadcast_from_main(lambda: done)
+    if group.is_main and not trained:
         _keep_recipe(trainer, directory, fingerprints)
-        _make_up_for_saving(trainer, directory)
+        _repair_checkpoint_pointers(trainer, directory)
     while not trainer.finished():
         try:
             trainer.train()
         except DivergedError as error:
             roll_back(trainer, error, log)
-    if not group.leading:
+    if not group.is_main:
         return
     if not trained:
         _choose_best_weights(trainer, directory, log)
-    pairs = pairs_to_score(trainer.config)
-    scored = not pairs or is_entered(directory, pairs)
+    pairs = read_test_set(trainer.config)
+    scored = not pairs or has_result(directory, pairs)
     if trained:
         rest = "nothing to do" if scored else "its test set is not scored yet"
         log(f"{directory.path}: already trained to step {trainer.step:,}; {rest}")
     if not scored:
         directory.write_config(trainer.config)  # which may name another test set than before
-        enter(directory, trainer.device, pairs, log)
+        write_result(directory, trainer.device, pairs, log)
     if not (trained and scored):
         log(f"translate with: nmt translate --model {directory.path}")
 
 
-def _begin(
-    config: Config, directory: RunDirectory, group: Workers, log: Callable[[str], None]
+def _build_trainer(
+    config: Config, directory: RunDirectory, group: ProcessGroup, log: Callable[[str], None]
 ) -> tuple[Trainer, dict[str, str]]:
     """A trainer at step 0 and the fingerprints of its text; what can fail early fails first."""
     device = pick_device(config.training.device)
@@ -139,32 +143,32 @@ def _begin(
     tune_memory()
     if config.training.tensorboard:
         summary_writer()
-    refuse_changed_recipe(directory, config)
+    check_recipe_unchanged(directory, config)
     origin = config.training.initialize_from
     beginning = None
     if origin and not directory.saved_checkpoints():
-        beginning = weights_to_begin_with(origin)
+        beginning = find_pretrained(origin)
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    pairs_to_score(config)  # read now, so that what is wrong with them is said now
+    read_test_set(config)  # read now, so that what is wrong with them is said now
     prepared = prepare(config, log)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
-        "validation_fingerprint": fingerprint_of(pairs)[:16],
+        "validation_fingerprint": text_fingerprint(pairs)[:16],
     }
-    refuse_changed_data(directory, fingerprints)
-    refuse_changed_tokenizer(directory, prepared.tokenizer)
+    check_data_unchanged(directory, fingerprints)
+    check_tokenizer_unchanged(directory, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
     log(
-        f"{size_of(model):,} parameters, "
+        f"{parameter_count(model):,} parameters, "
         f"vocabulary {prepared.tokenizer.target_vocabulary_size:,}, "
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
         f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}"
         f"{f', {group.size} processes' if group.size > 1 else ''}"
     )
     if beginning:
-        begin_from(beginning, model, prepared.tokenizer, log)
+        load_pretrained(beginning, model, prepared.tokenizer, log)
     prepare_layers(model, config.training)
     run = LoadedModel(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
@@ -180,17 +184,17 @@ def _keep_recipe(
         trainer.run.tokenizer.save(directory.tokenizer)
         directory.environment.unlink(missing_ok=True)
     environment = describe_environment(
-        sys.argv, trainer.device, trainer.precision, trainer.workers.size, fingerprints
+        sys.argv, trainer.device, trainer.precision, trainer.group.size, fingerprints
     )
-    keep_environment(directory, environment)
+    write_environment(directory, environment)
     directory.write_config(trainer.config)
 
 
-def _make_up_for_saving(trainer: Trainer, directory: RunDirectory) -> None:
+def _repair_checkpoint_pointers(trainer: Trainer, directory: RunDirectory) -> None:
     """A kill may have come between a checkpoint and what is done once it is there."""
     if trainer.step:
-        point_to(directory, trainer.step, trainer.ranking.best)
-        forget_old_checkpoints(directory, trainer.config.training, trainer.ranking.steps)
+        write_pointers(directory, trainer.step, trainer.ranking.best)
+        delete_old_checkpoints(directory, trainer.config.training, trainer.ranking.steps)
 
 
 def _best_is_chosen(directory: RunDirectory, step: int) -> bool:

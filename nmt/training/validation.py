@@ -13,7 +13,7 @@ from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
 from nmt.run_directory import LoadedModel
-from nmt.training.examples import EXAMPLES, Example
+from nmt.training.examples import EXAMPLES, ExampleTranslation
 from nmt.training.objective import Objective
 from nmt.translation.translator import Translator
 
@@ -81,10 +81,12 @@ class Validator:
         model.train()
         return Validation(loss, quality, translations)
 
-    def examples(self, result: Validation) -> list[Example]:
+    def examples(self, result: Validation) -> list[ExampleTranslation]:
         """The first sentences as they were translated, to be kept beside the metrics."""
         found = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
-        return [Example(pair.source, pair.target, translation) for pair, translation in found]
+        return [
+            ExampleTranslation(pair.source, pair.target, translation) for pair, translation in found
+        ]
 
     @torch.inference_mode()
     def _loss(self) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import CheckpointError, NmtError
-from nmt.training.examples import Example, keep_examples
+from nmt.training.examples import ExampleTranslation, write_examples
 from tests.cli.commands import fail, invoke, succeed
 
 NASTY = "</script><script>document.title = 'taken over'</script>"
@@ -42,7 +42,9 @@ def lived_run(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         if step % 50 == 0:
             records.append({"event": "validation", "bleu": step / 10, "perplexity": 9, **figures})
             texts = [("a small dog", "ein kleiner Hund", f"Hund {step} {NASTY}"), ("a", "b", "")]
-            keep_examples(run / "translations", step, [Example(*text) for text in texts])
+            write_examples(
+                run / "translations", step, [ExampleTranslation(*text) for text in texts]
+            )
     (run / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records), "utf-8")
     (run / "environment.json").write_text('{"precision": "bf16", "git": "<i>abc"}', "utf-8")
     return run

@@ -8,7 +8,7 @@ from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
 from nmt.model.layout import ROWS, TOKENS_MULTIPLE, Layout, TokenLayout, token_places
 from nmt.model.transformer import Transformer
-from nmt.training.layers import compute_activations_again
+from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.loss import label_smoothed_cross_entropy
 
 PAD, V = 0, 40
@@ -94,7 +94,7 @@ def test_activations_that_are_computed_again_give_the_same_gradient() -> None:
     gradients = []
     for again in (False, True):
         if again:
-            compute_activations_again(model)
+            enable_activation_checkpointing(model)
         outputs = model.outputs(source, target, layouts=without_padding(source, target))
         loss = model.output_embedding.logits(outputs).square().sum()
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))

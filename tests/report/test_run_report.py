@@ -9,7 +9,7 @@ import pytest
 from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.page.attention import LEGIBLE
 from nmt.report.run_report import _attention
-from nmt.training.examples import Example
+from nmt.training.examples import ExampleTranslation
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def run(run: Any) -> Any:
 def chapter(run: Any, asked: list[str], kept: list[str]) -> tuple[str, list[str]]:
     """The chapter, and what was logged."""
     told: list[str] = []
-    examples = {1: [Example(text, "b", "b") for text in kept]}
+    examples = {1: [ExampleTranslation(text, "b", "b") for text in kept]}
     return _attention(run, asked, examples, told.append), told
 
 

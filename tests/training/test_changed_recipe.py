@@ -9,7 +9,7 @@ import pytest
 from nmt.config import Config, TextPair
 from nmt.errors import ConfigError
 from nmt.run_directory import RunDirectory
-from nmt.training.resume import refuse_changed_recipe
+from nmt.training.resume import check_recipe_unchanged
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
@@ -50,7 +50,7 @@ def test_a_changed_recipe_is_refused(
 ) -> None:
     run = started(tmp_path, recipe())
     with pytest.raises(ConfigError) as raised:
-        refuse_changed_recipe(run, recipe(setting))
+        check_recipe_unchanged(run, recipe(setting))
     assert str(raised.value) == (
         f"{tmp_path}: already holds a run with another recipe; "
         f"choose another --run-dir, or undo: {message}"
@@ -60,7 +60,7 @@ def test_a_changed_recipe_is_refused(
 def test_every_changed_key_is_named(recipe: Recipe, tmp_path: Path) -> None:
     run = started(tmp_path, recipe())
     with pytest.raises(ConfigError, match=r"model\.d_ff: .*; training\.warmup_steps: .*; seed: "):
-        refuse_changed_recipe(run, recipe("seed=2", "model.d_ff=25", "training.warmup_steps=7"))
+        check_recipe_unchanged(run, recipe("seed=2", "model.d_ff=25", "training.warmup_steps=7"))
 
 
 def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> Non
 def test_keys_that_alter_no_step_already_taken_may_change(
     recipe: Recipe, tmp_path: Path, setting: str
 ) -> None:
-    refuse_changed_recipe(started(tmp_path, recipe()), recipe(setting))
+    check_recipe_unchanged(started(tmp_path, recipe()), recipe(setting))
 
 
 @pytest.mark.parametrize(
@@ -103,29 +103,29 @@ def test_keys_that_alter_no_step_already_taken_may_change(
     ],
 )
 def test_another_end_is_refused_where_the_rate_had_begun_to_fall_towards_the_first(
-    recipe: Recipe, tmp_path: Path, schedule: str, refused: bool
+    recipe: Recipe, tmp_path: Path, schedule: str, rejected: bool
 ) -> None:
     settings = [schedule, "training.warmup_steps=1"]
     short, longer = (recipe(*settings, f"training.max_steps={n}") for n in (4, 9))
     run = started(tmp_path, short, step=3)
-    refuse_changed_recipe(run, short)
-    if not refused:
-        refuse_changed_recipe(run, longer)
+    check_recipe_unchanged(run, short)
+    if not rejected:
+        check_recipe_unchanged(run, longer)
         return
     with pytest.raises(ConfigError, match=r"max_steps 9 instead of 4 .* another learning rate at"):
-        refuse_changed_recipe(run, longer)
+        check_recipe_unchanged(run, longer)
 
 
 def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
     without = recipe()
     data = without.data.model_copy(update={"test": TextPair(source="a", target="b")})
     with_test = without.model_copy(update={"data": data})
-    refuse_changed_recipe(started(tmp_path / "a", without), with_test)
-    refuse_changed_recipe(started(tmp_path / "b", with_test), without)
+    check_recipe_unchanged(started(tmp_path / "a", without), with_test)
+    check_recipe_unchanged(started(tmp_path / "b", with_test), without)
 
 
 def test_a_new_directory_takes_any_recipe(recipe: Recipe, tmp_path: Path) -> None:
-    refuse_changed_recipe(RunDirectory(tmp_path), recipe())
+    check_recipe_unchanged(RunDirectory(tmp_path), recipe())
 
 
 def test_other_training_text_is_refused_and_the_run_left_as_it_was(

@@ -17,7 +17,7 @@ from nmt.checkpoint import load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
-from nmt.training.distributed import Workers
+from nmt.training.distributed import ProcessGroup
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
@@ -37,17 +37,21 @@ def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     random = np.random.default_rng(pairs)
     lengths = random.integers(1, 60, 80)
     indices = random.permutation(80)[:pairs]
-    shares = [Workers(rank, size).share(indices, lengths, lengths) for rank in range(size)]
+    shares = [ProcessGroup(rank, size).shard(indices, lengths, lengths) for rank in range(size)]
     assert sorted(np.concatenate(shares)) == sorted(indices)
     tokens = [int(lengths[share].sum()) for share in shares]
     assert max(tokens) - min(tokens) <= 60
 
 
 def test_a_process_alone_leads_itself() -> None:
-    alone = Workers()
-    assert alone.leading and alone.summed(torch.tensor(1.5)) == 1.5 and alone.largest(7) == 7
-    assert alone.of_all("a") == ["a"] and alone.from_leader(lambda: 3) == 3
-    assert alone.leader_first(lambda: 4) == 4 and alone.largest(5) == 5
+    alone = ProcessGroup()
+    assert (
+        alone.is_main
+        and alone.all_reduce_sum(torch.tensor(1.5)) == 1.5
+        and alone.all_reduce_max(7) == 7
+    )
+    assert alone.all_gather("a") == ["a"] and alone.broadcast_from_main(lambda: 3) == 3
+    assert alone.main_process_first(lambda: 4) == 4 and alone.all_reduce_max(5) == 5
 
 
 def command(config: Config, folder: Path, processes: int, restarts: int = 3) -> list[str]:
@@ -125,8 +129,8 @@ def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
         assert found[step] == (pytest.approx(loss, abs=1e-4), tokens)
     last = load_state(RunDirectory(tmp_path / "run").saved_checkpoints()[-1])
     assert [size["halved"] for size in last["micro_batches"]] == [False, True]
-    refused = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
-    assert refused[0] == 0 < refused[1]
+    rejected = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
+    assert rejected[0] == 0 < rejected[1]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import torch
 
 from nmt.run_directory import RunDirectory
 from nmt.training import environment
-from nmt.training.environment import LIBRARIES, describe_environment, keep_environment
+from nmt.training.environment import LIBRARIES, describe_environment, write_environment
 
 
 def described() -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_without_proc_the_platform_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_resumed_run_keeps_what_it_was_begun_with(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     for command in ("begun", "resumed", "resumed again"):
-        keep_environment(run, {"command": command})
+        write_environment(run, {"command": command})
     kept = json.loads(run.environment.read_text("utf-8"))
     assert kept == {
         "command": "begun",

@@ -79,6 +79,6 @@ def test_memory_that_does_not_suffice_is_one_sentence(
     def update(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
-    monkeypatch.setattr(trainer_module, "update", update)
+    monkeypatch.setattr(trainer_module, "update_weights", update)
     with pytest.raises(NmtError, match="not suffice to train this model; lower training.micro"):
         train(recipe(), tmp_path / "run", quiet)

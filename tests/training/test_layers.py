@@ -16,7 +16,7 @@ from nmt.training import layers
 from nmt.training.layers import (
     can_compile,
     compile_layers,
-    compute_activations_again,
+    enable_activation_checkpointing,
     prepare_layers,
 )
 
@@ -109,7 +109,7 @@ def test_compiled_layers_that_compute_activations_again_do_both(
     once, twice = small_model(dropout), small_model(dropout)
     compile_layers(once)
     compile_layers(twice)
-    compute_activations_again(twice)
+    enable_activation_checkpointing(twice)
     for shape in SHAPES:
         kept = []
         found = []

@@ -13,13 +13,13 @@ from nmt.checkpoint import load_weights
 from nmt.config import Config
 from nmt.errors import CheckpointError, DivergedError
 from nmt.run_directory import RunDirectory
+from nmt.training import checkpoint_writer
 from nmt.training import resume as resume_module
-from nmt.training import saving
 from nmt.training import trainer as trainer_module
+from nmt.training.checkpoint_writer import CheckpointWriter
 from nmt.training.gradients import Gradients, StepGradient
-from nmt.training.saving import Saver
 from nmt.training.train import train
-from nmt.training.trainer import TakenStep, Trainer
+from nmt.training.trainer import PendingStep, Trainer
 
 Recipe = Callable[..., Config]
 
@@ -41,14 +41,14 @@ def same_weights(one: Path, other: Path) -> bool:
 
 def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """Let the disk be full whenever one of the steps is to be saved."""
-    original = saving.save_checkpoint
+    original = checkpoint_writer.save_checkpoint
 
     def save(path: Path, *arguments: Any) -> None:
         if RunDirectory.step_of(path) in steps:
             raise CheckpointError(f"{path}: checkpoint not saved: No space left (needs 9 MiB)")
         original(path, *arguments)
 
-    monkeypatch.setattr(saving, "save_checkpoint", save)
+    monkeypatch.setattr(checkpoint_writer, "save_checkpoint", save)
 
 
 def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
@@ -60,7 +60,7 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     whole = train(recipe(), tmp_path / "whole", quiet)
     failing_saves(monkeypatch, 8)
     monkeypatch.setattr(trainer_module, "_STEPS_TO_SAVE", 1)
-    monkeypatch.setattr(Saver, "writing", lambda saver: False)
+    monkeypatch.setattr(CheckpointWriter, "writing", lambda writer: False)
     run = train(recipe(), tmp_path / "run", quiet)
     said = capsys.readouterr().err
     assert "No space left (needs 9 MiB); training goes on and tries again" in said
@@ -91,14 +91,14 @@ def test_what_could_not_be_saved_is_not_the_best(
 
 
 def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Trainer._hear_of
+    original = Trainer._finish_step
 
-    def hear_of(trainer: Trainer, taken: TakenStep) -> None:
+    def hear_of(trainer: Trainer, taken: PendingStep) -> None:
         if taken.step == 6:
             signal.raise_signal(signal.SIGTERM)
         original(trainer, taken)
 
-    monkeypatch.setattr(Trainer, "_hear_of", hear_of)
+    monkeypatch.setattr(Trainer, "_finish_step", hear_of)
 
 
 @pytest.mark.parametrize("how", ["at the end", "when stopped"])
@@ -157,7 +157,7 @@ def test_a_run_may_roll_back_instead(
 def test_rolling_back_again_and_again_ends(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(resume_module, "MOST_ROLL_BACKS", 3)
+    monkeypatch.setattr(resume_module, "MAX_ROLL_BACKS", 3)
     diverging(monkeypatch, 6, 7, 8, 9, 10)
     with pytest.raises(DivergedError, match="step 9: .* an earlier checkpoint 3 times already"):
         train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
@@ -170,9 +170,9 @@ def test_a_run_that_rolls_back_at_its_last_step_saves_it(
     waited = []
     save = Trainer.save
 
-    def noted(self: Trainer, *, anew: bool = False, wait: bool = False) -> None:
+    def noted(self: Trainer, *, overwrite: bool = False, wait: bool = False) -> None:
         waited.append((self.step, wait))
-        save(self, anew=anew, wait=wait)
+        save(self, overwrite=overwrite, wait=wait)
 
     monkeypatch.setattr(Trainer, "save", noted)
     run = train(recipe("training.on_divergence=roll_back"), tmp_path / "run", quiet)
@@ -184,7 +184,7 @@ def test_weights_that_are_not_numbers_are_not_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The update of step 7 ruins them; step 5 remains to go back to."""
-    original = trainer_module.update
+    original = trainer_module.update_weights
 
     def ruined(optimizers: Any, *arguments: Any) -> None:
         original(optimizers, *arguments)
@@ -193,7 +193,7 @@ def test_weights_that_are_not_numbers_are_not_saved(
             optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))
 
     calls: list[int] = []
-    monkeypatch.setattr(trainer_module, "update", ruined)
+    monkeypatch.setattr(trainer_module, "update_weights", ruined)
     settings = ("training.on_divergence=roll_back", "training.checkpoint_every=1")
     run = train(recipe(*settings), tmp_path / "run", quiet)
     assert ("roll_back", 7, 6) in events(run)

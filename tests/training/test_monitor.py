@@ -59,7 +59,7 @@ def test_a_hopeless_loss_has_a_finite_perplexity(monitor: Monitor) -> None:
 def test_records_after_the_resumed_step_are_dropped(monitor: Monitor) -> None:
     with_steps(monitor, 10, 20, 30, 40)
     monitor.record_validation(40, {"loss": 1.0}, "")
-    monitor.forget_records_after(20)
+    monitor.drop_records_after(20)
     assert [record["step"] for record in records(monitor)] == [10, 20]
     with_steps(monitor, 30)
     assert [record["step"] for record in records(monitor)] == [10, 20, 30]
@@ -70,7 +70,7 @@ def test_a_last_line_that_was_cut_is_dropped(monitor: Monitor, missing: int) -> 
     with_steps(monitor, 10, 20, 30)
     text = monitor.metrics.read_text("utf-8")
     monitor.metrics.write_text(text[:-missing], "utf-8")
-    monitor.forget_records_after(20)
+    monitor.drop_records_after(20)
     with_steps(monitor, 30)
     assert [record["step"] for record in records(monitor)] == [10, 20, 30]
 
@@ -80,19 +80,19 @@ def test_a_cut_line_is_dropped_whatever_step_it_was_of(monitor: Monitor, missing
     with_steps(monitor, 10, 20)
     text = monitor.metrics.read_text("utf-8")
     monitor.metrics.write_text(text[:-missing], "utf-8")
-    monitor.forget_records_after(20)
+    monitor.drop_records_after(20)
     assert [record["step"] for record in records(monitor)] == [10]
 
 
 def test_nothing_is_rewritten_where_nothing_is_dropped(monitor: Monitor) -> None:
     with_steps(monitor, 10, 20)
     before = monitor.metrics.stat().st_ino
-    monitor.forget_records_after(20)
+    monitor.drop_records_after(20)
     assert monitor.metrics.stat().st_ino == before
 
 
 def test_a_run_without_records_has_none_to_drop(monitor: Monitor) -> None:
-    monitor.forget_records_after(0)
+    monitor.drop_records_after(0)
     assert not monitor.metrics.exists()
 
 
@@ -149,7 +149,7 @@ def test_records_of_a_full_disk_are_written_later(
     assert "not written: No space left on device; it is tried again later" in (
         capsys.readouterr().err
     )
-    monitor.forget_records_after(2)
+    monitor.drop_records_after(2)
     monitor.flush()
     assert [record["step"] for record in records(monitor)] == [1, 2]
     with_steps(monitor, 3)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.training.muon import Muon, orthogonalized
+from nmt.training.muon import Muon, orthogonalize
 
 SHAPES = [(16, 16), (16, 16), (24, 16), (16, 24), (16, 24), (3, 1)]
 
@@ -18,7 +18,7 @@ def test_singular_values_come_near_one_and_directions_stay(
 ) -> None:
     torch.manual_seed(1)
     matrices = scale * torch.randn(shape)
-    made = orthogonalized(matrices)
+    made = orthogonalize(matrices)
     assert made.shape == matrices.shape
     values = torch.linalg.svdvals(made)
     # the smallest directions of a square matrix take more iterations than it is worth
@@ -33,13 +33,13 @@ def test_singular_values_come_near_one_and_directions_stay(
 def test_matrices_are_made_orthogonal_each_by_itself() -> None:
     torch.manual_seed(1)
     matrices = torch.randn(3, 8, 8)
-    together = orthogonalized(matrices)
+    together = orthogonalize(matrices)
     for matrix, made in zip(matrices, together, strict=True):
-        torch.testing.assert_close(orthogonalized(matrix[None])[0], made)
+        torch.testing.assert_close(orthogonalize(matrix[None])[0], made)
 
 
 def test_a_matrix_of_zeros_gives_no_direction() -> None:
-    assert (orthogonalized(torch.zeros(1, 4, 4)) == 0).all()
+    assert (orthogonalize(torch.zeros(1, 4, 4)) == 0).all()
 
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
 from nmt.training.muon import Muon
-from nmt.training.optimizer import make_optimizers, update
+from nmt.training.optimizer import build_optimizers, update_weights
 
 TOKENS, RATE = 7, 0.05
 
@@ -28,11 +28,11 @@ def trained(
     config: TrainingConfig, steps: int = 4, rates: tuple[float, ...] = ()
 ) -> list[nn.Parameter]:
     ours = parameters()
-    optimizers = make_optimizers(nn.ParameterList(ours), config)
+    optimizers = build_optimizers(nn.ParameterList(ours), config)
     for step in range(steps):
         for parameter, gradient in zip(ours, gradients(step), strict=True):
             parameter.grad = gradient
-        update(optimizers, TOKENS, rates[step] if rates else RATE, config.clip_norm)
+        update_weights(optimizers, TOKENS, rates[step] if rates else RATE, config.clip_norm)
     return ours
 
 
@@ -92,8 +92,8 @@ def test_a_parameter_without_gradient_stays_as_it_is() -> None:
     ours = parameters()
     before = ours[1].detach().clone()
     ours[0].grad = gradients(0)[0]
-    optimizers = make_optimizers(nn.ParameterList(ours), TrainingConfig())
-    update(optimizers, TOKENS, RATE, clip_norm=1.0)
+    optimizers = build_optimizers(nn.ParameterList(ours), TrainingConfig())
+    update_weights(optimizers, TOKENS, RATE, clip_norm=1.0)
     assert torch.equal(ours[1], before)
     assert not torch.equal(ours[0], parameters()[0])
 
@@ -103,7 +103,7 @@ def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str
     sizes = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 1, "decoder_layers": 1}
     model = Transformer(ModelConfig(**sizes), 20, 20)
     config = TrainingConfig(optimizer="muon", weight_decay=0.2)
-    muon, adam = make_optimizers(model, config, precision)
+    muon, adam = build_optimizers(model, config, precision)
     assert isinstance(muon, Muon) and isinstance(adam, torch.optim.Adam)
     assert str(muon._dtype) == f"torch.{dtype}"
     matrices, rest = ([id(p) for p in o.param_groups[0]["params"]] for o in (muon, adam))
@@ -116,9 +116,9 @@ def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str
 
 def test_both_optimisers_get_the_rate_of_the_step() -> None:
     model = nn.Linear(3, 4)
-    optimizers = make_optimizers(model, TrainingConfig(optimizer="muon"))
+    optimizers = build_optimizers(model, TrainingConfig(optimizer="muon"))
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    update(optimizers, TOKENS, RATE, clip_norm=None)
+    update_weights(optimizers, TOKENS, RATE, clip_norm=None)
     assert [o.param_groups[0]["lr"] for o in optimizers] == [RATE, RATE]
     assert model.weight.grad is None and model.bias.grad is None

@@ -6,7 +6,7 @@ from nmt.training.ranking import Ranking
 def ranked(*scores: float, size: int = 2) -> Ranking:
     ranking = Ranking(size)
     for step, score in enumerate(scores, start=1):
-        ranking.enter(step, score, {"loss": 1.0})
+        ranking.add(step, score, {"loss": 1.0})
     return ranking
 
 
@@ -18,7 +18,7 @@ def test_the_best_stand_first_and_of_equal_ones_the_earlier() -> None:
 
 def test_a_validation_is_told_whether_it_is_among_the_best() -> None:
     ranking = ranked(3, 5)
-    assert [ranking.enter(3 + n, score, {}) for n, score in enumerate((4, 4, 2, 9))] == [
+    assert [ranking.add(3 + n, score, {}) for n, score in enumerate((4, 4, 2, 9))] == [
         True,
         False,
         False,
@@ -38,8 +38,8 @@ def test_only_the_very_best_ends_the_wait_for_a_gain() -> None:
 def test_what_could_not_be_saved_is_taken_back() -> None:
     ranking = ranked(3)
     ranking.keep()
-    ranking.enter(2, 7, {})
-    ranking.take_back()
+    ranking.add(2, 7, {})
+    ranking.rollback()
     assert ranking.steps == [1]
 
 
@@ -48,6 +48,6 @@ def test_a_ranking_goes_on_from_its_state_also_with_fewer_places() -> None:
     new = Ranking(1)
     new.load_state(old.state())
     assert (new.steps, new.without_gain) == ([2], 1)
-    new.enter(9, 1, {})
-    new.take_back()
+    new.add(9, 1, {})
+    new.rollback()
     assert new.steps == [2]

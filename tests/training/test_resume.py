@@ -48,9 +48,9 @@ def interrupted(
             how()
         original(*arguments)
 
-    original = trainer_module.update
+    original = trainer_module.update_weights
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(trainer_module, "update", update)
+        patched.setattr(trainer_module, "update_weights", update)
         with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
             train(config, path, log)
     return raised.value

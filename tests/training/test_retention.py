@@ -8,8 +8,8 @@ from nmt.config import TrainingConfig
 from nmt.run_directory import RunDirectory
 from nmt.training.retention import (
     checkpoints_to_average,
-    forget_old_checkpoints,
-    ranked_checkpoints,
+    delete_old_checkpoints,
+    ranking_size,
     regular_checkpoints,
 )
 
@@ -42,13 +42,13 @@ def test_where_none_is_regular_the_last_stands_alone(directory: RunDirectory) ->
 
 def test_what_is_averaged_the_best_and_the_last_two_stay(directory: RunDirectory) -> None:
     saved(directory, 5, 10, 20, 25, 30, 35, 40, 50, 51, 52)
-    forget_old_checkpoints(directory, TRAINING, [25])
+    delete_old_checkpoints(directory, TRAINING, [25])
     assert steps_of(directory.saved_checkpoints()) == [25, 30, 40, 50, 51, 52]
 
 
 def test_the_best_may_be_unknown(directory: RunDirectory) -> None:
     saved(directory, 10, 20, 30, 40, 50)
-    forget_old_checkpoints(directory, TRAINING, [])
+    delete_old_checkpoints(directory, TRAINING, [])
     assert steps_of(directory.saved_checkpoints()) == [30, 40, 50]
 
 
@@ -58,14 +58,14 @@ def test_the_best_few_may_be_averaged_instead(directory: RunDirectory) -> None:
     ranked = [25, 15, 30, 10]
     assert steps_of(checkpoints_to_average(directory, training, ranked)) == [15, 25, 30]
     assert steps_of(checkpoints_to_average(directory, training, [])) == [10, 20, 30]
-    assert ranked_checkpoints(training) == 3
+    assert ranking_size(training) == 3
 
 
 def test_as_many_of_the_last_and_the_best_stay_as_asked_for(directory: RunDirectory) -> None:
     training = TrainingConfig(checkpoint_every=10, average_checkpoints=1, keep_last=3, keep_best=2)
-    assert ranked_checkpoints(training) == 2
+    assert ranking_size(training) == 2
     saved(directory, 3, 5, 10, 20, 30, 31)
-    forget_old_checkpoints(directory, training, [5, 3])
+    delete_old_checkpoints(directory, training, [5, 3])
     assert steps_of(directory.saved_checkpoints()) == [3, 5, 20, 30, 31]
 
 

@@ -9,7 +9,7 @@ from nmt.config import Config, ModelConfig
 from nmt.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.arithmetic import blank_model
-from nmt.training.optimizer import make_optimizers, update
+from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.step_memory import (
     Hardware,
     activation_bytes,
@@ -59,10 +59,10 @@ def test_activations_are_those_that_autograd_keeps(
 def test_the_optimizer_takes_what_its_state_holds(recipe: Recipe, optimizer: str) -> None:
     config = recipe(f"training.optimizer={optimizer}")
     model = Transformer(config.model, 60, 60)
-    optimizers = make_optimizers(model, config.training)
+    optimizers = build_optimizers(model, config.training)
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)
-    update(optimizers, 1, 0.1, None)
+    update_weights(optimizers, 1, 0.1, None)
     states = [state for each in optimizers for state in each.state.values()]
     held = sum(t.nbytes for state in states for t in state.values() if t.numel() > 1)
     assert optimizer_bytes(config, blank_model(config.model, 60, 60)) == held
@@ -74,14 +74,20 @@ def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
     plain, frugal = recipe(*layers), recipe(*layers, "training.activation_checkpointing=true")
     model = blank_model(plain.model, 60, 60)
     gpu = Hardware("cuda", "bf16")
-    usual, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
-    assert again.activations < 0.4 * usual.activations
+    running_loss, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
+    assert again.activations < 0.4 * running_loss.activations
     alone, shared = (
         training_memory(plain, model, Hardware("cpu", "fp32", shares=n), 20) for n in (1, 4)
     )
     assert shared.gradients == 5 * alone.gradients
-    parts = (usual.weights, usual.gradients, usual.optimizer, usual.activations, usual.logits)
-    assert usual.total == sum(parts)
+    parts = (
+        running_loss.weights,
+        running_loss.gradients,
+        running_loss.optimizer,
+        running_loss.activations,
+        running_loss.logits,
+    )
+    assert running_loss.total == sum(parts)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from nmt.report.page.html import Html, element, folded, joined, missing, note, section
-from nmt.training.examples import Example
+from nmt.training.examples import ExampleTranslation
 
 MOST_STAGES = 7
 """shown of a sentence; the others are folded away"""
@@ -30,7 +30,7 @@ def _bare(word: str) -> str:
     return word.casefold().strip(".,;:!?\"'()[]«»„“”‘’…") or word
 
 
-def translations_section(examples: Mapping[int, Sequence[Example]]) -> Html:
+def translations_section(examples: Mapping[int, Sequence[ExampleTranslation]]) -> Html:
     """The first sentences of the validation set, stage by stage."""
     title = "Translations over time"
     if not examples:
@@ -48,7 +48,7 @@ def translations_section(examples: Mapping[int, Sequence[Example]]) -> Html:
     return section("translations", title, note(words), *children)
 
 
-def _sentence(number: int, examples: Mapping[int, Sequence[Example]]) -> Html:
+def _sentence(number: int, examples: Mapping[int, Sequence[ExampleTranslation]]) -> Html:
     """One sentence: source, reference, and each translation with the steps that gave it."""
     steps = [step for step in sorted(examples) if number < len(examples[step])]
     example = examples[steps[-1]][number]

@@ -5,12 +5,15 @@ import re
 import pytest
 
 from nmt.report.page.translations import MOST_STAGES, evenly, marked, translations_section
-from nmt.training.examples import Example
+from nmt.training.examples import ExampleTranslation
 
 
 def stages(*translations: str) -> str:
     return translations_section(
-        {10 * (n + 1): [Example("a dog", "ein Hund", t)] for n, t in enumerate(translations)}
+        {
+            10 * (n + 1): [ExampleTranslation("a dog", "ein Hund", t)]
+            for n, t in enumerate(translations)
+        }
     )
 
 
@@ -45,7 +48,7 @@ def test_a_run_without_translations_says_why() -> None:
 
 
 def test_an_empty_translation_is_named_and_a_changed_number_of_sentences_is_no_matter() -> None:
-    two = [Example("a", "b", ""), Example("c", "d", "e")]
+    two = [ExampleTranslation("a", "b", ""), ExampleTranslation("c", "d", "e")]
     html = translations_section({1: two[:1], 2: two})
     assert "(empty)" in html and html.count("<article") == 2
 

@@ -15,7 +15,7 @@ from nmt.device import is_out_of_memory
 from nmt.errors import CheckpointError
 from nmt.run_directory import RunDirectory
 from nmt.training.ranking import Ranking
-from nmt.training.retention import forget_old_checkpoints, point_to
+from nmt.training.retention import delete_old_checkpoints, write_pointers
 
 
 def _copy(tensor: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ class _Writing:
     thread: threading.Thread | None = None
 
 
-class Saver:
+class CheckpointWriter:
     """Writes one checkpoint at a time, and keeps what points to checkpoints true.
 
     For each `start`, ask for the `outcome` before the next one.
@@ -74,11 +74,11 @@ class Saver:
         self._making_room: threading.Thread | None = None
 
     @property
-    def has_room(self) -> bool:
+    def is_preallocated(self) -> bool:
         """Whether there is memory for a copy of the state, or soon will be."""
         return self._copied is not None or self._making_room is not None
 
-    def make_room(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    def preallocate(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Claim memory for a copy of these in the background.
 
         The kernel gives it page by page, which takes longer than to fill it: the first checkpoint
@@ -93,7 +93,7 @@ class Saver:
         self._making_room = threading.Thread(target=claim, daemon=True)
         self._making_room.start()
 
-    def _have_made_room(self) -> None:
+    def _wait_for_preallocation(self) -> None:
         if self._making_room:
             self._making_room.join()
         self._making_room = None
@@ -105,7 +105,7 @@ class Saver:
         state: Mapping[str, Any],
         ranking: Ranking,
         *,
-        anew: bool = False,
+        overwrite: bool = False,
     ) -> None:
         """Begin to save `step`, `anew` if it is saved already.
 
@@ -114,9 +114,9 @@ class Saver:
         assert self._writing is None
         self._writing = writing = _Writing()
         arguments = (writing, step, ranking.best, ranking.steps)
-        self._have_made_room()
+        self._wait_for_preallocation()
         try:
-            writing.saved = self._directory.checkpoint(step).exists() and not anew
+            writing.saved = self._directory.checkpoint(step).exists() and not overwrite
             if not writing.saved:
                 self._copied = snapshot((weights, state), self._copied)
         except (OSError, MemoryError, RuntimeError) as error:
@@ -137,8 +137,8 @@ class Saver:
             if not writing.saved:
                 save_checkpoint(self._directory.checkpoint(step), *self._copied)
                 writing.saved = True
-            point_to(self._directory, step, best)
-            forget_old_checkpoints(self._directory, self._training, ranked)
+            write_pointers(self._directory, step, best)
+            delete_old_checkpoints(self._directory, self._training, ranked)
         except CheckpointError as error:
             writing.problem = str(error)
         except OSError as error:
@@ -171,5 +171,5 @@ class Saver:
 
     def release_memory(self) -> None:
         """Forget the copy of the state that was kept for the next checkpoint."""
-        self._have_made_room()
+        self._wait_for_preallocation()
         self._copied = None

@@ -32,7 +32,7 @@ _PLACES = ("--run-dir", "--set data.directory")
 """options that say where files lie, and nothing of what is trained"""
 
 
-def pairs_to_score(config: Config) -> list[SentencePair]:
+def read_test_set(config: Config) -> list[SentencePair]:
     """The test set that a run is to be scored on at its end; empty where there is none.
 
     Raises:
@@ -50,19 +50,19 @@ def pairs_to_score(config: Config) -> list[SentencePair]:
         ) from error
 
 
-def is_entered(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
+def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     """Whether the row of the weights that the run has chosen, on this test set, is written."""
     row, best = _read(directory.result), _read(directory.best)
     known, validation = row.get("test_set"), row.get("validation")
     if not isinstance(known, dict) or not isinstance(validation, dict):
         return False
     chosen = {name: row.get(name) for name in ("weights", "trained_steps")} | validation
-    return known.get("sha256") == fingerprint_of(pairs) and all(
+    return known.get("sha256") == text_fingerprint(pairs) and all(
         best.get(name) == value for name, value in chosen.items()
     )
 
 
-def enter(
+def write_result(
     directory: RunDirectory,
     device: torch.device,
     pairs: Sequence[SentencePair],
@@ -106,7 +106,7 @@ def enter(
     log(f"written down in {directory.result}")
 
 
-def fingerprint_of(pairs: Sequence[SentencePair]) -> str:
+def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
     """The sha256 of the text of a test set, whatever files it stands in."""
     digest = hashlib.sha256()
     for pair in pairs:
@@ -150,7 +150,7 @@ def _described(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
         "name": " ".join(files) or f"{config.data.corpus} test",
         "languages": "-".join(config.data.languages),
         "sentences": len(pairs),
-        "sha256": fingerprint_of(pairs),
+        "sha256": text_fingerprint(pairs),
     }
 
 

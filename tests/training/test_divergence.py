@@ -22,8 +22,8 @@ from nmt.model.layout import ROWS
 from nmt.run_directory import RunDirectory
 from nmt.training import objective
 from nmt.training import trainer as trainer_module
+from nmt.training.divergence import CheckResult, DivergenceDetector
 from nmt.training.gradients import Gradients, StepGradient
-from nmt.training.guard import Finding, Guard
 from nmt.training.layers import prepare_layers
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
@@ -34,13 +34,15 @@ exactly = partial(torch.testing.assert_close, rtol=0, atol=0)
 V = 16
 
 
-def judged(guard: Guard, loss: float, tokens: int = 10, norm: float = 1.0) -> Finding:
+def judged(
+    divergence: DivergenceDetector, loss: float, tokens: int = 10, norm: float = 1.0
+) -> CheckResult:
     number = torch.tensor(loss, dtype=torch.float64)
-    return guard.judge(number, tokens, torch.tensor(norm)).read()
+    return divergence.check(number, tokens, torch.tensor(norm)).read()
 
 
-def guard(largest_spike: float | None = None) -> Guard:
-    return Guard(torch.device("cpu"), largest_spike)
+def divergence(largest_spike: float | None = None) -> DivergenceDetector:
+    return DivergenceDetector(torch.device("cpu"), largest_spike)
 
 
 @pytest.mark.parametrize(
@@ -50,45 +52,45 @@ def guard(largest_spike: float | None = None) -> Guard:
         (math.inf, 1.0, "the loss is inf"),
         (20.0, math.nan, "the norm of the gradient is nan"),
         (20.0, math.inf, "the norm of the gradient is inf"),
-        (20.1 + 30.0, 1.0, "the loss is 5.01 nats/token where 2.00 was usual,"),
+        (20.1 + 30.0, 1.0, "the loss is 5.01 nats/token (running mean: 2.00)"),
     ],
 )
 def test_what_is_no_number_or_a_leap_is_refused(loss: float, norm: float, problem: str) -> None:
-    watching = guard(largest_spike=3.0)
-    assert not judged(watching, 20.0).refused
+    watching = divergence(largest_spike=3.0)
+    assert not judged(watching, 20.0).rejected
     found = judged(watching, loss, norm=norm)
-    assert found.refused and found.problem() == problem
-    assert watching.usual == 2.0
+    assert found.rejected and found.problem() == problem
+    assert watching.running_loss == 2.0
 
 
 def test_a_leap_is_allowed_where_none_is_forbidden_and_in_the_first_step() -> None:
-    assert not judged(guard(largest_spike=0.1), 1e6).refused
-    careless = guard()
-    assert not any(judged(careless, loss).refused for loss in (20.0, 1e9))
+    assert not judged(divergence(largest_spike=0.1), 1e6).rejected
+    careless = divergence()
+    assert not any(judged(careless, loss).rejected for loss in (20.0, 1e9))
 
 
 def test_all_that_follows_a_refused_step_is_refused_until_it_is_told_to_go_on() -> None:
-    watching = guard()
-    assert [judged(watching, loss).refused for loss in (20.0, math.nan, 20.0)] == [0, 1, 1]
-    watching.go_on(2.0)
-    assert not judged(watching, 20.0).refused
+    watching = divergence()
+    assert [judged(watching, loss).rejected for loss in (20.0, math.nan, 20.0)] == [0, 1, 1]
+    watching.reset(2.0)
+    assert not judged(watching, 20.0).rejected
 
 
 def test_the_usual_loss_follows_slowly() -> None:
-    watching = guard()
-    assert watching.usual is None
+    watching = divergence()
+    assert watching.running_loss is None
     expected = None
     for loss in (51.3, 48.7, 49.9, 30.1):
         judged(watching, loss, tokens=7)
         per_token = loss / 7
         expected = per_token if expected is None else expected + 0.02 * (per_token - expected)
-        assert watching.usual == expected
+        assert watching.running_loss == expected
 
 
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hear of each step when the next one is taken, as where a GPU computes."""
-    monkeypatch.setattr(trainer_module, "is_known_at_once", lambda device: False)
+    monkeypatch.setattr(trainer_module, "is_synchronous", lambda device: False)
 
 
 def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +176,7 @@ def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
         spoiled(7, monkeypatch)
     said: dict[str, list[str]] = {"at once": [], "late": []}
     at_once = train(config, tmp_path / "at once", said["at once"].append)
-    monkeypatch.setattr(trainer_module, "is_known_at_once", lambda device: False)
+    monkeypatch.setattr(trainer_module, "is_synchronous", lambda device: False)
     late = train(config, tmp_path / "late", said["late"].append)
     assert contents(at_once) == contents(late)
     refusals = [
@@ -188,16 +190,16 @@ def test_a_stop_waits_for_what_is_not_heard_of_yet(
     recipe: Recipe, contents: Contents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train(recipe(), tmp_path / "whole", lambda message: None)
-    original = trainer_module.update
+    original = trainer_module.update_weights
 
     def update(*arguments: Any) -> None:
         original(*arguments)
-        if trainer_module.update is update and not stopped:
+        if trainer_module.update_weights is update and not stopped:
             stopped.append(1)
             signal.raise_signal(signal.SIGTERM)
 
     stopped: list[int] = []
-    monkeypatch.setattr(trainer_module, "update", update)
+    monkeypatch.setattr(trainer_module, "update_weights", update)
     with pytest.raises(StoppedBySignal, match="after step 1;"):
         train(recipe(), tmp_path / "parts", lambda message: None)
     parts = train(recipe(), tmp_path / "parts", lambda message: None)
@@ -256,7 +258,7 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     prepare_layers(tried.model, tried.config.training)
     tried.gradients._objective.precision = precision
     tried.take_step()
-    monkeypatch.setattr(Trainer, "_hear_of", lambda self, taken: None)  # which reads the last one
+    monkeypatch.setattr(Trainer, "_finish_step", lambda self, taken: None)
     with Questions() as questions:
         for name in ("tolist", "numpy", "cpu"):
             monkeypatch.setattr(Tensor, name, asking(getattr(Tensor, name), questions))
@@ -306,4 +308,4 @@ def test_no_step_waits_for_a_gpu(
             tried.take_step()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    tried.catch_up()
+    tried.synchronize()

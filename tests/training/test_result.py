@@ -14,8 +14,8 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
 from nmt.run_directory import RunDirectory, load_run
-from nmt.training import ledger
-from nmt.training.ledger import configuration_digest, fingerprint_of, portable_command
+from nmt.training import result as result_module
+from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
 from nmt.translation.translator import Translator
 
@@ -41,7 +41,7 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
     run = train(tested(), tmp_path / "run", log.append)
     row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
     loaded = load_run(run.path, torch.device("cpu"))
-    pairs = ledger.pairs_to_score(loaded.config)
+    pairs = result_module.read_test_set(loaded.config)
     translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
     expected = bleu(translations, [p.target for p in pairs]).as_json()
     assert row["scores"][0] == expected
@@ -88,7 +88,7 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
 
     uninterrupted = train(tested(), tmp_path / "uninterrupted", lambda message: None)
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "evaluate", stopped)
+        patch.setattr(result_module, "evaluate", stopped)
         with pytest.raises(StoppedBySignal):
             train(tested(), tmp_path / "run", lambda message: None)
     run = RunDirectory(tmp_path / "run")
@@ -213,6 +213,6 @@ def test_a_digest_does_not_know_of_defaults(recipe: Recipe) -> None:
 
 def test_a_fingerprint_tells_texts_apart_and_not_files() -> None:
     pair = SentencePair("a dog", "ein Hund")
-    assert fingerprint_of([pair]) == fingerprint_of([SentencePair(*pair)])
+    assert text_fingerprint([pair]) == text_fingerprint([SentencePair(*pair)])
     others = ([pair, pair], [SentencePair("a", "dog ein Hund")], [SentencePair("a dog", "ein")])
-    assert len({fingerprint_of([pair]), *map(fingerprint_of, others)}) == 4
+    assert len({text_fingerprint([pair]), *map(text_fingerprint, others)}) == 4

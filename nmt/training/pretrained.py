@@ -13,7 +13,7 @@ from nmt.model.transformer import Transformer
 from nmt.run_directory import checkpoint_folder, find_run
 
 
-def weights_to_begin_with(path: str) -> Path:
+def find_pretrained(path: str) -> Path:
     """The folder of weights that a run directory (its best ones) or a checkpoint folder means.
 
     Raises:
@@ -23,7 +23,7 @@ def weights_to_begin_with(path: str) -> Path:
     return Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, "best")
 
 
-def begin_from(
+def load_pretrained(
     folder: Path, model: Transformer, tokenizer: Tokenizer, log: Callable[[str], None]
 ) -> None:
     """Copy into the model what fits of a checkpoint folder, and say what does not.

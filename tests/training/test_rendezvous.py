@@ -13,7 +13,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.errors import NmtError
 from nmt.training import distributed
-from nmt.training.distributed import meet, workers
+from nmt.training.distributed import rendezvous, workers
 
 Recipe = Callable[..., Config]
 Torchrun = Callable[..., None]
@@ -25,7 +25,9 @@ def test_processes_that_start_anew_meet_apart_from_those_before_them(size: int) 
     with ThreadPoolExecutor(size) as pool:
         rooms = []
         for _ in range(3):  # in the same store, as the launcher keeps it
-            together = [pool.submit(meet, store, rank, size, patience) for rank in range(size)]
+            together = [
+                pool.submit(rendezvous, store, rank, size, patience) for rank in range(size)
+            ]
             (room,) = {one.result() for one in together}
             rooms.append(room)
     assert len(set(rooms)) == 3
@@ -35,9 +37,9 @@ def test_who_does_not_come_is_named_and_a_leader_who_does_not_come_is_not_waited
     patience = timedelta(seconds=0.2)
     store = torch.distributed.HashStore()
     with pytest.raises(TimeoutError, match=r"processes \[1, 2\] of 3 have not come"):
-        meet(store, 0, 3, patience)
+        rendezvous(store, 0, 3, patience)
     with pytest.raises(torch.distributed.DistError):
-        meet(store, 1, 3, patience)
+        rendezvous(store, 1, 3, patience)
 
 
 @pytest.fixture

@@ -14,21 +14,21 @@ _FOLLOW = 0.02
 """the weight of a step in what loss is usual"""
 
 
-def is_known_at_once(device: torch.device) -> bool:
+def is_synchronous(device: torch.device) -> bool:
     """Whether what is computed there is known as soon as it has been asked for."""
     return device.type == "cpu"
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What a step was judged by."""
 
-    refused: bool
+    rejected: bool
     """the step, or one before it"""
     loss: float
     """summed over the tokens of the step, in nats"""
     loss_per_token: float
-    usual: float
+    running_loss: float
     """what the loss per token was before the step; not a number for the first one"""
     norm: float
     """of the gradient"""
@@ -39,14 +39,17 @@ class Finding:
             return f"the loss is {self.loss}"
         if not math.isfinite(self.norm):
             return f"the norm of the gradient is {self.norm}"
-        return f"the loss is {self.loss_per_token:.2f} nats/token where {self.usual:.2f} was usual,"
+        return (
+            f"the loss is {self.loss_per_token:.2f} nats/token "
+            f"(running mean: {self.running_loss:.2f})"
+        )
 
 
-class Verdict:
+class PendingCheck:
     """Whether a step may change the weights."""
 
-    def __init__(self, refused: Tensor, figures: Tensor) -> None:
-        self.refused = refused
+    def __init__(self, rejected: Tensor, figures: Tensor) -> None:
+        self.rejected = rejected
         """scalar float32, on the device: 1 if it may not, else 0"""
         # PyTorch copies into pinned memory here, so that a GPU does it when it comes to it
         self._figures = figures.to("cpu", non_blocking=True)
@@ -54,18 +57,18 @@ class Verdict:
         if self._written:
             self._written.record()
 
-    def read(self) -> Finding:
+    def read(self) -> CheckResult:
         """Wait until the step is computed, where it is not yet."""
         if self._written:
             self._written.synchronize()
-        refused, *figures = self._figures.tolist()
-        return Finding(bool(refused), *figures)
+        rejected, *figures = self._figures.tolist()
+        return CheckResult(bool(rejected), *figures)
 
 
-class Guard:
+class DivergenceDetector:
     """Judges each step by itself and by the steps before.
 
-    What follows a refused step is refused as well, until the guard is told to `go_on` from an
+    What follows a refused step is refused as well, until the guard is told to `reset` from an
     earlier state: nothing may be learnt from a gradient that was computed meanwhile.
     """
 
@@ -73,27 +76,31 @@ class Guard:
         """`largest_spike`: how far above the usual the loss per token may be, in nats."""
         self._most = math.inf if largest_spike is None else largest_spike
         self._device = device
-        self.go_on(None)
+        self.reset(None)
 
     @property
-    def usual(self) -> float | None:
+    def running_loss(self) -> float | None:
         """The usual loss per token (nats): a running mean; None before the first step."""
-        usual = self._usual.item()
-        return None if math.isnan(usual) else usual
+        running_loss = self._running_loss.item()
+        return None if math.isnan(running_loss) else running_loss
 
-    def go_on(self, usual: float | None) -> None:
+    def reset(self, running_loss: float | None) -> None:
         """Forget what was refused, `usual` being what the loss is."""
-        number = math.nan if usual is None else usual
-        self._usual = torch.tensor(number, dtype=torch.float64, device=self._device)
-        self._refused = torch.zeros((), device=self._device)
+        number = math.nan if running_loss is None else running_loss
+        self._running_loss = torch.tensor(number, dtype=torch.float64, device=self._device)
+        self._rejected = torch.zeros((), device=self._device)
 
     @torch.no_grad()
-    def judge(self, loss: Tensor, tokens: int, norm: Tensor) -> Verdict:
+    def check(self, loss: Tensor, tokens: int, norm: Tensor) -> PendingCheck:
         """The next step, by its summed `loss` (nats, scalar float64) and its gradient's `norm`."""
-        per_token, usual = loss / tokens, self._usual
-        odd = ~(loss.isfinite() & norm.isfinite()) | (per_token > usual + self._most)
-        self._refused = torch.maximum(self._refused, odd.float())
-        followed = usual + _FOLLOW * (per_token - usual)
-        self._usual = torch.where(usual.isnan(), per_token, followed).where(~odd, usual)
-        figures = [self._refused.double(), loss, per_token, usual, norm.double()]
-        return Verdict(self._refused, torch.stack(figures))
+        per_token, running_loss = loss / tokens, self._running_loss
+        is_divergent = ~(loss.isfinite() & norm.isfinite()) | (
+            per_token > running_loss + self._most
+        )
+        self._rejected = torch.maximum(self._rejected, is_divergent.float())
+        followed = running_loss + _FOLLOW * (per_token - running_loss)
+        self._running_loss = torch.where(running_loss.isnan(), per_token, followed).where(
+            ~is_divergent, running_loss
+        )
+        figures = [self._rejected.double(), loss, per_token, running_loss, norm.double()]
+        return PendingCheck(self._rejected, torch.stack(figures))
