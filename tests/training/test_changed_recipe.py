@@ -94,7 +94,7 @@ def test_keys_that_alter_no_step_already_taken_may_change(
 
 
 @pytest.mark.parametrize(
-    ("schedule", "refused"),
+    ("schedule", "rejected"),
     [
         ("training.schedule=cosine", True),
         ("training.cooldown_steps=2", True),

@@ -13,7 +13,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.errors import NmtError
 from nmt.training import distributed
-from nmt.training.distributed import rendezvous, workers
+from nmt.training.distributed import join_process_group, rendezvous
 
 Recipe = Callable[..., Config]
 Torchrun = Callable[..., None]
@@ -59,7 +59,7 @@ def test_a_process_that_waits_in_vain_says_so_in_a_sentence(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(distributed, "_TIME_TO_MEET", timedelta(seconds=1))
     expected = f"process {rank} has not met the others: .*, port {unused_port}$"
-    with pytest.raises(NmtError, match=expected) as raised, workers("cpu"):
+    with pytest.raises(NmtError, match=expected) as raised, join_process_group("cpu"):
         pass
     assert "\n" not in str(raised.value)
 
