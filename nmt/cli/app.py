@@ -17,6 +17,7 @@ from nmt.cli import (
     data,
     doctor,
     eval_bleu,
+    init,
     plan,
     plot,
     prepare,
@@ -37,6 +38,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.command("init")(init.init)
 app.add_typer(data.app)
 app.command("prepare")(prepare.prepare)
 app.command("train")(train.train)

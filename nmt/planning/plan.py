@@ -132,7 +132,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         step_operations=operations,
         steps=config.training.max_steps,
         speed=speed,
-        time=_time(config, workload, speed) if speed else None,
+        time=run_time(config, workload, speed) if speed else None,
         utilization=utilization(config.model),
         gpus=_on_gpus(config, model, operations, length),
     )
@@ -150,7 +150,7 @@ def _refuse_too_large(memory: Memory, device: torch.device) -> None:
         )
 
 
-def _time(config: Config, workload: Workload, speed: Speed) -> Time:
+def run_time(config: Config, workload: Workload, speed: Speed) -> Time:
     """The steps, the validations between them, and what comes at the end."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS

@@ -1,0 +1,313 @@
+"""A first recipe for one's own text: each setting follows from the text, the machine and the time.
+
+The rules are those that the recipes of this toolkit were found to work with (configs/README.md);
+each choice carries the sentence that explains it in the YAML.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal
+
+from nmt import strict_yaml
+from nmt.config import Config, DataConfig
+from nmt.config_file import replace_settings
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.device import pick_device
+from nmt.errors import ConfigError, DataError
+from nmt.planning.plan import Time, run_time
+from nmt.planning.probe import Speed, probe
+from nmt.planning.text_profile import TextProfile
+from nmt.planning.workload import Workload
+
+SizeName = Literal["tiny", "small", "base", "big"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """A size of the model, and the learning rate that Muon trains it with."""
+
+    model: Mapping[str, int]
+    peak_learning_rate: float
+    description: str
+
+
+SIZES: Mapping[SizeName, Size] = {
+    "tiny": Size(
+        dict(d_model=128, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
+        5e-3,
+        "for a few thousand pairs, or a few minutes",
+    ),
+    "small": Size(
+        dict(d_model=256, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
+        5e-3,
+        "keeps the cores of a laptop busy",
+    ),
+    "base": Size(
+        dict(d_model=512, heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6),
+        2e-3,
+        "the base model of the paper: for a GPU and 300,000 pairs or more",
+    ),
+    "big": Size(
+        dict(d_model=1024, heads=16, d_ff=4096, encoder_layers=6, decoder_layers=6),
+        1.5e-3,
+        "the big model of the paper: for a GPU, many hours and millions of pairs",
+    ),
+}
+_VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
+"""(pairs, entries): what fewer pairs than that get"""
+_LARGEST_VOCABULARY = 32_000
+_MOST_EPOCHS = 60
+"""of a small corpus, after which more steps only repeat"""
+_VALIDATIONS = 8
+_FEWEST_STEPS = 50
+_CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One setting of the recipe."""
+
+    key: str
+    """section.name, as --set takes it"""
+    value: Any
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class FirstRecipe:
+    """A recipe, and what it was planned to take."""
+
+    choices: list[Choice]
+    config: Config
+    time: Time
+    speed: Speed
+    epochs: float
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user asked for; None leaves it to the text and the machine."""
+
+    size: SizeName | None = None
+    minutes: float | None = None
+
+
+def choose_recipe(profile: TextProfile, data: DataConfig, wishes: Wishes) -> FirstRecipe:
+    """Choose every setting; some steps of the model are taken to know the speed of this machine.
+
+    `data` says where the text is and in which languages.
+
+    Raises:
+        ConfigError: the time allows almost no step of the size that was asked for.
+    """
+    device = pick_device("auto")
+    on_cpu = device.type == "cpu"
+    minutes = wishes.minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
+    size = wishes.size or _size_for(profile.pairs, minutes, on_cpu)
+    tokenizer, store, vocabulary = _learn_sample_vocabulary(profile)
+    choices = [
+        *tokenizer,
+        *_model_choices(size, profile, wishes),
+        *_batch_choices(on_cpu),
+        Choice("decoding.beam_size", 5),
+        Choice("decoding.length_penalty", 1.0, "better than 0.6 on the texts that were tried"),
+    ]
+    draft = _configured(Config(data=data), choices)
+    speed = probe(draft, store, (vocabulary, vocabulary))
+    workload = _workload(profile, draft, store, vocabulary)
+    steps, reason = _steps(draft, workload, speed, minutes)
+    epochs = steps / (workload.steps_per_epoch or 1)
+    choices += _dropout(size, epochs, minutes)
+    choices += _step_choices(SIZES[size], steps, reason)
+    config = _configured(Config(data=data), choices)
+    return FirstRecipe(choices, config, run_time(config, workload, speed), speed, epochs)
+
+
+def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
+    if on_cpu:
+        return "tiny" if pairs < 8_000 or minutes < 4 else "small"
+    if pairs < 300_000:
+        return "small"
+    return "big" if pairs >= 10_000_000 and minutes >= 600 else "base"
+
+
+def _learn_sample_vocabulary(profile: TextProfile) -> tuple[list[Choice], TokenStore, int]:
+    """The tokenizer's settings, the sample in the ids of such a tokenizer, and its size.
+
+    The vocabulary is halved until the sample can fill it.
+    """
+    limit = next((size for pairs, size in _VOCABULARIES if profile.pairs < pairs), None)
+    size = limit or _LARGEST_VOCABULARY
+    fixed = _alphabet_choices(profile)
+    while True:
+        choices = [
+            Choice("tokenizer.vocabulary_size", size, f"subwords, for {profile.pairs:,} pairs"),
+            *fixed,
+        ]
+        config = _configured(Config(), choices).tokenizer
+        try:
+            tokenizer = learn_vocabulary(profile.sample, config)
+            break
+        except DataError:
+            if size <= 500:
+                raise
+            size //= 2
+    sources = tokenizer.encode_source([pair.source for pair in profile.sample])
+    targets = tokenizer.encode_target([pair.target for pair in profile.sample])
+    longest = _configured(Config(), []).data.cleaning.max_length
+    kept = [(s, t) for s, t in zip(sources, targets, strict=True) if max(len(s), len(t)) <= longest]
+    store = TokenStore.of([s for s, _ in kept], [t for _, t in kept])
+    return choices, store, tokenizer.target_vocabulary_size
+
+
+def _alphabet_choices(profile: TextProfile) -> list[Choice]:
+    choices = []
+    if profile.tokenized:
+        choices.append(
+            Choice("tokenizer.normalization", "identity", "the text is tokenised: leave it as is")
+        )
+    if not (profile.source.spaced and profile.target.spaced):
+        choices += [
+            Choice("tokenizer.character_coverage", 0.9995, "rare ideographs get no entry"),
+            Choice("tokenizer.byte_fallback", True, "and are spelt in bytes instead"),
+        ]
+    return choices
+
+
+def _model_choices(size: SizeName, profile: TextProfile, wishes: Wishes) -> list[Choice]:
+    chosen = "as --size asked" if wishes.size else f"for {profile.pairs:,} pairs on this machine"
+    reasons = {"d_model": f"size {size}, {chosen}: {SIZES[size].description}"}
+    choices = [
+        Choice(f"model.{name}", value, reasons.get(name, ""))
+        for name, value in SIZES[size].model.items()
+    ]
+    gain = Choice(
+        "model.initialization_gain", 0.5, "post-norm layers need it where the warm-up is short"
+    )
+    return [*choices, gain]
+
+
+def _batch_choices(on_cpu: bool) -> list[Choice]:
+    tokens = 4096 if on_cpu else 25_000
+    reason = "small steps learn faster on a CPU" if on_cpu else "as in the paper"
+    return [
+        Choice("training.batch_tokens", tokens, f"tokens of a step: {reason}"),
+        Choice("training.optimizer", "muon", "learns in about 0.7 of the steps that Adam takes"),
+    ]
+
+
+def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabulary: int) -> Workload:
+    lengths = float(store.source.lengths.mean()), float(store.target.lengths.mean())
+    tokens = profile.pairs * max(lengths)
+    return Workload(
+        origin="a sample of the text",
+        pairs=profile.pairs,
+        source_length=lengths[0],
+        target_length=lengths[1],
+        steps_per_epoch=max(1, round(tokens / config.training.batch_tokens)),
+        source_vocabulary=vocabulary,
+        target_vocabulary=vocabulary,
+        validation_pairs=min(1000, profile.pairs // 50),
+    )
+
+
+def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
+    """How many steps fit in the time, at most as many as the text is worth; and the reason."""
+    one = _with_steps(config, 1, 1)
+    validation = run_time(one, workload, speed).validations
+    ending = run_time(one, workload, speed).ending
+    available = minutes * 60 - _VALIDATIONS * validation - ending
+    steps = int(available / speed.step_seconds)
+    if steps < _FEWEST_STEPS:
+        raise ConfigError(
+            f"{minutes:g} minutes are {max(0, steps)} steps of this model here "
+            f"({speed.step_seconds:.1f} s each), expected at least {_FEWEST_STEPS}; give more "
+            "--minutes, or a smaller --size"
+        )
+    most = _MOST_EPOCHS * (workload.steps_per_epoch or 1)
+    if most < steps:
+        return max(most, _FEWEST_STEPS), f"{_MOST_EPOCHS} times through the text; more overfits"
+    return steps, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"
+
+
+def _with_steps(config: Config, steps: int, validate_every: int) -> Config:
+    training = config.training.model_copy(
+        update={"max_steps": steps, "validate_every": validate_every}
+    )
+    return config.model_copy(update={"training": training})
+
+
+def _dropout(size: SizeName, epochs: float, minutes: float) -> list[Choice]:
+    """More dropout the more often each pair is seen."""
+    table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
+    dropout = next(value for limit, value in table if epochs < limit)
+    return [Choice("model.dropout", dropout, f"each pair is seen {epochs:.1f} times")]
+
+
+def _step_choices(size: Size, steps: int, reason: str) -> list[Choice]:
+    every = math.ceil(steps / _VALIDATIONS)
+    return [
+        Choice("training.max_steps", steps, reason),
+        Choice("training.warmup_steps", min(4000, max(10, steps // 16)), "of a rising rate"),
+        Choice("training.cooldown_steps", steps * 2 // 3, "of a rate that falls to zero"),
+        Choice("training.peak_learning_rate", size.peak_learning_rate, "suits Muon at this width"),
+        Choice("training.weight_decay", 0.1, "against overfitting"),
+        Choice("training.validate_every", every, f"{_VALIDATIONS} validations in all"),
+        Choice("training.checkpoint_every", max(1, steps // 40), "a crash loses at most so many"),
+    ]
+
+
+def _configured(config: Config, choices: list[Choice]) -> Config:
+    """The configuration with the choices applied."""
+    values: dict[str, dict[str, Any]] = {}
+    for choice in choices:
+        section, _, name = choice.key.partition(".")
+        values.setdefault(section, {})[name] = choice.value
+    changes = {
+        section: replace_settings(getattr(config, section), settings, section).model_dump()
+        for section, settings in values.items()
+    }
+    return replace_settings(config, changes, "nmt init")
+
+
+def describe_recipe(recipe: FirstRecipe, command: str) -> str:
+    """The recipe as YAML, each setting with its reason beside it; `command` trains it."""
+    speed = recipe.speed
+    lines = [
+        f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
+        f"steps ({recipe.epochs:.1f} times through the text)",
+        f"# machine  {speed.device}, {speed.threads} thread{'s'[: speed.threads > 1]}, "
+        f"{speed.precision}, {speed.target_tokens:,.0f} target tokens a second",
+        f"# run      {command}",
+    ]
+    sections: dict[str, list[str]] = {}
+    for choice in (*_data_choices(recipe.config.data), *recipe.choices):
+        section, _, name = choice.key.partition(".")
+        if section not in sections:
+            sections[section] = ["", f"{section}:"]
+        sections[section] += _commented(name, choice)
+    return "\n".join([*lines, *chain.from_iterable(sections.values())]) + "\n"
+
+
+def _data_choices(data: DataConfig) -> Iterator[Choice]:
+    """Where the text is and how it is cleaned; other settings that have their default are left
+    out."""
+    yield Choice("data.source_language", data.source_language)
+    yield Choice("data.target_language", data.target_language)
+    reasons = {
+        "tokenized": "punctuation stands apart, so BLEU counts the tokens as they are",
+        "cleaning": "`nmt data inspect` shows what each rule leaves out",
+    }
+    for name, value in data.model_dump(exclude_defaults=True).items():
+        if not name.endswith("_language"):
+            yield Choice(f"data.{name}", value, reasons.get(name, ""))
+
+
+def _commented(name: str, choice: Choice) -> Iterator[str]:
+    """The lines of one setting inside its section, the first with the reason as its comment."""
+    first, *rest = strict_yaml.dump({name: choice.value}).rstrip("\n").split("\n")
+    yield f"  {first:<24} # {choice.reason}" if choice.reason else f"  {first}"
+    yield from (f"  {line}" for line in rest)

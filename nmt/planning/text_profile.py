@@ -1,0 +1,207 @@
+"""What one's own parallel text is like, as far as a first recipe depends on it.
+
+The text is read once; some thousands of pairs spread over all of it stand for the rest.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from nmt.config import TextPair
+from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.errors import ConfigError, DataError
+from nmt.evaluation.text_checks import form_of
+
+SMALLEST_CORPUS = 1000
+"""pairs; from fewer a Transformer learns nothing that is worth a look"""
+_SAMPLE = 20_000
+_ALIGNED = 0.25
+"""least correlation of the lengths of both sides in aligned text; shuffled text has about 0"""
+_FEW_KNOWN_WORDS = 0.02
+_ONE_SCRIPT = 0.95
+_WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
+_LABEL = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
+_FORMATS = {"txt", "tsv", "csv"}
+FUNCTION_WORDS = {
+    "de": "der die und das nicht ist ein eine zu den mit sich auf dem von einen im er sie wir",
+    "en": "the of and to is that was on with for this it are you he she at his not be",
+    "es": "el los y que es las una por con para del se no lo su muy como está un al",
+    "fr": "le les et des est dans une du qui pas sur pour que elle il au avec sont ce vous",
+    "it": "il di che la e è un per non una sono con gli della del le si lo dei questo",
+    "nl": "de het een en van dat niet is op te zijn met voor hij er aan ik naar wat bij",
+    "pt": "o que não uma os do da em para com um é se por mais dos ele você como na",
+}
+"""twenty frequent words of each language, by which a text without a label is recognised"""
+
+
+@dataclass(frozen=True)
+class SideProfile:
+    """One language of the text."""
+
+    words: float
+    """mean number of words in a line, separated by spaces"""
+    lowercase: bool
+    """whether (almost) no line holds a capital letter, in a script that has them"""
+    script: str | None
+    """the script of almost all letters, such as Latin; None if the side mixes scripts"""
+    language: str | None
+    """the code of the language that its frequent words tell, one of `FUNCTION_WORDS`; None if
+    they do not tell"""
+
+    @property
+    def spaced(self) -> bool:
+        """Whether the script separates words by spaces."""
+        return self.script not in _WITHOUT_SPACES
+
+
+@dataclass(frozen=True)
+class TextProfile:
+    """A parallel text: its size, its two sides, and some of its pairs."""
+
+    pairs: int
+    source: SideProfile
+    target: SideProfile
+    tokenized: bool
+    """whether punctuation stands apart from the words"""
+    sample: list[SentencePair]
+    """pairs from all over the text"""
+
+
+def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
+    """Read the text once and describe it.
+
+    Raises:
+        DataError: the text cannot be read, its sides differ in length, it has fewer than
+            `SMALLEST_CORPUS` pairs, both sides are the same, or its lines do not belong together.
+    """
+    pairs, sample = _spread_sample(ParallelText(text, languages))
+    name = " and ".join(text.paths)
+    if pairs < SMALLEST_CORPUS:
+        raise DataError(
+            f"{name}: {pairs:,} pairs, expected at least {SMALLEST_CORPUS:,}: a Transformer learns "
+            "nothing useful from fewer. Add text of the same languages (`nmt data list`), or "
+            "fine-tune a model that exists with training.initialize_from"
+        )
+    _check_alignment(sample, name)
+    sources, targets = [pair.source for pair in sample], [pair.target for pair in sample]
+    return TextProfile(
+        pairs,
+        _describe_side(sources),
+        _describe_side(targets),
+        bool(form_of(sources).tokenized) and bool(form_of(targets).tokenized),
+        sample,
+    )
+
+
+def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, list[SentencePair]]:
+    """Count the pairs and keep up to `2 * _SAMPLE`, evenly spread, that have text on both sides.
+
+    Where twice as many as wanted have been kept, every second one is given up, and from there on
+    only every second of those that were kept so far is kept.
+    """
+    count, stride, kept = 0, 1, list[SentencePair]()
+    for pair in pairs:
+        if count % stride == 0 and pair.source.strip() and pair.target.strip():
+            kept.append(pair)
+            if len(kept) >= 2 * _SAMPLE:
+                kept, stride = kept[::2], stride * 2
+        count += 1
+    return count, kept
+
+
+def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
+    """Raise a DataError for two sides that cannot be translations of each other."""
+    same = sum(pair.source == pair.target for pair in sample)
+    if same * 2 > len(sample) or not sample:
+        raise DataError(
+            f"{name}: source and target are the same in most lines; expected a text and its "
+            "translation. Check which files are given"
+        )
+    lengths = np.array([(len(pair.source), len(pair.target)) for pair in sample], float)
+    if lengths.std(axis=0).min() == 0:
+        return
+    correlation = float(np.corrcoef(lengths.T)[0, 1])
+    if correlation < _ALIGNED:
+        raise DataError(
+            f"{name}: the lengths of the two sides have a correlation of {correlation:.2f}, and "
+            f"translations have above {_ALIGNED}; line n of one must translate line n of the "
+            "other. Was one of the files sorted or cut?"
+        )
+
+
+def _describe_side(lines: Sequence[str]) -> SideProfile:
+    letters = Counter(
+        _script_of(character)
+        for line in lines[:: max(1, len(lines) // 2000)]
+        for character in line
+        if character.isalpha()
+    )
+    script, most = letters.most_common(1)[0] if letters else (None, 0)
+    capitals = sum(line != line.lower() for line in lines)
+    has_case = any(line != line.upper() for line in lines)
+    return SideProfile(
+        words=sum(len(line.split()) for line in lines) / len(lines),
+        lowercase=has_case and capitals * 100 < len(lines),
+        script=script if most > _ONE_SCRIPT * letters.total() else None,
+        language=_language_of(lines),
+    )
+
+
+def _script_of(letter: str) -> str:
+    """The script of a letter by the first word of its Unicode name: LATIN SMALL LETTER A."""
+    first = unicodedata.name(letter, "OTHER").partition(" ")[0]
+    return "Han" if first == "CJK" else first.capitalize()
+
+
+def _language_of(lines: Sequence[str]) -> str | None:
+    """The language whose function words are most frequent; None if no language stands out."""
+    words = Counter(chain.from_iterable(line.lower().split() for line in lines))
+    shares = {
+        language: sum(words[word] for word in frequent.split()) / max(1, words.total())
+        for language, frequent in FUNCTION_WORDS.items()
+    }
+    first, second = sorted(shares, key=lambda language: shares[language], reverse=True)[:2]
+    if shares[first] < _FEW_KNOWN_WORDS or shares[first] < 1.5 * shares[second]:
+        return None
+    return first
+
+
+def labels_of(text: TextPair) -> tuple[str | None, str | None]:
+    """The language codes that end the names of the two files: train.en.xz is labelled en."""
+    if text.file is not None:
+        return None, None
+    found = [_LABEL.search(Path(path).name) for path in text.paths]
+    source, target = (m[1] if m and m[1] not in _FORMATS else None for m in found)
+    return source, target
+
+
+def settle_languages(
+    told: tuple[str, str] | None, labels: tuple[str | None, str | None], profile: TextProfile
+) -> tuple[str, str]:
+    """The codes of source and target: as told, else as the files are labelled, else as they read.
+
+    Raises:
+        ConfigError: the text is in the other direction than told, or its languages are unknown.
+    """
+    found = profile.source.language, profile.target.language
+    source, target = told or (labels[0] or found[0], labels[1] or found[1])
+    if source is None or target is None or source == target:
+        raise ConfigError(
+            f"the languages of the text are not known (source: {source or '?'}, target: "
+            f"{target or '?'}); tell them with --languages, such as --languages en-de"
+        )
+    plain = source.lower()[:2], target.lower()[:2]
+    # one side that reads as the other's language is enough, if nothing speaks against it
+    if found[0] in (None, plain[1]) and found[1] in (None, plain[0]) and any(found):
+        raise ConfigError(
+            f"source and target seem to be swapped: the source was told to be {source}, and reads "
+            f"as {found[0] or 'unknown'}; the target was told to be {target}, and reads as "
+            f"{found[1] or 'unknown'}. Give the files in the other order, or other --languages"
+        )
+    return source, target

@@ -1,0 +1,102 @@
+"""`nmt init`: from two files to a recipe that trains."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nmt.cli.app import app
+from nmt.config_file import load_config
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.planning import first_recipe
+from tests.machine_speed import constant_speed
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Two files of 1,500 lines in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    source, target = Path("all.en"), Path("all.de")
+    rows = [" ".join(["again"] * (n % 7)) for n in range(1500)]
+    source.write_text("".join(f"the dog {n} is here {row}\n" for n, row in enumerate(rows)))
+    target.write_text("".join(f"der Hund {n} ist hier {row}\n" for n, row in enumerate(rows)))
+    return source, target
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of a known speed, so that nothing has to be measured."""
+    monkeypatch.setattr(first_recipe, "probe", lambda *_: constant_speed(0.5))
+
+
+def init(*arguments: str | Path) -> str:
+    """Run the command; returns what it says on stderr."""
+    result = runner.invoke(app, ["init", *map(str, arguments)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
+    said = init(*texts, "-o", "mine.yaml", "--minutes", "1")
+    config = load_config("mine.yaml")
+    assert config.data.languages == ("en", "de")
+    texts_of = (*config.data.train, config.data.validation, config.data.test)
+    assert all(Path(path).is_file() for text in texts_of if text for path in text.paths)
+    assert "1,500 pairs, en" in said
+    assert "train with: nmt train --config mine.yaml" in said
+
+
+def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) -> None:
+    given = [*texts, "--validation", *texts, "--test", *texts]
+    init(*given, "-o", "mine.yaml", "--minutes", "1")
+    config = load_config("mine.yaml")
+    assert config.data.train[0].paths == config.data.test.paths == ["all.en", "all.de"]  # type: ignore[union-attr]
+    assert not Path("mine-text").exists()
+
+
+def test_a_known_corpus_brings_its_own_sets(texts: tuple[Path, Path]) -> None:
+    init("demo", "-o", "demo.yaml", "--minutes", "1", "--size", "tiny")
+    config = load_config("demo.yaml")
+    assert (config.data.corpus, config.model.d_model) == ("demo", 128)
+
+
+WrongInput = Callable[[], tuple[str | Path, ...]]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"),
+    [
+        (lambda: ("missing.en", "all.de"), DataError, "missing.en"),
+        (lambda: ("empty.en", "empty.de"), DataError, "empty"),
+        (lambda: ("short.en", "all.de"), DataError, "3 lines.*1500 lines"),
+        (lambda: ("all.de", "all.en", "--languages", "en-de"), ConfigError, "swapped"),
+        (lambda: ("all.en", "all.en"), DataError, "the same in most lines"),
+        (lambda: ("all.en", "all.de", "-o", "all.en"), ConfigError, "all.en exists"),
+        (lambda: ("all.en", "all.de", "--hub", "a/b"), ConfigError, "name one text"),
+        (lambda: (), ConfigError, "name one text.*got nothing"),
+        (lambda: ("dem",), ConfigError, "did you mean 'demo'"),
+    ],
+)
+def test_wrong_input_is_one_sentence(
+    texts: tuple[Path, Path], wrong: WrongInput, error: type[NmtError], message: str
+) -> None:
+    Path("short.en").write_text("a\nb\nc\n")
+    for name in ("empty.en", "empty.de"):
+        Path(name).touch()
+    before = sorted(Path().iterdir())
+    arguments = wrong()
+    output = () if "-o" in arguments else ("-o", "mine.yaml")
+    with pytest.raises(error, match=message):
+        init(*arguments, *output)
+    assert sorted(Path().iterdir()) == before
+
+
+def test_the_folder_of_another_recipe_is_not_overwritten(texts: tuple[Path, Path]) -> None:
+    Path("mine-text").mkdir()
+    with pytest.raises(ConfigError, match="mine-text exists"):
+        init(*texts, "-o", "mine.yaml")
