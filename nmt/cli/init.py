@@ -26,55 +26,60 @@ class SizeChoice(StrEnum):
 
 
 TwoFiles = tuple[Path, Path]
+TextsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE TARGET",
+        help="Two aligned text files, or one file that holds both sides (.tsv, .jsonl, "
+        ".parquet), or the name of a corpus of `nmt data list`.",
+    ),
+]
+OutputOption = Annotated[
+    Path, typer.Option("--output", "-o", metavar="FILE", help="The recipe to write.")
+]
+HubOption = Annotated[
+    str | None,
+    typer.Option(metavar="OWNER/NAME[:CONFIG]", help="A data set of the Hugging Face Hub."),
+]
+OpusOption = Annotated[
+    str | None, typer.Option(metavar="CORPUS[:VERSION]", help="A corpus of OPUS.")
+]
+LanguagesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PAIR",
+        help="Source and target, such as en-de.  [default: from the names of the files, else "
+        "from their words]",
+    ),
+]
+ValidationOption = Annotated[
+    TwoFiles | None,
+    typer.Option(metavar="SOURCE TARGET", help="Validation text.  [default: split off the text]"),
+]
+TestOption = Annotated[
+    TwoFiles | None,
+    typer.Option(metavar="SOURCE TARGET", help="Test text.  [default: split off the text]"),
+]
+SizeOption = Annotated[
+    SizeChoice | None,
+    typer.Option(help="Size of the model.  [default: fits the text and the machine]"),
+]
+MinutesOption = Annotated[
+    float | None,
+    typer.Option(min=0.5, help="Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"),
+]
 
 
 def init(
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE TARGET",
-            help="Two aligned text files, or one file that holds both sides (.tsv, .jsonl, "
-            ".parquet), or the name of a corpus of `nmt data list`.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The recipe to write.")
-    ] = Path("recipe.yaml"),
-    hub: Annotated[
-        str | None,
-        typer.Option(metavar="OWNER/NAME[:CONFIG]", help="A data set of the Hugging Face Hub."),
-    ] = None,
-    opus: Annotated[
-        str | None, typer.Option(metavar="CORPUS[:VERSION]", help="A corpus of OPUS.")
-    ] = None,
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PAIR",
-            help="Source and target, such as en-de.  [default: from the names of the files, else "
-            "from their words]",
-        ),
-    ] = None,
-    validation: Annotated[
-        TwoFiles | None,
-        typer.Option(
-            metavar="SOURCE TARGET", help="Validation text.  [default: split off the text]"
-        ),
-    ] = None,
-    test: Annotated[
-        TwoFiles | None,
-        typer.Option(metavar="SOURCE TARGET", help="Test text.  [default: split off the text]"),
-    ] = None,
-    size: Annotated[
-        SizeChoice | None,
-        typer.Option(help="Size of the model.  [default: fits the text and the machine]"),
-    ] = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            min=0.5, help="Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"
-        ),
-    ] = None,
+    texts: TextsArgument = None,
+    output: OutputOption = Path("recipe.yaml"),
+    hub: HubOption = None,
+    opus: OpusOption = None,
+    languages: LanguagesOption = None,
+    validation: ValidationOption = None,
+    test: TestOption = None,
+    size: SizeOption = None,
+    minutes: MinutesOption = None,
 ) -> None:
     """Write a recipe that fits a text and this machine, each choice with its reason.
 

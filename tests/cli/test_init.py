@@ -52,15 +52,14 @@ def test_a_recipe_and_its_parts_are_written(texts: tuple[Path, Path]) -> None:
 
 
 def test_given_sets_are_used_and_nothing_is_split_off(texts: tuple[Path, Path]) -> None:
-    given = [*texts, "--validation", *texts, "--test", *texts]
-    init(*given, "-o", "mine.yaml", "--minutes", "1")
+    init(*texts, "--validation", *texts, "--test", *texts, "-o", "mine.yaml", "--minutes", "1")
     config = load_config("mine.yaml")
     assert config.data.train[0].paths == config.data.test.paths == ["all.en", "all.de"]  # type: ignore[union-attr]
     assert not Path("mine-text").exists()
 
 
 def test_a_known_corpus_brings_its_own_sets(texts: tuple[Path, Path]) -> None:
-    init("demo", "-o", "demo.yaml", "--minutes", "1", "--size", "tiny")
+    init("demo", "-o", "demo.yaml", "--minutes", "3", "--size", "tiny")
     config = load_config("demo.yaml")
     assert (config.data.corpus, config.model.d_model) == ("demo", 128)
 
