@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import STDIN, count_lines, open_lines, open_output, warn
+from nmt.cli.lines.streams import (
+    STDIN,
+    check_output_is_no_input,
+    count_lines,
+    open_lines,
+    open_output,
+    warn,
+)
 from nmt.cli.options.model import (
     CheckpointOption,
     Device,
@@ -72,6 +79,7 @@ def score(
     The end of the sentence counts as a token; an empty translation is that token alone.
     """
     _refuse_contradictions(file, source, reference, as_json, per_token)
+    check_output_is_no_input(output, [source, reference] if source else [file or Path("-")])
     with _open_pairs(file, source, reference) as pairs, open_output(output) as sink:
         from tqdm import tqdm
 

@@ -15,6 +15,7 @@ def shortlist(
     """
     from tqdm import tqdm
 
+    from nmt.cli.lines.streams import check_output_is_no_input
     from nmt.config_file import load_config
     from nmt.data.corpora.registry import resolve
     from nmt.data.prepared import prepare
@@ -27,6 +28,8 @@ def shortlist(
 
     run = find_run(model)
     config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
+    texts = [pair for pair in (*(config.data.train or ()), config.data.validation) if pair]
+    check_output_is_no_input(run.shortlist, [Path(p) for text in texts for p in text.paths])
     with run.lock():
         prepared = prepare(config, lambda line: typer.echo(line, err=True))
         if tokenizer.differs_from(prepared.tokenizer):

@@ -12,6 +12,7 @@ from nmt.cli.lines.line_format import Form
 from nmt.cli.lines.line_translation import translate_lines
 from nmt.cli.lines.partial_output import (
     ResumeOption,
+    check_inputs_remain,
     is_complete,
     open_windows,
     refuse_to_resume,
@@ -128,7 +129,7 @@ def translate(
     sampling = sampling_of(sample, temperature, top_k, top_p, seed)
     _refuse_clashes(length_penalty, normalization, mbr, candidates, document, n_best, alignments)
     terminology = terminology_of(glossary, forbid, forbid_file)
-    _leave_if_nothing_is_left(resume, file, output)
+    _exit_if_complete(resume, file, output, [glossary, forbid_file])
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
         translator = load_translator(
             *(model, checkpoint, device, precision, sampling, terminology, shortlist),
@@ -171,8 +172,11 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
     return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
 
 
-def _leave_if_nothing_is_left(resume: bool, file: Path | None, output: Path | None) -> None:
-    """End here, and say so, where --resume finds the output complete."""
+def _exit_if_complete(
+    resume: bool, file: Path | None, output: Path | None, others: list[Path | None]
+) -> None:
+    """Exit if --resume finds the output complete; `others` are read besides `file`."""
+    check_inputs_remain(output, [file or Path("-"), *others])
     if not resume:
         return
     refuse_to_resume(file, output)

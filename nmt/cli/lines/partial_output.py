@@ -19,7 +19,13 @@ from typing import Annotated, Any, BinaryIO, Protocol
 
 import typer
 
-from nmt.cli.lines.streams import DISK_FULL, STDOUT, is_stdin, open_output
+from nmt.cli.lines.streams import (
+    DISK_FULL,
+    STDOUT,
+    check_output_is_no_input,
+    is_stdin,
+    open_output,
+)
 from nmt.errors import ConfigError, DataError
 
 ResumeOption = Annotated[
@@ -51,6 +57,15 @@ def refuse_to_resume(file: Path | None, output: Path | None) -> None:
         )
     if not _is_kept(output):
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
+
+
+def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
+    """Raise a ConfigError if `output` or a file that is written beside it is one of the inputs."""
+    check_output_is_no_input(output, inputs)
+    if output is not None and _is_kept(output):
+        part = _part_of(output)
+        for written in (part, _state_of(part)):
+            check_output_is_no_input(written, inputs)
 
 
 def is_complete(output: Path | None) -> bool:
@@ -106,7 +121,7 @@ class PartialOutput:
 
     def __init__(self, path: Path, resume: bool) -> None:
         self.path, self.part = path, _part_of(path)
-        self.state = self.part.with_name(f"{self.part.name}.json")
+        self.state = _state_of(self.part)
         self.resume = resume
         self.lines = self.bytes = 0
         self._settings: dict[str, object] | None = None
@@ -260,3 +275,7 @@ def _behind_links(path: Path) -> Path:
 def _part_of(path: Path) -> Path:
     final = _behind_links(path)
     return final.with_name(f"{final.name}.part")
+
+
+def _state_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +32,35 @@ def is_stdin(path: Path | None) -> bool:
 def is_typed(path: Path | None) -> bool:
     """Whether somebody types the input at a terminal."""
     return is_stdin(path) and sys.stdin.isatty()
+
+
+def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
+    """Raise a ConfigError if writing `output` would replace one of the `inputs`.
+
+    Two paths are the same file if they lead to the same inode: by another spelling, a symbolic
+    link or a hard link. An `output` of None or "-" is stdout; an input "-" is stdin, which may be
+    redirected from the file. An input of None is an option that was not given.
+    """
+    written = _identity(output, STDOUT, 1)
+    for path in inputs:
+        if path is None or written is None or _identity(path, STDIN, 0) != written:
+            continue
+        target = "stdout" if output is None or str(output) in STDOUT else str(output)
+        source = "stdin" if is_stdin(path) else str(path)
+        raise ConfigError(
+            f"the output {target} and the input {source} are the same file, which would be "
+            "replaced; choose another -o FILE"
+        )
+
+
+def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
+    """Device and inode of a regular file; None if there is no such file."""
+    is_standard = path is None or str(path) in standard
+    try:
+        found = os.fstat(descriptor) if is_standard else os.stat(str(path))
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 @contextlib.contextmanager
