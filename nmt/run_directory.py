@@ -26,6 +26,7 @@ from nmt.config import Config
 from nmt.config_file import dump_config, load_config
 from nmt.data.tokens.tokenizer import PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
+from nmt.files import write_atomically, write_json
 from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
@@ -123,29 +124,11 @@ class RunDirectory:
 
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
         """Replace a small JSON file of the run at once or not at all."""
-        replace_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+        write_json(path, value)
 
     def write_config(self, config: Config) -> None:
         """Keep the whole configuration, every default written out."""
-        replace_text(self.config, dump_config(config))
-
-
-def replace_text(path: Path, text: str) -> None:
-    """Write a small file: readers and crashes see the old one or the new one, never a part."""
-    replace_bytes(path, text.encode("utf-8"))
-
-
-def replace_bytes(path: Path, content: bytes) -> None:
-    """As `replace_text`."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        write_atomically(self.config, dump_config(config))
 
 
 class RunLock:

@@ -19,7 +19,7 @@ from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.fingerprint import fingerprint
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
 from nmt.data.text.parallel_text import Block, ParallelText, SentencePair
-from nmt.data.tokens.batches import Share
+from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import EncodedBlock, encode_blocks, example
 from nmt.data.tokens.token_store import SideWriter, TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -43,7 +43,7 @@ class Prepared:
     """names the inputs and settings; equal fingerprints mean equal contents"""
     tokenizer: Tokenizer
     train: TokenStore
-    shares: list[Share]
+    corpus_weights: list[CorpusWeight]
     """of each training text, in the order of the store"""
     counts: dict[str, Any]
     """pairs `read` and `kept`, `dropped` by reason with `examples`, `kept_of_each_text`,
@@ -94,8 +94,8 @@ def _open(directory: Path, train: list[TextPair]) -> Prepared:
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        shares=[
-            Share(pairs, text.weight)
+        corpus_weights=[
+            CorpusWeight(pairs, text.weight)
             for pairs, text in zip(manifest["counts"]["kept_of_each_text"], train, strict=True)
         ],
         counts=manifest["counts"],

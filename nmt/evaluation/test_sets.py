@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.data.text.parallel_text import SentencePair, read_lines
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import codes_of
@@ -63,7 +64,7 @@ class EvaluationSet:
             "test_set": self.name,
             "official_name": self.official_name or None,
             "languages": "-".join(self.languages) if self.languages else None,
-            "sha256": fingerprint_of(self.references),
+            "sha256": hash_references(self.references),
             "sentences": len(self.references),
         }
 
@@ -102,10 +103,10 @@ def set_of_references(
 
 def recognised(references: Sequence[str]) -> tuple[str, str, str] | None:
     """sacreBLEU's name and the languages, if these are the references of a set of the paper."""
-    return FINGERPRINTS.get(fingerprint_of(references))
+    return FINGERPRINTS.get(hash_references(references))
 
 
-def fingerprint_of(references: Sequence[str]) -> str:
+def hash_references(references: Sequence[str]) -> str:
     """SHA-256 of the references as `sha256sum` finds it of their file, if that has line feeds."""
     text = "".join(f"{line}\n" for line in references)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -11,7 +11,7 @@ from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
 from nmt.data.text.compressed import raw_lines
 from nmt.data.tokens.batches import BatchPlan
-from nmt.data.tokens.token_store import Sentences, Side, TokenStore
+from nmt.data.tokens.token_store import Sentences, StoredSentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
@@ -88,9 +88,9 @@ def _measured(config: Config, prepared: Prepared) -> Workload:
         part.target.lengths,
         config.training.batch_tokens,
         config.seed,
-        prepared.shares if part is store else (),
+        prepared.corpus_weights if part is store else (),
     )
-    pairs = round(sum(share.pairs * share.weight for share in prepared.shares))
+    pairs = round(sum(text.pairs * text.weight for text in prepared.corpus_weights))
     times = 1.0 if part is store else pairs / len(part)
     return Workload(
         origin=f"prepared data in {prepared.directory}",
@@ -152,12 +152,12 @@ def sample_text(config: Config, workload: Workload, prepared: Prepared | None) -
 
 def _made_up(
     lengths: npt.NDArray[np.floating], vocabulary: int, random: np.random.Generator
-) -> Side:
+) -> StoredSentences:
     """Sentences of such lengths, of any words at all."""
     whole = lengths.astype(np.int64)
     ids = random.integers(_FIRST_WORD, vocabulary, whole.sum(), dtype=np.uint32)
     ids[np.cumsum(whole) - 1] = EOS
-    return Side.of(Sentences(ids, whole))
+    return StoredSentences.of(Sentences(ids, whole))
 
 
 def _part(store: TokenStore) -> TokenStore:
@@ -165,4 +165,6 @@ def _part(store: TokenStore) -> TokenStore:
     if len(store) <= _MOST_PAIRS:
         return store
     places = np.linspace(0, len(store) - 1, _MOST_PAIRS).astype(np.int64)
-    return TokenStore(*(Side.of(side.gather(places)) for side in (store.source, store.target)))
+    return TokenStore(
+        *(StoredSentences.of(side.gather(places)) for side in (store.source, store.target))
+    )

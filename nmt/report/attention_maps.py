@@ -111,17 +111,12 @@ def attend(run: "LoadedModel", sentence: str, longest: int = MAX_PIECES) -> Atte
     """
     import torch
 
+    from nmt.data.text.lines import check_text
     from nmt.data.tokens.tokenizer import BOS, EOS
     from nmt.model.attention import AttentionRecord
     from nmt.search.beam_search import beam_search
 
-    try:
-        sentence.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"the sentence {sentence!a} is not UTF-8 from character {error.start + 1} on; type it "
-            "in a terminal that writes UTF-8"
-        ) from error
+    check_text(sentence, f"the sentence {sentence!a}")
     read = readable(run.tokenizer.source_pieces(sentence)[:-1])
     if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nmt.data.text.cleaning import RULES
-from nmt.data.text.quality import BINS, Leak, Quality, Side
+from nmt.data.text.quality import BINS, LanguageStatistics, Leak, Quality
 
 BAR = 40
 """characters of the longest bar of a histogram"""
@@ -34,7 +34,7 @@ def _shortened(text: str, width: int = 100) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def _sides(*sides: Side) -> Iterator[str]:
+def _sides(*sides: LanguageStatistics) -> Iterator[str]:
     def row(name: str, values: list[str]) -> str:
         return f"  {name:44}" + "".join(f"{value:>12}" for value in values)
 
@@ -47,7 +47,7 @@ def _sides(*sides: Side) -> Iterator[str]:
     yield row("unknown tokens (held-out)", [f"{side.unknown_rate:.3%}" for side in sides])
 
 
-def _histogram(side: Side) -> Iterator[str]:
+def _histogram(side: LanguageStatistics) -> Iterator[str]:
     yield f"sentence length in tokens, {side.language}"
     most, total = max(side.histogram), sum(side.histogram)
     ends = [f"{upper - 1}" for upper in BINS[1:]] + [""]

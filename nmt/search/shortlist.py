@@ -23,10 +23,10 @@ from nmt.data.tokens.lexicon import Lexicon, Numbers, most_frequent
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
+from nmt.files import write_atomically
 from nmt.inference.vocabulary_subset import narrowed
 from nmt.model.cache import few_sizes
 from nmt.model.transformer import Transformer
-from nmt.run_directory import replace_bytes
 from nmt.search.ensemble import Ensemble, members
 from nmt.search.hypothesis import Hypothesis
 
@@ -93,7 +93,7 @@ class Shortlist:
         arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
         content = io.BytesIO()
         np.savez_compressed(content, **arrays)
-        replace_bytes(path, content.getvalue())
+        write_atomically(path, content.getvalue())
 
     @property
     def digest(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.run_directory import replace_text
+from nmt.files import write_atomically
 
 EXAMPLES = 8
 """sentences that are kept, the first ones of the validation set"""
@@ -36,7 +36,7 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
         "".join(f"{label}{text}\n" for label, text in zip(_LABELS, texts, strict=True))
         for texts in ((e.source, e.reference, e.translation) for e in examples)
     )
-    replace_text(_path(folder, step), "\n".join(blocks))
+    write_atomically(_path(folder, step), "\n".join(blocks))
 
 
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:

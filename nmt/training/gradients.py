@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
-from nmt.data.tokens.sampling import resample
+from nmt.data.tokens.subword_regularization import resample
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from

@@ -172,7 +172,9 @@ def _build_trainer(
     prepare_layers(model, config.training)
     run = LoadedModel(config, prepared.tokenizer, model, directory.path)
     validator = Validator(pairs, run, precision)
-    trainer = Trainer(run, directory, prepared.train, validator, precision, prepared.shares, group)
+    trainer = Trainer(
+        run, directory, prepared.train, validator, precision, prepared.corpus_weights, group
+    )
     return trainer, fingerprints
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from nmt.checkpoint import weights_of
-from nmt.data.tokens.batches import BatchPlan, Share
+from nmt.data.tokens.batches import BatchPlan, CorpusWeight
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import CheckpointError, DivergedError, StoppedBySignal
 from nmt.run_directory import LoadedModel, RunDirectory
@@ -69,7 +69,7 @@ class Trainer:
         store: TokenStore,
         validator: Validator,
         precision: str,
-        shares: Sequence[Share] = (),
+        corpus_weights: Sequence[CorpusWeight] = (),
         group: ProcessGroup | None = None,
     ) -> None:
         self.group = group or ProcessGroup()
@@ -83,7 +83,7 @@ class Trainer:
             store.target.lengths,
             run.config.training.batch_tokens,
             run.config.seed,
-            shares,
+            corpus_weights,
         )
         self.gradients = Gradients(run, store, self.plan, precision, self.group)
         self.monitor = Monitor(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Self
 
-from nmt.data.text.glossary import Glossary, refuse_what_is_no_term
+from nmt.data.text.glossary import Glossary, check_term
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
@@ -45,11 +45,11 @@ class Terminology:
         """
         terms, forbidden = tuple(terms), tuple(forbidden)
         for text in terms:
-            refuse_what_is_no_term(text, "the terms")
+            check_term(text, "the terms")
         for text in forbidden:
-            refuse_what_is_no_term(text, "the forbidden words")
+            check_term(text, "the forbidden words")
         if prefix.strip():
-            refuse_what_is_no_term(prefix, "the beginning")
+            check_term(prefix, "the beginning")
         own, never = ([text.strip() for text in texts] for texts in (terms, forbidden))
         beginning = prefix if prefix.strip() else ""
         return cls(Glossary(glossary), tuple(own), tuple(dict.fromkeys(never)), beginning)

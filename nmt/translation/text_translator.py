@@ -6,6 +6,7 @@ from typing import overload
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
+from nmt.data.text.lines import check_text
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
 from nmt.run_directory import LoadedModel, find_run
@@ -219,13 +220,7 @@ def _checked(texts: Iterable[str], name: str) -> Iterator[str]:
                 f"{name}[{i}] is {_described(text)}, expected a string: leave it out, or give '' "
                 "for an empty line"
             )
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise DataError(
-                f"{name}[{i}] holds half a surrogate pair ({text[error.start]!a}) and is no text: "
-                "read it as UTF-8"
-            ) from error
+        check_text(text, f"{name}[{i}]")
         yield text.removesuffix("\n").removesuffix("\r")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu

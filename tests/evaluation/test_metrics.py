@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from nmt.evaluation.paper_bleu import has_paper_bleu, moses_tokenizer, paper_bleu
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.parallel_text import SentencePair, read_lines
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import (

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from nmt.evaluation.text_checks import doubt_about_references, form_of, refuse_unfit
 

@@ -44,7 +44,7 @@ def test_pairs_count_as_often_as_their_weight_says(
     config = recipe(text, "training.batch_tokens=20")
     made = prepare(config, lambda message: None)
     lengths = made.train.source.lengths, made.train.target.lengths
-    steps = BatchPlan(*lengths, 20, config.seed, made.shares).steps_per_epoch
+    steps = BatchPlan(*lengths, 20, config.seed, made.corpus_weights).steps_per_epoch
     found, _ = find_workload(config)
     assert found.pairs == 180
     assert found.steps_per_epoch == pytest.approx(steps, rel=0.15)

@@ -135,7 +135,7 @@ def test_a_word_is_attended_to_with_the_sum_and_attends_with_the_mean_of_its_pie
 
 
 def test_bytes_that_are_no_text_are_refused(run: Any) -> None:
-    with pytest.raises(DataError, match=r"'M.udcfcll' is not UTF-8 from character 2 on"):
+    with pytest.raises(DataError, match=r"'M.udcfcll' holds half a surrogate pair"):
         attend(run, "M\udcfcll")
 
 

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 
 from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
-from nmt.data.text.parallel_text import SentencePair, read_lines
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nmt.data.text.lines import check_text
 from nmt.errors import DataError
 
 JsonInputOption = Annotated[
@@ -46,13 +47,7 @@ def read_record(line: str, where: str) -> dict[str, object]:
     source = record["source"]
     if not isinstance(source, str):
         raise DataError(f'{where}: "source" is {_described(source)}; {wanted}')
-    try:
-        source.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f'{where}: "source" holds half a surrogate pair ({source[error.start]!a}) and is no '
-            "text; write the whole character"
-        ) from error
+    check_text(source, f'{where}: "source"')
     return record
 
 

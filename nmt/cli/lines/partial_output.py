@@ -250,7 +250,7 @@ class PartialOutput:
             )
 
     def _write_state(self, lines: int, size: int) -> None:
-        from nmt.run_directory import replace_text
+        from nmt.files import write_atomically
 
         state = {
             "format": FORMAT,
@@ -260,7 +260,7 @@ class PartialOutput:
             "output": self._output.hexdigest(),
             "settings": self._settings,
         }
-        replace_text(self.state, json.dumps(state, indent=1))
+        write_atomically(self.state, json.dumps(state, indent=1))
         self.lines, self.bytes = lines, size
 
 

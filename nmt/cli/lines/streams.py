@@ -1,6 +1,5 @@
 """Lines of text in and out of a command: bytes split on "\\n" alone, files complete or absent."""
 
-import codecs
 import contextlib
 import errno
 import os
@@ -74,13 +73,13 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
         DataError: the file cannot be read.
         ConfigError: there is no stdin.
     """
+    from nmt.data.text.lines import decode_or_warn, read_lines
+
     if path is None or is_stdin(path):
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe text in")
-        yield decoded_lines(sys.stdin.buffer, "stdin", warn)
+        yield decode_or_warn(sys.stdin.buffer, "stdin", warn)
     elif path.suffix in COMPRESSED:
-        from nmt.data.text.parallel_text import read_lines
-
         yield read_lines(path)
     else:
         try:
@@ -88,23 +87,7 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         with file:
-            yield decoded_lines(file, str(path), warn)
-
-
-def decoded_lines(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:
-    """Decode lines that end in "\\n"; a carriage return before it and a leading BOM are dropped."""
-    for number, line in enumerate(lines, start=1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            warn(
-                f"{name}:{number}: not valid UTF-8 (byte 0x{line[error.start]:02x}); "
-                "the invalid bytes are replaced by U+FFFD"
-            )
-            yield line.decode("utf-8", errors="replace")
+            yield decode_or_warn(file, str(path), warn)
 
 
 def is_regular(path: Path | None) -> bool:

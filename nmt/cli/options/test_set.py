@@ -92,7 +92,8 @@ def set_from_files(
     Raises:
         DataError: files of unequal length, or one that cannot be read.
     """
-    from nmt.data.text.parallel_text import read_lines, read_pairs
+    from nmt.data.text.lines import read_lines
+    from nmt.data.text.parallel_text import read_pairs
     from nmt.evaluation.test_sets import set_of_pairs, set_of_references
 
     if source:
@@ -132,7 +133,7 @@ def read_translations(file: Path, against: "EvaluationSet") -> list[str]:
     Raises:
         DataError: it cannot be read, is empty, or has another number of lines.
     """
-    from nmt.data.text.parallel_text import read_lines
+    from nmt.data.text.lines import read_lines
 
     lines = list(read_lines(file))
     if not lines:

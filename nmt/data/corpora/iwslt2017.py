@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nmt.data.corpora.download import Origin, RemoteText, disk_errors, obtain
-from nmt.data.text.parallel_text import SentencePair, read_lines, read_pairs
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.errors import DataError
 
 HUB = "https://huggingface.co"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from nmt.data.corpora.download import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import complete_splits, write_split
-from nmt.data.text.parallel_text import SentencePair, read_lines
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError
 
 _TABLE = RemoteText(

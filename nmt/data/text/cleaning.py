@@ -37,7 +37,7 @@ _UNDECODED = regex.compile(r"[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
-class Example:
+class DroppedPair:
     """A pair that was left out, and where it stands."""
 
     file: str
@@ -53,7 +53,7 @@ class Counts:
     read: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     """pairs left out, by reason"""
-    examples: dict[str, list[Example]] = field(default_factory=dict)
+    examples: dict[str, list[DroppedPair]] = field(default_factory=dict)
     """the first few of each reason"""
 
     @property
@@ -61,7 +61,7 @@ class Counts:
         """Pairs that are learnt from."""
         return self.read - self.dropped.total()
 
-    def drop(self, reason: str, example: Example) -> None:
+    def drop(self, reason: str, example: DroppedPair) -> None:
         """Count a pair that is left out."""
         self.dropped[reason] += 1
         kept = self.examples.setdefault(reason, [])

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import check_text, read_lines
 from nmt.data.text.words import has_capital, words
 from nmt.errors import DataError
 
 
 @dataclass(frozen=True)
-class Entry:
+class GlossaryEntry:
     """A source term, cut into words, and its translation."""
 
     words: tuple[str, ...]
@@ -48,10 +48,10 @@ class Glossary:
             DataError: a term or a translation that is blank or holds a line end.
         """
         self.terms = dict(terms or {})
-        self._entries: dict[str, list[Entry]] = {}
+        self._entries: dict[str, list[GlossaryEntry]] = {}
         for source, target in self.terms.items():
             for name, text in (("source term", source), ("translation", target)):
-                refuse_what_is_no_term(text, f"the {name} of {source!r} -> {target!r}")
+                check_term(text, f"the {name} of {source!r} -> {target!r}")
             entry = _entry(source, target)
             self._entries.setdefault(entry.words[0].casefold(), []).append(entry)
         for first, entries in self._entries.items():
@@ -107,7 +107,7 @@ def read_glossary(path: Path) -> Glossary:
             )
         source, target = columns
         for text in columns:
-            refuse_what_is_no_term(text, where)
+            check_term(text, where)
         if terms.setdefault(source, target) != target:
             raise DataError(
                 f"{where}: {source!r} becomes {target!r} here and {terms[source]!r} in line "
@@ -126,41 +126,36 @@ def read_words(path: Path) -> list[str]:
     return [line.strip() for _, line in _lines(path)]
 
 
-def refuse_what_is_no_term(text: str, where: str) -> None:
+def check_term(text: str, where: str) -> None:
     """Raise a DataError where a text is no word and no phrase on one line, naming `where`."""
     problem = None
     if not words(text):
         problem = "is blank; write a word or a phrase"
     elif len(text.splitlines()) > 1 or text[-1] in "\n\r":
         problem = "holds a line end; write it on one line"
-    elif any(0xD800 <= ord(character) < 0xE000 for character in text):
-        problem = "holds half a surrogate pair and is no text; write the whole character"
     if problem:
         raise DataError(f"{where}: the term {text!r} {problem}")
+    check_text(text, f"{where}: the term {text!r}")
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
     """The lines of a file that are not blank, with their numbers from 1."""
     if not path.exists():
         raise DataError(f"{path}: no such file; name a text file of terms")
-    for number, line in enumerate(raw_lines(path), start=1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}:{number}: not UTF-8; save the file as UTF-8") from error
-        if text.strip():
-            yield number, text.rstrip("\r\n")
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield number, line
 
 
-def _longest_first(entries: list[Entry]) -> list[Entry]:
+def _longest_first(entries: list[GlossaryEntry]) -> list[GlossaryEntry]:
     """In the order in which they are looked for: of equal length those with capitals first."""
     return sorted(entries, key=lambda entry: (len(entry.words), entry.cased), reverse=True)
 
 
-def _entry(source: str, target: str) -> Entry:
+def _entry(source: str, target: str) -> GlossaryEntry:
     cased = has_capital(source)
     found = tuple(words(_composed(source)))
-    return Entry(found if cased else _folded(found), cased, target.strip())
+    return GlossaryEntry(found if cased else _folded(found), cased, target.strip())
 
 
 def _folded(found: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,8 +5,7 @@ carriage returns, U+2028, form feeds and others, and one such character inside a
 shift every later pair.
 """
 
-import codecs
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from nmt.config import TextPair
 from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import decode_lines
 from nmt.data.text.records import read_records
 from nmt.errors import DataError
 
@@ -72,8 +72,8 @@ class Block:
             DataError: naming file and line, unless `errors` lets it pass.
         """
         numbers = range(self.first_line, self.first_line + len(self) * self.stride, self.stride)
-        sources = _decode(self.sources, self.source_file, numbers, errors)
-        targets = _decode(self.targets, self.target_file, numbers, errors)
+        sources = decode_lines(self.sources, self.source_file, numbers, errors)
+        targets = decode_lines(self.targets, self.target_file, numbers, errors)
         return list(map(SentencePair, sources, targets))
 
 
@@ -120,20 +120,6 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without their ends; .gz, .xz and .zst are decompressed.
-
-    A byte order mark at the start of the file and the carriage return of a CRLF end are dropped.
-    A last line without an end counts as a line.
-
-    Raises:
-        DataError: the file is missing, unreadable, cut short or not UTF-8 (with its line number).
-        MissingExtraError: a .zst file without the `zstd` extra.
-    """
-    for number, line in enumerate(raw_lines(path), start=1):
-        yield from _decode([line], path, range(number, number + 1))
-
-
 def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
     """Blocks of two files in step."""
     source_lines, target_lines = raw_lines(source), raw_lines(target)
@@ -175,30 +161,3 @@ def _take(lines: Iterator[_Line]) -> list[_Line]:
 
 def _lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"
-
-
-def _decode(
-    lines: Sequence[bytes], path: Path, numbers: range, errors: str = "strict"
-) -> list[str]:
-    """The text of the lines that have those numbers in the file."""
-    if lines and numbers.start == 1:
-        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
-    try:
-        return [
-            line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors) for line in lines
-        ]
-    except UnicodeDecodeError as error:
-        number = numbers[_first_undecodable(lines)]
-        raise DataError(
-            f"{path}:{number}: not valid UTF-8 (byte 0x{error.object[error.start]:02x}); "
-            "convert the file to UTF-8, for instance with iconv"
-        ) from error
-
-
-def _first_undecodable(lines: Sequence[bytes]) -> int:
-    for number, line in enumerate(lines):
-        try:
-            line.decode("utf-8")
-        except UnicodeDecodeError:
-            return number
-    raise AssertionError("every line decodes")

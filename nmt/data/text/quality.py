@@ -25,7 +25,7 @@ _NO_WORD = regex.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
-class Side:
+class LanguageStatistics:
     """One language of the training text, after cleaning."""
 
     language: str
@@ -62,8 +62,8 @@ class Quality:
     """The whole report; `as_json` writes it for programs."""
 
     counts: dict[str, Any]
-    source: Side
-    target: Side
+    source: LanguageStatistics
+    target: LanguageStatistics
     leaks: list[Leak]
 
     def as_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _readable(text: ParallelText) -> Iterable[SentencePair]:
 
 def _sides(
     prepared: Prepared, languages: tuple[str, str], held_out: Sequence[SentencePair]
-) -> tuple[Side, Side]:
+) -> tuple[LanguageStatistics, LanguageStatistics]:
     store, tokenizer = prepared.train, prepared.tokenizer
     sources, targets = [pair.source for pair in held_out], [pair.target for pair in held_out]
     return (
@@ -108,13 +108,15 @@ def _sides(
     )
 
 
-def _side(language: str, lengths: Lengths, texts: list[str], encoded: list[list[int]]) -> Side:
+def _side(
+    language: str, lengths: Lengths, texts: list[str], encoded: list[list[int]]
+) -> LanguageStatistics:
     lengths = lengths - 1  # without the end of the sentence
     words = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
     values = np.percentile(lengths, PERCENTILES, method="nearest")
-    return Side(
+    return LanguageStatistics(
         language=language,
         tokens=int(lengths.sum()),
         percentiles=dict(zip(PERCENTILES, map(int, values), strict=True)),
@@ -128,7 +130,7 @@ def find_leaks(
     training: Iterable[SentencePair], held_out: dict[str, list[SentencePair]]
 ) -> list[Leak]:
     """Look up every training pair among the held-out ones; only the latter are in memory."""
-    wanted = [_Wanted(split, pairs) for split, pairs in held_out.items()]
+    wanted = [_HeldOutSet(split, pairs) for split, pairs in held_out.items()]
     for pair in training:
         plain = normalized(pair.source)
         for one in wanted:
@@ -136,7 +138,7 @@ def find_leaks(
     return [one.leak() for one in wanted]
 
 
-class _Wanted:
+class _HeldOutSet:
     """The sentences of one held-out set, and which of them were seen in the training text."""
 
     def __init__(self, split: str, pairs: list[SentencePair]) -> None:

@@ -43,7 +43,7 @@ _Keys = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
-class Share:
+class CorpusWeight:
     """How often consecutive pairs of the store, those of one text, come in an epoch."""
 
     pairs: int
@@ -66,12 +66,12 @@ class BatchPlan:
         target_lengths: Lengths,
         batch_tokens: int,
         seed: int,
-        shares: Sequence[Share] = (),
+        corpus_weights: Sequence[CorpusWeight] = (),
     ) -> None:
         self._source, self._target = source_lengths, target_lengths
         self._budget, self._seed = batch_tokens, seed
-        self._shares = [] if all(share.weight == 1 for share in shares) else shares
-        if self._shares and self._smallest_pool() == 0:
+        self._weights = [] if all(text.weight == 1 for text in corpus_weights) else corpus_weights
+        if self._weights and self._smallest_pool() == 0:
             raise DataError(
                 "the weights of data.train leave epochs without a single pair; raise them"
             )
@@ -93,7 +93,7 @@ class BatchPlan:
         """As many steps as an epoch takes with noise, and a few more: none takes quite as many."""
         self._ready = order, cuts = self._draw(epoch=0, attempt=0)
         noisy, tidy = len(cuts) - 1, len(self._cut(self._tidy_order(order))) - 1
-        if any(share.weight % 1 for share in self._shares):
+        if any(text.weight % 1 for text in self._weights):
             # an epoch that draws a part of a text may be longer than the first one, or shorter
             return max(1, min(max(noisy, tidy) + 1 + noisy // 64, self._smallest_pool()))
         return 1 if tidy == 1 else min(max(noisy, tidy) + 1 + noisy // 256, len(order))
@@ -124,19 +124,19 @@ class BatchPlan:
 
     def _pool(self, epoch: int) -> Indices:
         """The pairs of an epoch, each as often as it comes."""
-        if not self._shares:
+        if not self._weights:
             return np.arange(len(self._source), dtype=np.uint32)
         parts, first = [], 0
-        for number, share in enumerate(self._shares):
-            pairs = np.arange(first, first + share.pairs, dtype=np.uint32)
-            parts += [pairs] * int(share.weight)
-            if fraction := share.weight % 1:
+        for number, text in enumerate(self._weights):
+            pairs = np.arange(first, first + text.pairs, dtype=np.uint32)
+            parts += [pairs] * int(text.weight)
+            if fraction := text.weight % 1:
                 # each pair's turn comes whenever its clock, started at random, passes a whole hour
                 clock = (
-                    self._random(number).permutation(share.pairs) + 0.5
-                ) / share.pairs + epoch * fraction
+                    self._random(number).permutation(text.pairs) + 0.5
+                ) / text.pairs + epoch * fraction
                 parts.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
-            first += share.pairs
+            first += text.pairs
         return np.concatenate(parts)
 
     def _tidy_order(self, pool: Indices) -> Indices:
@@ -190,7 +190,7 @@ class BatchPlan:
 
     def _smallest_pool(self) -> int:
         """Pairs that every epoch has at least; one more than that may come of each part."""
-        return sum(math.floor(share.pairs * share.weight) for share in self._shares)
+        return sum(math.floor(text.pairs * text.weight) for text in self._weights)
 
     def _join_emptiest(self, cuts: list[int]) -> list[int]:
         """Join neighbouring steps where a text drawn in part gives more than promised."""

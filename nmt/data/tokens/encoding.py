@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import Cleaner, Counts, Example, Hashes, pair_hashes
+from nmt.data.text.cleaning import Cleaner, Counts, DroppedPair, Hashes, pair_hashes
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.tokens.bulk_encoding import bulk_encoders
 from nmt.data.tokens.token_store import Indices, Sentences
@@ -84,13 +84,13 @@ class BlockEncoder:
         return encoded.select(np.array([reason is None for reason in reasons]))
 
 
-def example(block: Block, line: int, pair: SentencePair) -> Example:
+def example(block: Block, line: int, pair: SentencePair) -> DroppedPair:
     """A pair of a block that is left out, shortened to be shown."""
     source, target = (
         side[:200].encode("utf-8", "backslashreplace").decode()
         for side in (pair.source, pair.target)
     )
-    return Example(str(block.source_file), block.first_line + line, source, target)
+    return DroppedPair(str(block.source_file), block.first_line + line, source, target)
 
 
 def encode_blocks(

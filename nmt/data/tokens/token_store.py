@@ -40,7 +40,7 @@ class Sentences:
         return Sentences(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
 
 
-class Side:
+class StoredSentences:
     """One language of a store: any sentence, or many at once, by number."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
@@ -49,7 +49,7 @@ class Side:
         """tokens of each sentence, EOS included"""
 
     @classmethod
-    def of(cls, sentences: Sentences) -> "Side":
+    def of(cls, sentences: Sentences) -> "StoredSentences":
         """Sentences in memory."""
         return cls(sentences.ids, np.concatenate(([0], np.cumsum(sentences.lengths))))
 
@@ -72,7 +72,7 @@ class Side:
 class TokenStore:
     """The ids of sentence pairs: memory-mapped from a directory, or a few in memory."""
 
-    def __init__(self, source: Side, target: Side) -> None:
+    def __init__(self, source: StoredSentences, target: StoredSentences) -> None:
         self.source, self.target = source, target
 
     @classmethod
@@ -87,7 +87,9 @@ class TokenStore:
     @classmethod
     def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
         """Hold rows of ids, each ending with EOS, in memory."""
-        return cls(Side.of(Sentences.of(sources)), Side.of(Sentences.of(targets)))
+        return cls(
+            StoredSentences.of(Sentences.of(sources)), StoredSentences.of(Sentences.of(targets))
+        )
 
     def __len__(self) -> int:
         return len(self.source.lengths)
@@ -150,7 +152,7 @@ class _ArrayWriter:
         np.lib.format.write_array_header_1_0(self._file, header)
 
 
-def _open_side(directory: Path, side: str) -> Side:
+def _open_side(directory: Path, side: str) -> StoredSentences:
     try:
         ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
         offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
@@ -161,4 +163,4 @@ def _open_side(directory: Path, side: str) -> Side:
             f"{directory}: damaged token store ({error}); delete it and prepare again"
         ) from error
     # a plain view: slicing np.memmap itself costs several times as much
-    return Side(np.asarray(ids), np.asarray(offsets))
+    return StoredSentences(np.asarray(ids), np.asarray(offsets))

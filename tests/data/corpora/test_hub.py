@@ -14,7 +14,7 @@ from nmt.data.corpora.download import Origin
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.provenance import Provenance
 from nmt.data.corpora.splits import SPLITS
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 
 Site = tuple[Path, str, list[str]]

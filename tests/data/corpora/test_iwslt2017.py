@@ -7,7 +7,7 @@ import pytest
 
 from nmt.data.corpora import iwslt2017
 from nmt.data.corpora.registry import find_corpus, obtain_corpus
-from nmt.data.text.parallel_text import read_lines
+from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 
 Site = tuple[Path, str, list[str]]

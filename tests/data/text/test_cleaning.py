@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, Example, SeenHashes, pair_hashes
+from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, DroppedPair, SeenHashes, pair_hashes
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError
 
@@ -71,7 +71,7 @@ def test_counts_add_up_and_keep_the_first_examples() -> None:
     for block in range(4):
         counts = Counts(read=10)
         for line in range(2):
-            counts.drop("empty", Example("f", 10 * block + line, "", ""))
+            counts.drop("empty", DroppedPair("f", 10 * block + line, "", ""))
         total.add(counts)
     assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
     assert [example.line for example in total.examples["empty"]] == [0, 1, 10][:EXAMPLES]

@@ -57,7 +57,7 @@ def test_a_file_has_a_term_and_its_translation_on_each_line(tmp_path: Path) -> N
         ("a\tb\tc\n", "g:1: 3 columns"),
         ("a\tb\n\na\tc\n", "g:3: 'a' becomes 'c' here and 'b' in line 1; keep one of them"),
         ("a\t \n", "g:1: the term '' is blank; write a word or a phrase"),
-        (b"a\t\xff\n", "g:1: not UTF-8; save the file as UTF-8"),
+        (b"a\t\xff\n", "g:1: not valid UTF-8 (byte 0xff); convert the file to UTF-8"),
     ],
 )
 def test_a_bad_line_is_refused_by_its_number(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from nmt.config import TextPair
 from nmt.data.text import parallel_text
-from nmt.data.text.parallel_text import ParallelText, SentencePair, read_lines, read_pairs
+from nmt.data.text.lines import read_lines
+from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError, MissingExtraError
 
 # every character that str.splitlines or text mode would also split at

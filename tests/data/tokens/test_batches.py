@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt.config import Config, DataConfig
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batch import collate, collate_source
-from nmt.data.tokens.batches import BatchPlan, Indices, Share, micro_batches
+from nmt.data.tokens.batches import BatchPlan, CorpusWeight, Indices, micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import DataError
@@ -205,10 +205,10 @@ def test_padding_on_multi30k(
 def test_a_plan_begun_at_any_point_goes_on_as_the_whole_one() -> None:
     """50 random places in four epochs, over two weighted texts."""
     source, target = natural(900)
-    shares = [Share(600, 0.4), Share(300, 2.0)]
+    weights = [CorpusWeight(600, 0.4), CorpusWeight(300, 2.0)]
 
     def fresh() -> BatchPlan:
-        return BatchPlan(source, target, 300, 7, shares)
+        return BatchPlan(source, target, 300, 7, weights)
 
     steps = range(4 * fresh().steps_per_epoch)
     plan = fresh()
@@ -229,8 +229,8 @@ def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
 @pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0)])
 def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) -> None:
     source, target = natural(300)
-    shares = [Share(100, weight) for weight in weights]
-    plan = BatchPlan(source, target, 200, seed=1, shares=shares)
+    texts = [CorpusWeight(100, weight) for weight in weights]
+    plan = BatchPlan(source, target, 200, seed=1, corpus_weights=texts)
     assert (times_in(plan, 3, 300) == np.repeat(weights, 100)).all()
 
 
@@ -239,7 +239,7 @@ def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) ->
 def test_parts_of_a_weight_take_turns(weight: float, seed: int) -> None:
     """After e epochs every pair has come e * weight times, give or take one."""
     source, target = natural(400)
-    plan = BatchPlan(source, target, 300, seed, [Share(300, weight), Share(100)])
+    plan = BatchPlan(source, target, 300, seed, [CorpusWeight(300, weight), CorpusWeight(100)])
     so_far = np.cumsum(times_in(plan, 8, 400), axis=0)
     for epoch, times in enumerate(so_far, start=1):
         assert (times[300:] == epoch).all()
@@ -250,7 +250,7 @@ def test_parts_of_a_weight_take_turns(weight: float, seed: int) -> None:
 def test_weights_of_one_change_nothing() -> None:
     source, target = natural(300)
     plain = BatchPlan(source, target, 300, seed=1)
-    weighted = BatchPlan(source, target, 300, 1, [Share(100), Share(200)])
+    weighted = BatchPlan(source, target, 300, 1, [CorpusWeight(100), CorpusWeight(200)])
     for step in range(2 * plain.steps_per_epoch):
         assert plain.step(step).tolist() == weighted.step(step).tolist()
 
@@ -279,7 +279,7 @@ def test_a_batch_holds_the_sentences_it_was_asked_for(data: st.DataObject) -> No
 def test_small_shares_leave_no_step_empty_and_lose_no_pair() -> None:
     """One pair a step, and epochs of different sizes."""
     ones = np.full(10, 9)
-    plan = BatchPlan(ones, ones, 9, 1, [Share(5), Share(5, 0.5)])
+    plan = BatchPlan(ones, ones, 9, 1, [CorpusWeight(5), CorpusWeight(5, 0.5)])
     for epoch in range(20):
         steps = epoch_of(plan, epoch)
         assert all(len(step) for step in steps)
@@ -290,4 +290,4 @@ def test_small_shares_leave_no_step_empty_and_lose_no_pair() -> None:
 
 def test_weights_that_leave_an_epoch_empty_are_refused() -> None:
     with pytest.raises(DataError, match=r"weights of data\.train leave epochs without a single"):
-        BatchPlan(np.array([3]), np.array([3]), 9, 1, [Share(1, 0.25)])
+        BatchPlan(np.array([3]), np.array([3]), 9, 1, [CorpusWeight(1, 0.25)])

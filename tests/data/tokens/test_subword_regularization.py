@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.sampling import resample
+from nmt.data.tokens.subword_regularization import resample
 from nmt.data.tokens.token_store import Sentences, SideWriter, TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary

@@ -1,0 +1,81 @@
+"""Small files that are written whole or not at all, JSON objects, and the versions of formats.
+
+A file format carries its version as the number `FORMAT_KEY` of a JSON object; a file without one
+has version 1.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import DataError, NmtError
+
+FORMAT_KEY = "format"
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Replace a file: readers, and the disk after a crash, have the old content or the new one.
+
+    Raises:
+        OSError: the file cannot be written; the old one stays.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Replace a small JSON file as `write_atomically` does.
+
+    Raises:
+        OSError: the file cannot be written; the old one stays.
+    """
+    write_atomically(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file that holds one JSON object.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is not UTF-8, not JSON, or holds something else than an object.
+    """
+    value = json.loads(path.read_text("utf-8"))
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a JSON object, found {type(value).__name__}")
+    return value
+
+
+def check_format(
+    record: Mapping[str, Any],
+    known: int,
+    path: Path,
+    remedy: str,
+    error: type[NmtError] = DataError,
+) -> None:
+    """Check that this program knows the version of a file's format.
+
+    Args:
+        record: What the file holds; its version is `record["format"]`, or 1 if that is absent.
+        known: The newest version that this program can read.
+        path: The file, for the message.
+        remedy: What the user can do other than updating the program.
+        error: The class of the exception.
+
+    Raises:
+        NmtError: of class `error`: the file has a newer version.
+    """
+    version = record.get(FORMAT_KEY, 1)
+    if not isinstance(version, int) or version > known:
+        raise error(
+            f"{path} was written by a newer nmt (format {version}; this one knows up to {known}): "
+            f"update nmt or {remedy}"
+        )

@@ -1,0 +1,49 @@
+"""Files are replaced whole or not at all, and one of a newer format is recognised."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import CheckpointError
+from nmt.files import check_format, read_json, write_atomically, write_json
+
+
+@pytest.mark.parametrize("content", ["größer\n", b"\x00\xff"])
+def test_a_file_is_replaced_and_nothing_else_stays(tmp_path: Path, content: str | bytes) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    write_atomically(path, content)
+    assert path.read_bytes() == (content if isinstance(content, bytes) else content.encode())
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_fails_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "file"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_atomically(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_json_object_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"name": "größer", "steps": [1, 2]})
+    assert read_json(tmp_path / "a.json") == {"name": "größer", "steps": [1, 2]}
+    (tmp_path / "a.json").write_text("[1]")
+    with pytest.raises(ValueError, match="expected a JSON object, found list"):
+        read_json(tmp_path / "a.json")
+
+
+def test_a_newer_format_is_refused_and_an_absent_number_means_the_first() -> None:
+    for record in ({}, {"format": 1}, {"format": 2}):
+        check_format(record, 2, Path("a"), "write it again")
+    message = r"a was written by a newer nmt \(format 3; this one knows up to 2\): update nmt or x"
+    with pytest.raises(CheckpointError, match=message):
+        check_format({"format": 3}, 2, Path("a"), "x", CheckpointError)
