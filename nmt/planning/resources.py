@@ -1,0 +1,117 @@
+"""What a model costs: weights by part, operations of training, and disk space of a run.
+
+Operations are counted as in published figures: a multiplication and an addition are two operations,
+the backward pass costs twice the forward pass, and padding, norms, softmax and the optimiser are
+ignored. Each weight of a matrix therefore costs 6 operations per token (Kaplan et al., 2020,
+section 2.1), and attention costs 12 * d_model for each attended position in each layer.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from nmt.config import Config, ModelConfig
+from nmt.model.transformer import Transformer
+from nmt.training.retention import ranked_checkpoints
+from nmt.training.step_memory import FP32, optimizer_bytes, size_of
+
+_SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
+
+
+@dataclass(frozen=True)
+class ParameterCount:
+    """Number of weights by part; a shared matrix counts once."""
+
+    embeddings: int
+    """source and target embeddings, and the output projection"""
+    encoder: int
+    decoder: int
+
+    @property
+    def total(self) -> int:
+        """Number of all weights."""
+        return self.embeddings + self.encoder + self.decoder
+
+
+@dataclass(frozen=True)
+class DiskUsage:
+    """Bytes that a run takes on disk."""
+
+    checkpoint: int
+    """one checkpoint: the weights and the state that a resumed run needs"""
+    checkpoints: int
+    """largest number of checkpoints at one time, including the one that is being written"""
+    finished: int
+    """weights without training state: the average of checkpoints, and the moving average"""
+
+    @property
+    def total(self) -> int:
+        """Bytes of everything together."""
+        return self.checkpoint * self.checkpoints + self.finished
+
+
+def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
+    """Build a model on PyTorch's meta device: it has shapes, but takes no memory."""
+    with torch.device("meta"):
+        return Transformer(config, source_size, target_size)
+
+
+def count_parameters(model: Transformer) -> ParameterCount:
+    """Count the weights of the model by part."""
+    encoder, decoder = size_of(model.encoder), size_of(model.decoder)
+    return ParameterCount(size_of(model) - encoder - decoder, encoder, decoder)
+
+
+def matrix_weights(model: Transformer) -> tuple[int, int]:
+    """Count the matrix weights that each source token and each target token is multiplied by.
+
+    Embeddings are looked up and cost nothing; the output projection is a product. Keys and values
+    of the cross-attention are computed from the source.
+    """
+    sizes = {
+        name: module.weight.numel()
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+    }
+    source = sum(
+        size
+        for name, size in sizes.items()
+        if name.startswith("encoder.") or name.endswith(_SOURCE_SIDE_OF_DECODER)
+    )
+    return source, sum(sizes.values()) - source + model.output_embedding.weight.numel()
+
+
+def training_operations(
+    model: Transformer,
+    config: ModelConfig,
+    source_tokens: float,
+    target_tokens: float,
+    source_length: float = 0,
+    target_length: float = 0,
+) -> float:
+    """Return the operations of training on this many tokens, forward and backward.
+
+    The lengths are the mean sentence lengths. With 0 the attention between positions is ignored,
+    which is about 1 % of the total for sentences.
+    """
+    source_weights, target_weights = matrix_weights(model)
+    attended = config.encoder_layers * source_tokens * source_length
+    attended += config.decoder_layers * target_tokens * (source_length + target_length)
+    matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)
+    return matrices + 12.0 * config.d_model * attended
+
+
+def disk_usage(config: Config, model: Transformer) -> DiskUsage:
+    """Return the disk space in the worst case: last, best and averaged checkpoints all differ."""
+    training, weights = config.training, FP32 * size_of(model)
+    averaged = 0 if training.average == "best" else training.average_checkpoints
+    kept = ranked_checkpoints(training) + max(averaged, training.keep_last)
+    steps, saved, validated = training.max_steps, training.checkpoint_every, training.validate_every
+    possible = steps // saved + steps // validated - steps // math.lcm(saved, validated)
+    return DiskUsage(
+        checkpoint=weights + optimizer_bytes(config, model),
+        checkpoints=min(kept, max(1, possible)) + 1,
+        finished=weights * (2 if training.moving_average else 1),
+    )
