@@ -1,4 +1,4 @@
-"""`nmt plan`: what a recipe will take, before it is begun."""
+"""`nmt plan`: what a recipe will take, before it runs."""
 
 import json
 from typing import Annotated
@@ -12,13 +12,13 @@ def plan(
     config: ConfigOption,
     settings: SettingsOption = None,
     measure: Annotated[
-        bool, typer.Option("--probe/--no-probe", help="Take some steps to measure the time.")
+        bool, typer.Option("--probe/--no-probe", help="Measure the time with real training steps.")
     ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Say what a recipe will take: weights, memory, arithmetic, time and disk.
+    """Estimate parameters, memory, operations, time and disk space of a recipe.
 
-    Fetches and prepares nothing. The probe takes steps of the real model for about half a minute.
+    Downloads and prepares nothing. The probe trains the real model for about half a minute.
     """
     from nmt.config_file import load_config
 

@@ -17,7 +17,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.device import pick_device
 from nmt.errors import ConfigError, DataError
-from nmt.planning.plan import Time, run_time
+from nmt.planning.plan import RunTime, run_time
 from nmt.planning.probe import Speed, probe
 from nmt.planning.text_profile import TextProfile
 from nmt.planning.workload import Workload
@@ -82,7 +82,7 @@ class FirstRecipe:
 
     choices: list[Choice]
     config: Config
-    time: Time
+    time: RunTime
     speed: Speed
     epochs: float
 

@@ -1,6 +1,6 @@
-"""What a machine has to offer: Python, libraries, device, precision, threads, memory, disk.
+"""Checks of the machine: Python, libraries, device, precision, threads, memory and disk.
 
-Nothing here needs PyTorch to be there, let alone to work.
+This module works without PyTorch, so that it can report a missing or broken PyTorch.
 """
 
 import importlib
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 _PYTHON = (3, 11)
 _TORCH = (2, 10)
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
-"""a library and the oldest version that will do, as pyproject.toml asks for them"""
+"""a requirement of pyproject.toml: a library and its oldest supported version"""
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
     "zstd": ("zstandard", ".zst files are read"),
 }
-_LITTLE_MEMORY, _LITTLE_DISK, _NO_DISK = 2e9, 2e9, 100e6
+_LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
-    """Everything that does not depend on a recipe; `folders` are those to be written to."""
+    """Check everything that does not depend on a recipe; `folders` have to be writable."""
     yield _python()
     yield _torch()
     yield _libraries()
     yield from _device()
     yield _threads()
     yield _memory()
-    for folder in dict.fromkeys(map(_nearest, folders)):
+    for folder in dict.fromkeys(map(_existing_parent, folders)):
         yield _disk(folder)
         yield _write_access(folder)
     yield from map(_extra, _EXTRAS)
@@ -80,7 +80,7 @@ def _libraries() -> Check:
             lacking.append(f"{name} {oldest}")
             continue
         found.append(f"{name} {version}")
-        if _numbers(version) < _numbers(oldest):
+        if _version_numbers(version) < _version_numbers(oldest):
             lacking.append(f"{name} {oldest} (here: {version})")
     if lacking:
         names = " ".join(f"'{part.split()[0]}>={part.split()[1]}'" for part in lacking)
@@ -91,14 +91,14 @@ def _libraries() -> Check:
 
 
 def _requirements(required: Sequence[str]) -> list[tuple[str, str]]:
-    """What nmt cannot do without and the oldest versions; torch has a line of its own."""
+    """Return the required libraries and their oldest versions; torch has a check of its own."""
     always = (line for line in required if "extra ==" not in line)
     pairs = [match.groups() for line in always if (match := _REQUIREMENT.match(line))]
     return [(name, oldest) for name, oldest in pairs if name != "torch"]
 
 
-def _numbers(version: str) -> list[int]:
-    """The numbers of a version, which tell the older of two."""
+def _version_numbers(version: str) -> list[int]:
+    """Return the numbers of a version, by which two versions can be compared."""
     return [int(part) for part in re.findall(r"\d+", version.partition("+")[0])]
 
 
@@ -114,14 +114,14 @@ def _device() -> Iterator[Check]:
         memory = torch.cuda.get_device_properties(0).total_memory
         several = f"{torch.cuda.device_count()} x " if torch.cuda.device_count() > 1 else ""
         yield ok("device", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
-    elif shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists():
+    elif device.type == "cpu" and _has_nvidia_driver():
         yield warning(
             "device",
             f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU",
             "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu",
         )
     else:
-        yield ok("device", "cpu; no GPU is here")
+        yield ok("device", "cpu; no GPU is here" if device.type == "cpu" else str(device))
     if pick_precision("auto", device) == "bf16":
         yield ok("precision", "bf16 in hardware")
     else:
@@ -132,8 +132,12 @@ def _device() -> Iterator[Check]:
         )
 
 
+def _has_nvidia_driver() -> bool:
+    return bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia").exists()
+
+
 def _threads() -> Check:
-    cores, quota = available_cores(), _quota()
+    cores, quota = available_cores(), _cpu_quota()
     found = f"{cores} core" + "s" * (cores > 1)
     if quota is not None and quota < cores - 0.5:
         return warning(
@@ -144,20 +148,24 @@ def _threads() -> Check:
     return ok("threads", found)
 
 
-def _quota() -> float | None:
-    """Processors that the control group of this process may use; None where it is not limited."""
+def _cpu_quota() -> float | None:
+    """Return the number of processors the control group allows, or None if it sets no limit."""
     try:
-        limit, period = (CGROUP / "cpu.max").read_text("ascii").split()
+        limit, period = _read_cgroup("cpu.max").split()
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         return None
+
+
+def _read_cgroup(name: str) -> str:
+    return (CGROUP / name).read_text("ascii")
 
 
 def _memory() -> Check:
     available = available_memory()
     if available is None:
         return ok("memory", "not known on this system")
-    if available < _LITTLE_MEMORY:
+    if available < _LOW_MEMORY:
         return warning(
             "memory", f"{gigabytes(available)} available", "end other programs, or train elsewhere"
         )
@@ -165,30 +173,28 @@ def _memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Bytes that may still be used, by the system and by the control group; None if unknown."""
+    """Return the free bytes that the system and the control group allow, or None if unknown."""
     available = memory_told("MemAvailable")
     if available is None:
         return None
     try:
-        most = int((CGROUP / "memory.max").read_text("ascii"))
-        used = int((CGROUP / "memory.current").read_text("ascii"))
-        return min(available, most - used + _cached_files())
-    except (OSError, ValueError):  # not limited, or not to be known
+        limit, used = int(_read_cgroup("memory.max")), int(_read_cgroup("memory.current"))
+        return min(available, limit - used + _cached_file_bytes())
+    except (OSError, ValueError):  # no limit, or not readable
         return available
 
 
-def _cached_files() -> int:
-    """Bytes of files that the control group counts as used, and gives up when asked."""
+def _cached_file_bytes() -> int:
+    """Return the bytes of cached files: the control group counts them as used but can free them."""
     try:
-        lines = (CGROUP / "memory.stat").read_text("ascii").splitlines()
-        held = dict(line.split() for line in lines)
-        return int(held["active_file"]) + int(held["inactive_file"])
+        used = dict(line.split() for line in _read_cgroup("memory.stat").splitlines())
+        return int(used["active_file"]) + int(used["inactive_file"])
     except (OSError, ValueError, KeyError):
         return 0
 
 
 def free_memory(device: "torch.device") -> int | None:
-    """Bytes that may still be used on a device; None if unknown."""
+    """Return the free bytes of a device, or None if unknown."""
     if device.type != "cuda":
         return available_memory()
     import torch
@@ -196,23 +202,23 @@ def free_memory(device: "torch.device") -> int | None:
     return torch.cuda.mem_get_info(device)[0]
 
 
-def _nearest(folder: Path) -> Path:
-    """The folder, or the one above it that exists."""
+def _existing_parent(folder: Path) -> Path:
+    """Return the folder, or its nearest parent that exists."""
     path = folder.absolute()
     return next(candidate for candidate in (path, *path.parents) if candidate.is_dir())
 
 
 def free_space(folder: Path) -> int:
-    """Bytes left on the disk that a folder lies on, or would lie on."""
-    return shutil.disk_usage(_nearest(folder)).free
+    """Return the free bytes of the disk that holds the folder, or will hold it."""
+    return shutil.disk_usage(_existing_parent(folder)).free
 
 
 def _disk(folder: Path) -> Check:
     free = free_space(folder)
     found = f"{gigabytes(free)} free in {folder}"
-    if free < _NO_DISK:
+    if free < _FULL_DISK:
         return failure("disk", found, "free some space, or choose other folders")
-    if free < _LITTLE_DISK:
+    if free < _LOW_DISK:
         return warning("disk", found, "free some space: `nmt plan` says how much a run takes")
     return ok("disk", found)
 

@@ -1,12 +1,13 @@
-"""A few real steps of the real model on this machine, to tell how long the rest will take.
+"""The probe of `nmt plan`: a few real training steps, which tell how long a whole run takes.
 
-Nothing is written anywhere but into a folder that is gone afterwards.
+The probe writes only into a temporary folder, which it deletes.
 """
 
 import contextlib
+import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,53 +27,54 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
 _WARM_UP = 2
-"""steps that are not counted: memory and kernels are being prepared"""
+"""steps that are not counted, because memory and kernels are still being prepared"""
 _FEWEST, _MOST = 6, 40
+"""limits of the number of counted steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
-"""of computing, and of waiting for it where others have the processor"""
+"""limits of the computing time and of the elapsed time, which is longer on a busy machine"""
 _STEP_SECONDS = 3.0
-"""a longer step is cut short and counted as often as it would take"""
+"""a step that would take longer is measured with fewer tokens, and its time scaled up"""
 _SMALLEST_STEP = 512
 _INSTANT, _MOST_WAITING = 1e-6, 0.99
 _BUSY = 0.1
-"""share of the time that other processes may take before it is worth a word"""
+"""share of the time that other processes may take without being reported"""
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What was measured, in seconds that this process was not kept waiting by others."""
+    """Measured times in seconds, without the time this process waited for a processor."""
 
     device: str
     precision: str
     threads: int
     step_seconds: float
-    """a whole step of the recipe"""
+    """seconds of a whole step of the recipe"""
     target_tokens: float
-    """a second, of such steps"""
+    """target tokens per second of such steps"""
     steps: int
-    """that were taken"""
+    """number of measured steps"""
     step_tokens: int
-    """what a step of the probe was allowed; less than the recipe's where that takes long"""
+    """batch_tokens of the measured steps; fewer than the recipe's if its steps are long"""
     waiting: float
-    """share of the time in which other processes had the processor"""
+    """share of the time in which other processes used the processor"""
     greedy_seconds: float
-    """to translate one batch of a validation greedily"""
+    """seconds to translate one batch of a validation greedily"""
     forward_seconds: float
-    """for the loss of such a batch"""
+    """seconds to compute the loss of such a batch"""
     peak_bytes: int
-    """of memory on a GPU, 0 on a CPU"""
+    """largest memory use on a GPU; 0 on a CPU"""
 
     @property
     def busy(self) -> bool:
-        """Whether others took a good part of the machine."""
+        """Whether other processes used a considerable share of the machine."""
         return self.waiting > _BUSY
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Train a new model for some seconds; `vocabularies` are the sizes of source and target.
+    """Train a new model for some seconds; `vocabularies` are the source and target sizes.
 
     Raises:
-        NmtError: what would stand in the way of training as well.
+        NmtError: an error that training would raise as well.
     """
     device = pick_device(config.training.device)
     precision = pick_precision(config.training.precision, device)
@@ -81,67 +83,69 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     torch.manual_seed(config.seed)
     model = Transformer(config.model, *vocabularies, PAD).to(device)
     prepare_layers(model, config.training)
-    if device.type == "cuda":
+    on_gpu = device.type == "cuda"
+    if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    with TemporaryDirectory() as folder:
-        tokens = _affordable(config, model, store, precision, folder)
-        trainer = _trainer(config, model, store, precision, folder, tokens)
-        try:
-            steps = _take_steps(trainer)
-        finally:
-            trainer.gradients.release_process_group()
+    tokens = _affordable_tokens(config, model, store, precision)
+    with _trainer(config, model, store, precision, tokens) as trainer:
+        steps = _take_steps(trainer)
     scale = config.training.batch_tokens / tokens
-    computing = _middle([step.computing for step in steps]) * scale
-    step_seconds = computing + _middle([step.updating for step in steps])
+    computing = _interquartile_mean([step.computing for step in steps]) * scale
+    step_seconds = computing + _interquartile_mean([step.updating for step in steps])
     trained = sum(step.tokens for step in steps) / len(steps) * scale
     length = round(float(store.target.lengths.mean()))
-    elapsed = sum(step.elapsed for step in steps)
-    greedy = _greedy_seconds(model, max(length, 2), precision)
+    waited = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
     return Speed(
-        device=torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        device=torch.cuda.get_device_name() if on_gpu else device.type,
         precision=precision,
         threads=threads,
         step_seconds=step_seconds,
         target_tokens=trained / step_seconds,
         steps=len(steps),
         step_tokens=tokens,
-        waiting=min(_MOST_WAITING, sum(step.waited for step in steps) / elapsed),
-        greedy_seconds=greedy,
+        waiting=min(_MOST_WAITING, waited),
+        greedy_seconds=_greedy_seconds(model, max(length, 2), precision),
         forward_seconds=computing / 3 * BATCH_TOKENS / config.training.batch_tokens,
-        peak_bytes=torch.cuda.max_memory_allocated() if device.type == "cuda" else 0,
+        peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,
     )
 
 
+@contextlib.contextmanager
 def _trainer(
-    config: Config, model: Transformer, store: TokenStore, precision: str, folder: str, tokens: int
-) -> Trainer:
-    """The trainer of the recipe, with steps of so many tokens; it needs no tokenizer."""
+    config: Config, model: Transformer, store: TokenStore, precision: str, tokens: int
+) -> Iterator[Trainer]:
+    """Yield the trainer of the recipe with steps of this many tokens; it needs no tokenizer."""
     training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
-    run = LoadedModel(smaller, None, model, Path(folder))  # type: ignore[arg-type]
-    return Trainer(run, RunDirectory(folder), store, None, precision)  # type: ignore[arg-type]
+    with TemporaryDirectory() as folder:
+        loaded = LoadedModel(smaller, None, model, Path(folder))  # type: ignore[arg-type]
+        directory = RunDirectory(folder)
+        trainer = Trainer(loaded, directory, store, None, precision)  # type: ignore[arg-type]
+        try:
+            yield trainer
+        finally:
+            trainer.gradients.release_process_group()
 
 
-def _affordable(
-    config: Config, model: Transformer, store: TokenStore, precision: str, folder: str
+def _affordable_tokens(
+    config: Config, model: Transformer, store: TokenStore, precision: str
 ) -> int:
-    """Tokens of a step that does not take long, as a small one tells."""
+    """Return how many tokens a step may have to take about `_STEP_SECONDS`, by trying small ones.
+
+    The waiting time of a step of milliseconds is measured too coarsely to subtract all of it.
+    """
     wanted = config.training.batch_tokens
     small = min(_SMALLEST_STEP, wanted)
-    trainer = _trainer(config, model, store, precision, folder, small)
-    try:
-        # of a step of milliseconds, what was waited for is not known well enough to take all of it
-        tried = [_one_step(trainer) for _ in range(2)]
-        seconds = min(max(step.computing, step.elapsed / 10) for step in tried)
-    finally:
-        trainer.gradients.release_process_group()
+    with _trainer(config, model, store, precision, small) as trainer:
+        steps = [_take_step(trainer) for _ in range(2)]
+    seconds = min(max(step.computing, step.elapsed / 10) for step in steps)
     return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
 
 
 @dataclass(frozen=True)
-class _Step:
-    """Seconds of a step; what this process was kept waiting is taken off the first two."""
+class _ProbedStep:
+    """Seconds of a step; `computing` and `updating` exclude the time spent waiting."""
 
     computing: float
     updating: float
@@ -150,10 +154,11 @@ class _Step:
     tokens: int
 
 
-def _take_steps(trainer: Trainer) -> Sequence[_Step]:
-    steps: list[_Step] = []
+def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
+    """Take steps until they were enough or took too long, and return those after the warm-up."""
+    steps: list[_ProbedStep] = []
     while len(steps) < _MOST + _WARM_UP:
-        steps.append(_one_step(trainer))
+        steps.append(_take_step(trainer))
         measured = steps[_WARM_UP:]
         elapsed = sum(step.elapsed for step in measured)
         own = elapsed - sum(step.waited for step in measured)
@@ -162,21 +167,21 @@ def _take_steps(trainer: Trainer) -> Sequence[_Step]:
     return steps[_WARM_UP:]
 
 
-def _one_step(trainer: Trainer) -> _Step:
+def _take_step(trainer: Trainer) -> _ProbedStep:
+    """Take one step as the trainer does, and measure the gradient and the update separately."""
     trainer.model.train()
     trainer.step += 1
-    config, gradients = trainer.config, trainer.gradients
-    start = _Clock()
-    tokens = gradients.compute(trainer.step).tokens
-    _wait_for(trainer.device)
-    computed = _Clock()
-    rate = learning_rate(trainer.step, config)
-    update_weights(trainer.optimizers, tokens, rate, config.training.clip_norm)
+    start = _read_clock()
+    tokens = trainer.gradients.compute(trainer.step).tokens
+    _synchronize(trainer.device)
+    computed = _read_clock()
+    rate = learning_rate(trainer.step, trainer.config)
+    update_weights(trainer.optimizers, tokens, rate, trainer.config.training.clip_norm)
     if trainer.moving_average:
         trainer.moving_average.update(trainer.step)
-    _wait_for(trainer.device)
-    end = _Clock()
-    return _Step(
+    _synchronize(trainer.device)
+    end = _read_clock()
+    return _ProbedStep(
         computing=computed.own_since(start),
         updating=end.own_since(computed),
         elapsed=end.since(start),
@@ -185,53 +190,57 @@ def _one_step(trainer: Trainer) -> _Step:
     )
 
 
-def _wait_for(device: torch.device) -> None:
-    """Until a GPU has done what it was asked to."""
+def _synchronize(device: torch.device) -> None:
+    """Wait until a GPU has finished its work."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
 
-class _Clock:
-    """The time, and how long each thread has been ready to run while others had the processor."""
+@dataclass(frozen=True)
+class _ClockReading:
+    """The time, and how long each thread was ready to run while others had the processor."""
 
-    def __init__(self) -> None:
-        self._time = time.perf_counter()
-        self._waits: dict[str, int] = {}
-        for thread in Path("/proc/self/task").glob("*/schedstat"):
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                self._waits[thread.parent.name] = int(thread.read_text("ascii").split()[1])
+    time: float
+    waits: dict[str, int] = field(default_factory=dict)
+    """nanoseconds by the id of the thread; empty where Linux does not say"""
 
-    def since(self, earlier: "_Clock") -> float:
-        """Seconds."""
-        return self._time - earlier._time
+    def since(self, earlier: "_ClockReading") -> float:
+        """Return the seconds between two readings."""
+        return self.time - earlier.time
 
-    def waited_since(self, earlier: "_Clock") -> float:
-        """Seconds that the thread which waited longest has waited; 0 where that is unknown."""
-        waits = (wait - earlier._waits.get(name, 0) for name, wait in self._waits.items())
+    def waited_since(self, earlier: "_ClockReading") -> float:
+        """Return the seconds that the longest waiting thread has waited; 0 if unknown."""
+        waits = (wait - earlier.waits.get(thread, 0) for thread, wait in self.waits.items())
         return min(max(waits, default=0) / 1e9, self.since(earlier))
 
-    def own_since(self, earlier: "_Clock") -> float:
-        """Seconds without those, more than none."""
+    def own_since(self, earlier: "_ClockReading") -> float:
+        """Return the seconds without waiting, always more than 0."""
         return max(_INSTANT, self.since(earlier) - self.waited_since(earlier))
 
 
-def _middle(values: Sequence[float]) -> float:
-    """The mean of the middle half: neither a hiccup of the machine nor an odd step moves it far."""
+def _read_clock() -> _ClockReading:
+    reading = _ClockReading(time.perf_counter())
+    for thread in Path("/proc/self/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            reading.waits[thread.parent.name] = int(thread.read_text("ascii").split()[1])
+    return reading
+
+
+def _interquartile_mean(values: Sequence[float]) -> float:
+    """Return the mean of the middle half, which ignores unusually fast and slow steps."""
     ordered, quarter = sorted(values), len(values) // 4
-    middle = ordered[quarter : len(ordered) - quarter]
-    return sum(middle) / len(middle)
+    return statistics.fmean(ordered[quarter : len(ordered) - quarter])
 
 
 @torch.inference_mode()
 def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
-    """To decode a batch of a validation token by token, all its sentences being of this length."""
+    """Return the seconds to decode a validation batch of sentences with this length greedily."""
     device = next(model.parameters()).device
     ready = packed(model, precision)
-    rows = max(1, BATCH_TOKENS // length)
-    source = torch.full((rows, length), BOS, device=device)
-    start = _Clock()
+    source = torch.full((max(1, BATCH_TOKENS // length), length), BOS, device=device)
+    start = _read_clock()
     cache = ready.start(ready.encode(source), source)
     for _ in range(length):
         ready.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
-    _wait_for(device)
-    return _Clock().own_since(start)
+    _synchronize(device)
+    return _read_clock().own_since(start)

@@ -1,4 +1,4 @@
-"""Whether a recipe can be trained here: its text, its vocabulary, and what it takes."""
+"""Checks of a recipe on this machine: its text, its vocabulary, and the room that it needs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,13 +21,13 @@ from nmt.training.step_memory import KEPT_ON_CPU
 from nmt.training.tensorboard import summary_writer
 
 _TIGHT = 0.8
-"""share of the memory that is free, above which it may well not be enough"""
+"""share of the free memory above which training may run out of it"""
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Look at the text, the vocabulary and what training takes; `runs` is where runs are to lie.
+    """Check settings, text, vocabulary, memory and disk; `runs` is the folder of future runs.
 
-    Reads the text once, to its end.
+    Reads the whole text once.
     """
     settings = _settings(config)
     yield settings
@@ -43,11 +43,11 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
     vocabulary = _vocabulary(config)
     yield vocabulary
     if "failure" not in (settings.status, vocabulary.status):
-        yield from _room(config, runs)
+        yield from _fit(config, runs)
 
 
 def _settings(config: Config) -> Check:
-    """What can be told from the recipe and the machine alone."""
+    """Check what depends on the recipe and the machine alone."""
     training = config.training
     try:
         pick_device(training.device)
@@ -75,7 +75,7 @@ def _settings(config: Config) -> Check:
 
 
 def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
-    """Each split, read to its end."""
+    """Check each split of the data, which is read to its end."""
     if splits is None:
         assert config.data.corpus is not None
         corpus = find_corpus(config.data.corpus)
@@ -96,7 +96,7 @@ def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
 
 
 def _text(name: str, text: TextPair, config: Config) -> Check:
-    """Line counts agree; the held-out sets are also read as UTF-8."""
+    """Check that both sides have as many lines; held-out sets are also decoded as UTF-8."""
     try:
         pairs = ParallelText(text, config.data.languages)
         if name.startswith("train"):
@@ -109,11 +109,11 @@ def _text(name: str, text: TextPair, config: Config) -> Check:
 
 
 def _vocabulary(config: Config) -> Check:
-    """All ids of prepared data lie inside the vocabulary; a vocabulary to adopt can be read."""
+    """Check that all ids of prepared data are in the vocabulary, or that it can be made."""
     try:
         prepared = find_prepared(config)
         if prepared is None:
-            return _vocabulary_to_come(config)
+            return _future_vocabulary(config)
         sizes = _sizes(prepared.tokenizer)
         largest = prepared.train.source.largest_id(), prepared.train.target.largest_id()
     except NmtError as error:
@@ -131,7 +131,7 @@ def _vocabulary(config: Config) -> Check:
     )
 
 
-def _vocabulary_to_come(config: Config) -> Check:
+def _future_vocabulary(config: Config) -> Check:
     if config.tokenizer.models:
         sizes = _sizes(adopt_vocabulary(config.tokenizer))
         return ok("tokenizer", f"{sizes[1]:,} entries of {config.tokenizer.models[-1]}")
@@ -143,8 +143,8 @@ def _sizes(tokenizer: Tokenizer) -> tuple[int, int]:
     return tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
 
 
-def _room(config: Config, runs: Path) -> Iterator[Check]:
-    """Whether memory and disk suffice, by what `nmt plan` estimates."""
+def _fit(config: Config, runs: Path) -> Iterator[Check]:
+    """Check that memory and disk suffice for what `nmt plan` estimates."""
     try:
         plan = make_plan(config, measure=False)
     except DataError as error:
@@ -175,6 +175,6 @@ def _memory_fit(plan: Plan) -> Check:
     remedy = "lower training.micro_batch_tokens, or set training.activation_checkpointing: true"
     if needed > free:
         return failure("memory fit", found, remedy)
-    return (
-        warning("memory fit", found, remedy) if likely > _TIGHT * free else ok("memory fit", found)
-    )
+    if likely > _TIGHT * free:
+        return warning("memory fit", found, remedy)
+    return ok("memory fit", found)

@@ -14,8 +14,8 @@ from torch import nn
 
 from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
-from nmt.training.retention import ranked_checkpoints
-from nmt.training.step_memory import FP32, optimizer_bytes, size_of
+from nmt.training.retention import ranking_size
+from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
 
@@ -60,8 +60,8 @@ def build_meta_model(config: ModelConfig, source_size: int, target_size: int) ->
 
 def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
-    encoder, decoder = size_of(model.encoder), size_of(model.decoder)
-    return ParameterCount(size_of(model) - encoder - decoder, encoder, decoder)
+    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
+    return ParameterCount(parameter_count(model) - encoder - decoder, encoder, decoder)
 
 
 def matrix_weights(model: Transformer) -> tuple[int, int]:
@@ -105,9 +105,9 @@ def training_operations(
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     """Return the disk space in the worst case: last, best and averaged checkpoints all differ."""
-    training, weights = config.training, FP32 * size_of(model)
+    training, weights = config.training, FP32 * parameter_count(model)
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    kept = ranked_checkpoints(training) + max(averaged, training.keep_last)
+    kept = ranking_size(training) + max(averaged, training.keep_last)
     steps, saved, validated = training.max_steps, training.checkpoint_every, training.validate_every
     possible = steps // saved + steps // validated - steps // math.lcm(saved, validated)
     return DiskUsage(

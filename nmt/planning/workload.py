@@ -1,4 +1,4 @@
-"""How much text an epoch is: from prepared data, from what is known of a corpus, or unknown."""
+"""The size of an epoch: from prepared data, from known figures of a corpus, or unknown."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,21 +17,21 @@ from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 
 _LENGTH = 25.0
-"""tokens of a sentence where nothing is known of the text"""
+"""assumed tokens per sentence if nothing is known about the text"""
 _CHARACTERS = 4.3
-"""of a subword, on the mean of Tatoeba's French"""
-_SHAPE, _NOISE = 8.0, 0.15
-"""of made-up lengths: a gamma distribution, and the target's about the source's"""
+"""average characters per subword in Tatoeba's French"""
+_GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
+"""random sentence lengths: shape of their gamma distribution, noise of the target's length"""
 _FIRST_WORD = 4
-_STEPS = 128
-"""that made-up text lasts for"""
-_MOST_PAIRS = 200_000
-"""of prepared text that are looked at for the order of steps"""
+_RANDOM_STEPS = 128
+"""number of steps that a random sample lasts"""
+_LARGEST_SAMPLE = 200_000
+"""pairs of prepared data that a sample holds at most"""
 
-# pairs to learn from; tokens a pair on either side with the vocabulary of the bundled recipe, EOS
-# included (counted for the first four; of the others, about what published vocabularies of 32,000
-# to 37,000 entries give); pairs of the validation set, 0 where the size is not known
-_KNOWN = {
+# Per corpus: training pairs; tokens per sentence including EOS with the vocabulary of the bundled
+# recipe (counted for the first four rows, the others are typical of published vocabularies of
+# 32,000 to 37,000 entries); pairs of the validation set, 0 if unknown
+_KNOWN_CORPORA = {
     ("demo", "de-en"): (32_000, 10.5, 500),
     ("multi30k", "de-en"): (29_000, 15.1, 1014),
     ("multi30k_tokenized", "de-en"): (29_000, 16.0, 1014),
@@ -47,22 +47,27 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class Workload:
-    """An epoch, as far as it is known."""
+    """The size of an epoch, as far as it is known."""
 
     origin: str
-    """where this is known from"""
+    """where the figures come from"""
     pairs: int | None
-    """each as often as the weight of its text says"""
+    """sentence pairs, counted as often as the weight of their text says"""
     source_length: float
-    """mean tokens of a sentence, EOS included"""
+    """average tokens of a sentence, including EOS"""
     target_length: float
     steps_per_epoch: int | None
     source_vocabulary: int
     target_vocabulary: int
     validation_pairs: int | None
 
+    @property
+    def vocabularies(self) -> tuple[int, int]:
+        """Sizes of the source and the target vocabulary."""
+        return self.source_vocabulary, self.target_vocabulary
+
     def tokens_per_step(self, config: Config) -> tuple[float, float]:
-        """Source and target tokens of a mean step; without padding."""
+        """Return the source and target tokens of an average step, without padding."""
         longer = max(self.source_length, self.target_length)
         pairs = config.training.batch_tokens / longer
         if self.pairs and self.steps_per_epoch:
@@ -71,27 +76,28 @@ class Workload:
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """What an epoch is, and the prepared data where there are some; nothing is made or fetched."""
+    """Return the size of an epoch, and the prepared data if it exists. Prepares nothing itself."""
     try:
         prepared = find_prepared(config)
     except DataError:
-        prepared = None  # a text that is not there: `nmt doctor` says so
-    return (_measured(config, prepared) if prepared else _assumed(config)), prepared
+        prepared = None  # a file is missing, which `nmt doctor` reports
+    workload = _prepared_workload(config, prepared) if prepared else _assumed_workload(config)
+    return workload, prepared
 
 
-def _measured(config: Config, prepared: Prepared) -> Workload:
+def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
     store, tokenizer = prepared.train, prepared.tokenizer
     lengths = store.source.lengths, store.target.lengths
-    part = _part(store)
+    sample = _sample(store)
     plan = BatchPlan(
-        part.source.lengths,
-        part.target.lengths,
+        sample.source.lengths,
+        sample.target.lengths,
         config.training.batch_tokens,
         config.seed,
-        prepared.corpus_weights if part is store else (),
+        prepared.corpus_weights if sample is store else (),
     )
     pairs = round(sum(text.pairs * text.weight for text in prepared.corpus_weights))
-    times = 1.0 if part is store else pairs / len(part)
+    times = 1.0 if sample is store else pairs / len(sample)
     return Workload(
         origin=f"prepared data in {prepared.directory}",
         pairs=pairs,
@@ -104,10 +110,10 @@ def _measured(config: Config, prepared: Prepared) -> Workload:
     )
 
 
-def _assumed(config: Config) -> Workload:
+def _assumed_workload(config: Config) -> Workload:
     data, size = config.data, config.tokenizer.vocabulary_size
     pair = "-".join(sorted(data.languages))
-    known = None if data.train else _KNOWN.get((data.corpus or "", pair))
+    known = None if data.train else _KNOWN_CORPORA.get((data.corpus or "", pair))
     pairs, length, held_out = known or (None, _LENGTH, 0)
     if config.tokenizer.kind == "char":
         length *= _CHARACTERS
@@ -124,7 +130,7 @@ def _assumed(config: Config) -> Workload:
 
 
 def _validation_pairs(config: Config) -> int | None:
-    """Lines of the validation set, where it is here and stands in a file of lines."""
+    """Count the validation pairs if the set is a text file on this machine, else return None."""
     splits = find_splits(config.data)
     if splits is None or splits.validation.source is None:
         return None
@@ -134,37 +140,38 @@ def _validation_pairs(config: Config) -> int | None:
         return None
 
 
-def sample_text(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Pairs to take steps with: some of the prepared ones, or made-up ones of such lengths."""
+def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
+    """Return pairs for the probe: prepared ones, or random ids with the expected lengths."""
     if prepared:
-        return _part(prepared.train)
+        return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
     longer = max(workload.source_length, workload.target_length)
-    count = int(_STEPS * config.training.batch_tokens / longer) + 1
-    source = np.maximum(2, random.gamma(_SHAPE, workload.source_length / _SHAPE, count))
+    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer) + 1
+    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
     ratio = workload.target_length / workload.source_length
-    target = np.maximum(2, source * ratio * random.normal(1.0, _NOISE, count))
-    sizes = workload.source_vocabulary, workload.target_vocabulary
+    target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
+    source_size, target_size = workload.vocabularies
     return TokenStore(
-        *(_made_up(x, v, random) for x, v in zip((source, target), sizes, strict=True))
+        _random_sentences(source, source_size, random),
+        _random_sentences(target, target_size, random),
     )
 
 
-def _made_up(
+def _random_sentences(
     lengths: npt.NDArray[np.floating], vocabulary: int, random: np.random.Generator
 ) -> StoredSentences:
-    """Sentences of such lengths, of any words at all."""
+    """Return sentences of random ids; each has its length in `lengths` and ends with EOS."""
     whole = lengths.astype(np.int64)
     ids = random.integers(_FIRST_WORD, vocabulary, whole.sum(), dtype=np.uint32)
     ids[np.cumsum(whole) - 1] = EOS
     return StoredSentences.of(Sentences(ids, whole))
 
 
-def _part(store: TokenStore) -> TokenStore:
-    """The store, or every so many pairs of a large one."""
-    if len(store) <= _MOST_PAIRS:
+def _sample(store: TokenStore) -> TokenStore:
+    """Return the store itself, or evenly spaced pairs of a large one."""
+    if len(store) <= _LARGEST_SAMPLE:
         return store
-    places = np.linspace(0, len(store) - 1, _MOST_PAIRS).astype(np.int64)
+    places = np.linspace(0, len(store) - 1, _LARGEST_SAMPLE).astype(np.int64)
     return TokenStore(
         *(StoredSentences.of(side.gather(places)) for side in (store.source, store.target))
     )

@@ -33,7 +33,7 @@ from nmt.data.tokens.batch import collate
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
-from nmt.planning.arithmetic import training_operations
+from nmt.planning.resources import training_operations
 from nmt.run_directory import LoadedModel, RunDirectory, build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate

@@ -10,7 +10,7 @@ from tests.cli.commands import fail, invoke
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
@@ -43,6 +43,6 @@ def test_a_small_recipe_is_measured_as_json(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_mistake_in_the_recipe_is_told() -> None:
+def test_a_mistake_in_the_recipe_is_reported() -> None:
     message = fail(ConfigError, "plan", "--config", "demo.yaml", "--set", "model.head=4")
     assert "did you mean 'heads'?" in message

@@ -1,25 +1,17 @@
-"""A small corpus of one's own and a recipe for it."""
+"""A small corpus with its recipe, and a machine that never runs out of memory or disk."""
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.config import Config
 from nmt.config_file import parse_config
+from nmt.planning import plan, recipe_checks
+from tests.planning.recipes import Recipe
 
-Recipe = Callable[..., Config]
-
-
-@pytest.fixture
-def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    """A function of settings that override the recipe; its paths are relative, as users' are."""
-    monkeypatch.chdir(tmp_path)
-    for name, count in (("train", 60), ("validation", 8), ("test", 5)):
-        lines = [f"{'the small dog ' * (n % 3)}number {n} ." for n in range(count)]
-        for language in ("en", "de"):
-            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    text = """
+RECIPE = """
 data:
   train: {source: train.en, target: train.de}
   validation: {source: validation.en, target: validation.de}
@@ -37,7 +29,28 @@ training:
   threads: 1
 """
 
-    def made(*settings: str) -> Config:
-        return parse_config(text, "recipe", settings)
 
-    return made
+@pytest.fixture(autouse=True)
+def ample_machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Free memory and disk do not depend on other processes; threads are reset after the test."""
+    threads = torch.get_num_threads()
+    for module in (plan, recipe_checks):
+        monkeypatch.setattr(module, "free_memory", lambda device: 10**13)
+    monkeypatch.setattr(recipe_checks, "free_space", lambda folder: 10**13)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
+    """A function from overriding settings to the recipe; its paths are relative to tmp_path."""
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("train", 60), ("validation", 8), ("test", 5)):
+        lines = [f"{'the small dog ' * (n % 3)}number {n} ." for n in range(count)]
+        for language in ("en", "de"):
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
+
+    def build(*settings: str) -> Config:
+        return parse_config(RECIPE, "recipe", settings)
+
+    return build

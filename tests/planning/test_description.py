@@ -1,4 +1,4 @@
-"""A plan reads as sentences with figures."""
+"""The text of a plan."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ SPEED = Speed("cpu", "bf16", 2, 26.3, 868.0, 6, 1973, 0.5, 30.0, 5.0, 0)
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_base_is_held_against_the_paper() -> None:
+def test_base_is_compared_with_the_paper() -> None:
     text = describe(make_plan(load_config("base.yaml"), measure=False))
     assert "63,082,496: embeddings 18,944,000, encoder 18,914,304, decoder 25,224,192" in text
     assert (
@@ -29,7 +29,7 @@ def test_base_is_held_against_the_paper() -> None:
     assert "base: 100,000 steps, 12.0 h on 8 P100, 3.3e+18 FLOP" in text
 
 
-def test_time_and_who_else_used_the_machine_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_and_the_load_of_other_processes_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "probe", lambda config, store, sizes: SPEED)
     text = describe(make_plan(load_config("base.yaml")))
     assert "training 30.4 days" in text
@@ -39,7 +39,7 @@ def test_time_and_who_else_used_the_machine_are_told(monkeypatch: pytest.MonkeyP
     assert "if they stay, training takes 60.9 days" in text
 
 
-def test_what_does_not_fit_and_what_is_not_known_are_told() -> None:
+def test_unknown_epochs_and_too_small_gpus_are_reported() -> None:
     config = parse_config(
         "data: {train: {source: a, target: b}, validation: {source: c, target: d}}\n"
         "model: {d_model: 8192, heads: 64, d_ff: 32768}\n"

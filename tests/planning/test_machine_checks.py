@@ -1,4 +1,4 @@
-"""What is wrong with a machine is found, with its remedy, also where little works."""
+"""Every fault of a machine is reported with a remedy, even without PyTorch."""
 
 import importlib
 import importlib.metadata
@@ -13,7 +13,7 @@ from nmt.planning.check import Check
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
 
 
-def found(folder: Path) -> dict[str, Check]:
+def checks_of(folder: Path) -> dict[str, Check]:
     return {check.name: check for check in check_machine([folder])}
 
 
@@ -27,14 +27,14 @@ def test_this_machine_can_run_its_own_tests(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_without_pytorch_the_rest_is_still_looked_at(
+def test_without_pytorch_everything_else_is_still_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> Any:
         raise ImportError(f"No module named '{name}'\nand more")
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    checks = found(tmp_path)
+    checks = checks_of(tmp_path)
     assert str(checks["torch"]) == (
         "failure  torch       cannot be imported (No module named 'torch'); "
         "pip install 'torch>=2.10'"
@@ -43,7 +43,7 @@ def test_without_pytorch_the_rest_is_still_looked_at(
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.9.1", "failure"), ("2.10.0a0+git1", "ok")])
-def test_a_pytorch_that_loads_unsafely_is_refused(
+def test_a_pytorch_with_unsafe_loading_is_a_failure(
     monkeypatch: pytest.MonkeyPatch, version: str, status: str
 ) -> None:
     torch = namedtuple("torch", "__version__", rename=True)(version)
@@ -64,7 +64,7 @@ def test_missing_and_old_libraries_are_named(
         return "0.19.9" if name == "tqdm" else "9999.1"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    check = found(tmp_path)["libraries"]
+    check = checks_of(tmp_path)["libraries"]
     assert check.status == "failure"
     assert check.found == (
         "missing or too old: regex 2024.5.15, sacremoses 0.2, tqdm 4.66 (here: 0.19.9)"
@@ -74,33 +74,35 @@ def test_missing_and_old_libraries_are_named(
     assert "matplotlib" not in check.found
 
 
-def test_a_folder_that_is_not_installed_is_said_to_be_one(
+def test_a_source_folder_without_installation_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def requires(name: str) -> list[str]:
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "requires", requires)
-    assert found(tmp_path)["libraries"].status == "warning"
+    assert checks_of(tmp_path)["libraries"].status == "warning"
 
 
-def test_a_machine_without_bf16_is_warned_of(
+def test_a_machine_without_bf16_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nmt.device.processor_features", set)
-    assert found(tmp_path)["precision"].status == "warning"
+    assert checks_of(tmp_path)["precision"].status == "warning"
 
 
-def test_an_nvidia_driver_without_cuda_in_pytorch_is_warned_of(
+def test_an_nvidia_driver_without_cuda_in_pytorch_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(module.shutil, "which", lambda name: f"/usr/bin/{name}")
-    check = found(tmp_path)["device"]
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    check = checks_of(tmp_path)["device"]
     assert check.status == "warning" and "finds no GPU" in check.found
 
 
-def test_what_a_container_may_use_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_limits_of_a_container_are_respected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "CGROUP", tmp_path)
     monkeypatch.setattr(module, "available_cores", lambda: 8)
     assert module._threads().status == "ok"
@@ -113,35 +115,33 @@ def test_what_a_container_may_use_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "memory.current").write_text("400000\n")
     assert available_memory() == 600_000
     (tmp_path / "memory.stat").write_text("anon 9\nactive_file 20000\ninactive_file 100000\n")
-    assert available_memory() == 720_000  # what is kept of files is given up when asked for
+    assert available_memory() == 720_000  # cached files can be freed
     (tmp_path / "memory.stat").unlink()
     assert module._memory().status == "warning"
 
 
 @pytest.mark.parametrize(("free", "status"), [(5e7, "failure"), (1e9, "warning"), (9e9, "ok")])
-def test_a_full_disk_is_found(
+def test_a_full_disk_is_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, status: str
 ) -> None:
     usage = namedtuple("usage", "free")
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage(int(free)))
-    assert found(tmp_path)["disk"].status == status
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage(int(free)))
+    assert checks_of(tmp_path)["disk"].status == status
     assert free_space(tmp_path / "not" / "yet") == free
 
 
-def test_a_folder_that_cannot_be_written_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(dir: Path) -> Any:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(module.tempfile, "TemporaryFile", refused)
-    assert str(found(tmp_path)["writing"]) == (
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    assert str(checks_of(tmp_path)["writing"]) == (
         f"failure  writing     {tmp_path} cannot be written to: Read-only file system; "
         "choose other folders with data.directory and --run-dir"
     )
 
 
-def test_an_extra_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check = module._extra("zstd")
     assert check.status == "ok"

@@ -1,4 +1,4 @@
-"""A plan puts the parts together, and says them to people and to programs."""
+"""A plan combines all estimates and converts to JSON."""
 
 import json
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from nmt.errors import ConfigError
 from nmt.planning import plan as module
 from nmt.planning.plan import Plan, make_plan
 from nmt.planning.probe import Speed
+from tests.planning.recipes import Recipe
 
-Recipe = Callable[..., Config]
 SPEED = Speed(
     device="cpu",
     precision="fp32",
@@ -36,7 +36,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[Config], Plan]:
     return make_plan
 
 
-def test_time_is_that_of_steps_validations_and_the_end(
+def test_the_run_time_is_the_sum_of_steps_validations_and_end(
     recipe: Recipe, planned: Callable[[Config], Plan]
 ) -> None:
     time = planned(recipe()).time
@@ -48,19 +48,17 @@ def test_time_is_that_of_steps_validations_and_the_end(
     assert time.total == time.training + time.validations + time.ending
 
 
-def test_what_is_switched_off_takes_no_time(
-    recipe: Recipe, planned: Callable[[Config], Plan]
-) -> None:
-    usual = planned(recipe()).time
+def test_disabled_features_take_no_time(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
+    default = planned(recipe()).time
     unscored = planned(recipe("training.score_test_set=false")).time
     by_loss = planned(recipe("training.validation_metric=loss")).time
     averaged = planned(recipe("training.moving_average=0.9")).time
-    assert usual and unscored and by_loss and averaged
-    assert unscored.ending < usual.ending < averaged.ending
-    assert by_loss.validations < usual.validations
+    assert default and unscored and by_loss and averaged
+    assert unscored.ending < default.ending < averaged.ending
+    assert by_loss.validations < default.validations
 
 
-def test_a_model_that_the_machine_cannot_hold_is_not_tried(
+def test_a_model_larger_than_the_memory_is_not_probed(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "free_memory", lambda device: 10_000)
@@ -70,7 +68,9 @@ def test_a_model_that_the_machine_cannot_hold_is_not_tried(
     assert make_plan(recipe("model.d_model=1024"), measure=False).speed is None
 
 
-def test_the_plan_of_base_is_the_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_plan_of_base_matches_the_paper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     plan = make_plan(load_config("base.yaml"), measure=False)
     assert plan.parameters.total == 63_082_496
@@ -81,7 +81,7 @@ def test_the_plan_of_base_is_the_papers(tmp_path: Path, monkeypatch: pytest.Monk
     assert not list(tmp_path.iterdir())
 
 
-def test_it_is_plain_json(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
+def test_a_plan_converts_to_json(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
     plain = planned(recipe()).as_json()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["memory"]["total"] == sum(

@@ -1,6 +1,5 @@
-"""The probe takes real steps, leaves nothing behind, and is not misled by other processes."""
+"""The probe takes real steps, writes no files, and copes with other processes."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,14 +7,13 @@ import pytest
 from nmt.config import Config
 from nmt.planning import probe as module
 from nmt.planning.probe import Speed, probe
-from nmt.planning.workload import find_workload, sample_text
-
-Recipe = Callable[..., Config]
+from nmt.planning.workload import find_workload, sample_sentences
+from tests.planning.recipes import Recipe
 
 
 def measured(config: Config) -> Speed:
     workload, prepared = find_workload(config)
-    return probe(config, sample_text(config, workload, prepared), (60, 60))
+    return probe(config, sample_sentences(config, workload, prepared), (60, 60))
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +32,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         "training.batch_tokens=8",
     ],
 )
-def test_every_kind_of_recipe_is_measured_and_nothing_is_written(
+def test_every_kind_of_recipe_is_measured_without_writing_files(
     recipe: Recipe, tmp_path: Path, setting: str
 ) -> None:
     before = set(tmp_path.rglob("*"))
@@ -45,7 +43,7 @@ def test_every_kind_of_recipe_is_measured_and_nothing_is_written(
     assert (speed.device, speed.precision, speed.threads) == ("cpu", "fp32", 1)
 
 
-def test_long_steps_are_cut_short_and_counted_in_full(
+def test_long_steps_are_measured_with_fewer_tokens_and_scaled_up(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = recipe("training.batch_tokens=200000")
@@ -55,22 +53,24 @@ def test_long_steps_are_cut_short_and_counted_in_full(
     assert speed.target_tokens * speed.step_seconds == pytest.approx(200_000, rel=0.2)
 
 
-def test_a_hiccup_of_the_machine_does_not_count() -> None:
-    assert module._middle([1.0, 1.1, 0.9, 1.0, 60.0, 1.0, 1.0, 0.1]) == pytest.approx(1.0)
-    assert module._middle([3.0]) == 3.0
+def test_outliers_do_not_change_the_interquartile_mean() -> None:
+    assert module._interquartile_mean([1.0, 1.1, 0.9, 1.0, 60.0, 1.0, 1.0, 0.1]) == pytest.approx(
+        1.0
+    )
+    assert module._interquartile_mean([3.0]) == 3.0
 
 
-def test_time_that_others_had_the_processor_is_no_more_than_has_passed() -> None:
-    clock = module._Clock()
-    later = module._Clock()
+def test_the_waiting_time_is_at_most_the_elapsed_time() -> None:
+    clock = module._read_clock()
+    later = module._read_clock()
     assert 0 <= later.waited_since(clock) <= later.since(clock)
     assert later.own_since(clock) > 0
 
 
-def test_without_proc_nothing_is_known_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_the_waiting_time_is_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*arguments: object, **named: object) -> str:
         raise FileNotFoundError
 
-    monkeypatch.setattr(module.Path, "read_text", missing)
-    clock = module._Clock()
-    assert module._Clock().waited_since(clock) == 0.0
+    monkeypatch.setattr(Path, "read_text", missing)
+    clock = module._read_clock()
+    assert module._read_clock().waited_since(clock) == 0.0

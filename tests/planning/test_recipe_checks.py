@@ -1,6 +1,5 @@
-"""What would stop a recipe is found before it is trained."""
+"""Everything that would stop a training is reported before it starts."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,61 +11,58 @@ from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
 from nmt.planning.check import Check
 from nmt.planning.recipe_checks import check_recipe
+from tests.planning.recipes import Recipe
 
-Recipe = Callable[..., Config]
 
-
-def found(config: Config) -> dict[str, Check]:
+def checks_of(config: Config) -> dict[str, Check]:
     return {check.name: check for check in check_recipe(config, Path("runs"))}
 
 
-def test_a_sound_recipe_is_ok_before_and_after_it_is_prepared(
+def test_a_valid_recipe_is_ok_before_and_after_its_preparation(
     recipe: Recipe, tmp_path: Path
 ) -> None:
     before = set(tmp_path.rglob("*"))
-    checks = found(recipe())
+    checks = checks_of(recipe())
     assert all(check.status == "ok" for check in checks.values())
     assert checks["train"].found == "60 pairs, aligned, in train.en and train.de"
     assert checks["tokenizer"].found == "60 bpe entries, to be learnt"
     assert set(tmp_path.rglob("*")) == before
     prepare(recipe(), lambda message: None)
-    checks = found(recipe())
+    checks = checks_of(recipe())
     assert all(check.status == "ok" for check in checks.values())
     assert checks["tokenizer"].found == "60 entries, ids up to 59 of 60 pairs"
 
 
 @pytest.mark.parametrize("name", ["base", "demo", "multi30k"])
-def test_bundled_recipes_are_ok_before_their_text_is_here(
+def test_bundled_recipes_are_ok_before_their_download(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    checks = found(load_config(f"{name}.yaml"))
+    checks = checks_of(load_config(f"{name}.yaml"))
     assert all(check.status == "ok" for check in checks.values())
     assert "is not here yet; `nmt train` gets it" in checks["data"].found
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_sides_of_unequal_length_and_missing_files_are_failures(
-    recipe: Recipe, tmp_path: Path, split: str
-) -> None:
+def test_unequal_and_missing_files_are_failures(recipe: Recipe, tmp_path: Path, split: str) -> None:
     with (tmp_path / f"{split}.de").open("a") as file:
         file.write("one more\n")
-    check = found(recipe())[split]
+    check = checks_of(recipe())[split]
     assert check.status == "failure" and "expected as many" in check.found
     (tmp_path / f"{split}.de").unlink()
-    check = found(recipe())[split]
+    check = checks_of(recipe())[split]
     assert check.status == "failure" and f"{split}.de: no such file" in check.found
 
 
-def test_bytes_that_are_no_text_are_found_in_held_out_sets(recipe: Recipe, tmp_path: Path) -> None:
+def test_invalid_utf8_in_held_out_sets_is_a_failure(recipe: Recipe, tmp_path: Path) -> None:
     (tmp_path / "test.de").write_bytes(b"\xff\n" * 5)
-    check = found(recipe())["test"]
+    check = checks_of(recipe())["test"]
     assert check.status == "failure" and "test.de" in check.found
 
 
 def test_without_a_test_set_there_is_a_warning(recipe: Recipe) -> None:
-    check = found(recipe("data.test=null"))["test"]
+    check = checks_of(recipe("data.test=null"))["test"]
     assert (check.status, check.remedy) == ("warning", "name one as data.test")
 
 
@@ -76,7 +72,7 @@ def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
     ids = np.load(folder / "target.ids.npy")
     ids[3] = 60
     np.save(folder / "target.ids.npy", ids)
-    check = found(config)["tokenizer"]
+    check = checks_of(config)["tokenizer"]
     assert check.status == "failure" and "ids up to 60, outside" in check.found
     assert check.remedy == f"delete {folder} and run `nmt prepare`"
 
@@ -91,21 +87,21 @@ def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
         ("training.max_steps=50", "ok", "50 steps of 200 tokens"),
     ],
 )
-def test_settings_are_looked_at(
+def test_settings_are_checked(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, setting: str, status: str, words: str
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    check = found(recipe(setting))["recipe"]
+    check = checks_of(recipe(setting))["recipe"]
     assert check.status == status and words in check.found
 
 
 def test_an_unknown_corpus_is_a_failure(recipe: Recipe) -> None:
-    check = found(recipe("data.corpus=multi30", "data.train=[]"))["data"]
+    check = checks_of(recipe("data.corpus=multi30", "data.train=[]"))["data"]
     assert check.status == "failure" and "did you mean 'multi30k'?" in check.found
 
 
-def test_a_vocabulary_to_adopt_must_be_there(recipe: Recipe) -> None:
-    check = found(recipe("tokenizer.model=none.model"))["tokenizer"]
+def test_a_missing_vocabulary_file_is_a_failure(recipe: Recipe) -> None:
+    check = checks_of(recipe("tokenizer.model=none.model"))["tokenizer"]
     assert check.status == "failure" and "none.model: no such file" in check.found
 
 
@@ -113,11 +109,11 @@ def test_a_vocabulary_to_adopt_must_be_there(recipe: Recipe) -> None:
     ("bytes_free", "status"),
     [(10**4, "failure"), (10**9, "warning"), (10**12, "ok"), (None, "ok")],
 )
-def test_what_training_takes_is_held_against_what_is_there(
+def test_the_need_of_training_is_compared_with_free_memory_and_disk(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, bytes_free: int | None, status: str
 ) -> None:
     monkeypatch.setattr(module, "free_memory", lambda device: bytes_free)
     monkeypatch.setattr(module, "free_space", lambda folder: bytes_free or 10**12)
-    checks = found(recipe())
+    checks = checks_of(recipe())
     assert checks["memory fit"].status == status
     assert checks["disk fit"].status == ("failure" if bytes_free == 10**4 else "ok")

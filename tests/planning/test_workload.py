@@ -1,20 +1,17 @@
-"""How long an epoch is comes from what is there, and nothing is made or fetched to find out."""
+"""The size of an epoch is found without preparing or downloading anything."""
 
 import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
 from nmt.planning import workload
-from nmt.planning.workload import find_workload, sample_text
-
-Recipe = Callable[..., Config]
+from nmt.planning.workload import find_workload, sample_sentences
+from tests.planning.recipes import Recipe
 
 
 def files(folder: Path) -> set[Path]:
@@ -36,10 +33,10 @@ def test_prepared_data_are_counted(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("most", [30, 1000])
-def test_pairs_count_as_often_as_their_weight_says(
+def test_pairs_are_counted_by_the_weight_of_their_text(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(workload, "_MOST_PAIRS", most)
+    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", most)
     text = "data.train={source: train.en, target: train.de, weight: 3}"
     config = recipe(text, "training.batch_tokens=20")
     made = prepare(config, lambda message: None)
@@ -52,19 +49,17 @@ def test_pairs_count_as_often_as_their_weight_says(
     assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
 
 
-def test_a_large_corpus_is_looked_at_in_part(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_corpus_is_sampled(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     config = recipe("training.batch_tokens=40")
     prepare(config, lambda message: None)
     whole, _ = find_workload(config)
-    monkeypatch.setattr(workload, "_MOST_PAIRS", 30)
+    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", 30)
     part, _ = find_workload(config)
     assert part.pairs == whole.pairs and part.steps_per_epoch and whole.steps_per_epoch
     assert part.steps_per_epoch == pytest.approx(whole.steps_per_epoch, rel=0.2)
 
 
-def test_text_that_is_not_prepared_stays_so(recipe: Recipe, tmp_path: Path) -> None:
+def test_an_unprepared_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
     before = files(tmp_path)
     found, prepared = find_workload(recipe())
     assert prepared is None and found.pairs is None and found.steps_per_epoch is None
@@ -72,7 +67,7 @@ def test_text_that_is_not_prepared_stays_so(recipe: Recipe, tmp_path: Path) -> N
     assert files(tmp_path) == before
 
 
-def test_characters_are_more_tokens_than_subwords(tmp_path: Path) -> None:
+def test_a_sentence_has_more_characters_than_subwords(tmp_path: Path) -> None:
     """Two epochs of tatoeba_characters.yaml, as its comment says, are 1,536 steps."""
     config = load_config("tatoeba_characters.yaml", [f"data.directory={tmp_path}"])
     found, prepared = find_workload(config)
@@ -81,7 +76,7 @@ def test_characters_are_more_tokens_than_subwords(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["base", "big_en_fr", "multi30k", "multi30k_tokenized", "demo"])
-def test_corpora_of_bundled_recipes_are_known_without_being_here(
+def test_corpora_of_bundled_recipes_are_known_before_their_download(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -102,17 +97,17 @@ def test_a_compressed_validation_set_is_counted_by_its_lines(
     assert find_workload(config)[0].validation_pairs == 8
 
 
-def test_missing_files_leave_the_epoch_unknown(recipe: Recipe, tmp_path: Path) -> None:
+def test_missing_files_make_the_epoch_unknown(recipe: Recipe, tmp_path: Path) -> None:
     (tmp_path / "data" / "prepared").mkdir(parents=True)
     (tmp_path / "train.en").unlink()
     found, prepared = find_workload(recipe())
     assert prepared is None and found.pairs is None
 
 
-def test_made_up_text_has_the_lengths_and_words_asked_for(recipe: Recipe) -> None:
+def test_random_sentences_have_the_expected_lengths_and_ids(recipe: Recipe) -> None:
     config = recipe("training.batch_tokens=4000")
     found, _ = find_workload(config)
-    store = sample_text(config, found, None)
+    store = sample_sentences(config, found, None)
     mean = found.source_length
     assert store.source.lengths.mean() == pytest.approx(mean, rel=0.1)
     assert store.target.lengths.mean() == pytest.approx(mean, rel=0.1)

@@ -8,7 +8,7 @@ import torch
 from nmt.config import Config, ModelConfig
 from nmt.device import autocast
 from nmt.model.transformer import Transformer
-from nmt.planning.arithmetic import blank_model
+from nmt.planning.resources import build_meta_model
 from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.step_memory import (
     Hardware,
@@ -65,14 +65,14 @@ def test_the_optimizer_takes_what_its_state_holds(recipe: Recipe, optimizer: str
     update_weights(optimizers, 1, 0.1, None)
     states = [state for each in optimizers for state in each.state.values()]
     held = sum(t.nbytes for state in states for t in state.values() if t.numel() > 1)
-    assert optimizer_bytes(config, blank_model(config.model, 60, 60)) == held
+    assert optimizer_bytes(config, build_meta_model(config.model, 60, 60)) == held
 
 
 def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
     """And several shares of a step take a gradient each."""
     layers = ("model.encoder_layers=6", "model.decoder_layers=6")
     plain, frugal = recipe(*layers), recipe(*layers, "training.activation_checkpointing=true")
-    model = blank_model(plain.model, 60, 60)
+    model = build_meta_model(plain.model, 60, 60)
     gpu = Hardware("cuda", "bf16")
     running_loss, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
     assert again.activations < 0.4 * running_loss.activations
@@ -93,7 +93,7 @@ def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_micro_batch_is_as_large_as_is_of_use_and_as_fits(recipe: Recipe, device: str) -> None:
     config = recipe("training.batch_tokens=100_000", "model.d_model=128", "model.d_ff=512")
-    model = blank_model(config.model, 1000, 1000)
+    model = build_meta_model(config.model, 1000, 1000)
 
     def found(memory: float | None, recipe: Config = config) -> int:
         return micro_batch(recipe, model, Hardware(device, "bf16", memory), 20)

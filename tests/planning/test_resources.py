@@ -1,0 +1,87 @@
+"""Weights and operations are those that PyTorch counts; a run fits into its planned disk space."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from nmt.config import ModelConfig
+from nmt.config_file import load_config
+from nmt.device import autocast
+from nmt.model.transformer import Transformer
+from nmt.planning.resources import (
+    build_meta_model,
+    count_parameters,
+    disk_usage,
+    matrix_weights,
+    training_operations,
+)
+from nmt.training.train import train
+from tests.planning.recipes import Recipe
+
+SMALL = ModelConfig(d_model=32, heads=2, d_ff=48, encoder_layers=2, decoder_layers=3, dropout=0.1)
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+def test_a_meta_model_has_as_many_weights_as_a_real_one(embeddings: str) -> None:
+    config = SMALL.model_copy(update={"embeddings": embeddings})
+    real, found = Transformer(config, 50, 50), count_parameters(build_meta_model(config, 50, 50))
+    assert found.total == sum(parameter.numel() for parameter in real.parameters())
+    assert found.embeddings == {"shared": 1, "target": 2, "separate": 3}[embeddings] * 50 * 32
+
+
+@pytest.mark.parametrize(("name", "millions"), [("base", 65), ("big", 213)])
+def test_the_papers_models_have_about_the_parameters_of_table_3(name: str, millions: int) -> None:
+    config = load_config(f"{name}.yaml")
+    size = config.tokenizer.vocabulary_size
+    total = count_parameters(build_meta_model(config.model, size, size)).total
+    assert abs(total / 1e6 - millions) < 0.03 * millions
+
+
+@pytest.mark.parametrize(("name", "millions"), [("base", 381), ("big", 1290)])
+def test_operations_per_token_match_published_figures(name: str, millions: int) -> None:
+    config = load_config(f"{name}.yaml").model
+    operations = training_operations(build_meta_model(config, 37_000, 37_000), config, 1, 1, 28, 28)
+    assert abs(operations / 1e6 - millions) < 0.01 * millions
+
+
+def test_operations_match_the_count_of_pytorch() -> None:
+    """In bf16 on a CPU attention is computed as in Eq. 1, unfused, so that PyTorch can count it."""
+    model, (rows, source, target) = Transformer(SMALL, 50, 50).train(), (3, 7, 9)
+    ids = [torch.randint(4, 50, (rows, length)) for length in (source, target)]
+    with FlopCounterMode(display=False) as counter:
+        with autocast(torch.device("cpu"), "bf16"):
+            logits = model(*ids)
+        logits.sum().backward()
+    counted = training_operations(model, SMALL, rows * source, rows * target, source, target)
+    assert counted == pytest.approx(counter.get_total_flops(), rel=0.01)
+
+
+def test_every_matrix_multiplies_source_or_target_tokens() -> None:
+    model = build_meta_model(SMALL, 50, 60)
+    linear = sum(m.weight.numel() for m in model.modules() if isinstance(m, torch.nn.Linear))
+    source, target = matrix_weights(model)
+    assert source + target == linear + 60 * 32
+    layer = 4 * 32 * 32 + 2 * 32 * 48
+    assert source == 2 * layer + 3 * 2 * 32 * 32
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("training.average=best", "training.keep_best=3"),
+        ("training.moving_average=0.9", "training.checkpoint_every=40"),
+    ],
+)
+def test_a_run_takes_the_planned_disk_space(
+    recipe: Recipe, tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    sizes = ("model.d_model=64", "model.d_ff=256")
+    config = recipe(*settings, *sizes, "training.validation_metric=loss")
+    run = train(config, tmp_path / "run", lambda message: None)
+    disk = disk_usage(config, build_meta_model(config.model, 60, 60))
+    held = [sum(f.stat().st_size for f in p.rglob("*")) for p in run.saved_checkpoints()]
+    assert all(size == pytest.approx(disk.checkpoint, rel=0.1) for size in held)
+    assert len(held) < disk.checkpoints <= len(held) + 3
