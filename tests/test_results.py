@@ -49,10 +49,10 @@ def results(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture
 def place(results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A README and no rows yet."""
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n")
-    monkeypatch.setattr(results, "README", readme)
+    """Two READMEs, one short and one with all results, and no rows yet."""
+    for name, file in (("README", "README.md"), ("ALL_RESULTS", "all.md")):
+        (tmp_path / file).write_text(f"before\n{results.BEGIN}\nold\n{results.END}\nafter\n")
+        monkeypatch.setattr(results, name, tmp_path / file)
     monkeypatch.setattr(results, "LEDGER", tmp_path / "rows")
     return tmp_path
 
@@ -63,10 +63,10 @@ def run_with(folder: Path, row: object) -> str:
     return str(folder)
 
 
-def test_the_readme_holds_the_table_of_the_rows(results: ModuleType) -> None:
-    readme = (PROJECT / "README.md").read_text("utf-8")
+def test_the_readmes_hold_the_tables_of_the_rows(results: ModuleType) -> None:
     assert results.kept_rows()
-    assert results.rewritten(readme) == readme
+    for path in (results.README, results.ALL_RESULTS):
+        assert results.rewritten(path) == path.read_text("utf-8")
 
 
 @pytest.mark.parametrize("path", sorted((PROJECT / "configs/results").glob("*.json")), ids=str)
@@ -88,21 +88,20 @@ def test_a_row_becomes_a_line(results: ModuleType) -> None:
 
 def test_rows_are_kept_and_written_into_the_readme(results: ModuleType, place: Path) -> None:
     results.main(["--add", run_with(place / "demo", ROW), run_with(place / "b", ROW)])
-    text = (place / "README.md").read_text("utf-8")
+    text, short = ((place / name).read_text("utf-8") for name in ("all.md", "README.md"))
     assert text.startswith(f"before\n{results.BEGIN}\n\n| command |") and text.endswith("\nafter\n")
-    assert "old" not in text and text.count("39.05") == 2
-    assert text.count("nrefs:1|tok:13a") == 1
+    assert short.startswith(f"before\n{results.BEGIN}\n\n| recipe |")
+    assert "old" not in text + short and text.count("39.05") == short.count("39.05") == 2
+    assert (text.count("nrefs:1|tok:13a"), short.count("nrefs:1|tok:13a")) == (1, 0)
     assert sorted(path.name for path in (place / "rows").iterdir()) == ["b.json", "demo.json"]
     results.main([])
-    assert (place / "README.md").read_text("utf-8") == text
-    with pytest.raises(SystemExit) as ended:
-        results.main(["--check"])
-    assert ended.value.code is None
+    assert (place / "all.md").read_text("utf-8") == text
+    results.main(["--check"])
     (place / "elsewhere").mkdir()
     other = run_with(place / "elsewhere" / "demo", {**ROW, "processor": "another"})
     with pytest.raises(SystemExit, match="demo.json holds the row of another machine; rename"):
         results.main(["--add", other])
-    assert (place / "README.md").read_text("utf-8") == text
+    assert (place / "all.md").read_text("utf-8") == text
 
 
 def test_a_readme_of_other_numbers_is_found(results: ModuleType, place: Path) -> None:
@@ -158,6 +157,17 @@ def test_a_score_that_is_doubtful_is_not_kept(results: ModuleType, place: Path) 
     with pytest.raises(SystemExit, match="demo: the references look tokenised"):
         results.main(["--add", doubtful])
     assert not (place / "rows").exists()
+
+
+def test_a_short_row_names_its_recipe_and_what_was_changed(results: ModuleType) -> None:
+    one = ROW | {"command": f"{ROW['command']} --set seed=2"}
+    two = ROW | {"command": f"{one['command']} --set model.dropout=0.3"}
+    lines = results.short_table([ROW, one, two]).splitlines()[2:]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| `demo.yaml`",
+        "| `demo.yaml` with seed=2",
+        "| `demo.yaml` with 2 other settings",
+    ]
 
 
 def test_rows_of_other_signatures_are_told_apart(results: ModuleType) -> None:
