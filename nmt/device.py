@@ -14,7 +14,7 @@ from nmt.errors import ConfigError, NmtError
 from nmt.processor import available_cores, installed_memory, processor_features
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
-KERNELS_KEPT = "128"
+ONEDNN_CACHED_KERNELS = "128"
 
 
 def pick_device(name: str) -> torch.device:
@@ -77,7 +77,7 @@ def tune_memory() -> None:
     so it is told to keep the latest few.
     To be called before the first matrix product; elsewhere than on Linux without effect.
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", KERNELS_KEPT)
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)

@@ -3,7 +3,7 @@
     NmtError                 1   a run-time error the message explains
       DataError              1   text, corpora, tokenizers, downloads
       CheckpointError        1   weights and training state on disk
-        NotNumbersError      1   weights that compute none
+        NonFiniteScoresError      1   weights that compute none
       DivergedError          1   training that has left the numbers
       MissingExtraError      1   an optional dependency that is not installed
       ConfigError            2   a wrong configuration or wrong usage
@@ -30,7 +30,7 @@ class CheckpointError(NmtError):
     """A checkpoint or model directory that is missing, incomplete or damaged."""
 
 
-class NotNumbersError(CheckpointError):
+class NonFiniteScoresError(CheckpointError):
     """A model whose scores are not numbers."""
 
     def __init__(

@@ -26,7 +26,7 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-def memory_told(name: str) -> int | None:
+def meminfo(name: str) -> int | None:
     """Bytes that Linux tells under a name such as MemTotal; None where it does not."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
@@ -37,7 +37,7 @@ def memory_told(name: str) -> int | None:
 
 def installed_memory() -> int | None:
     """Bytes of the machine, or of the control group if that is less; None if unknown."""
-    installed = memory_told("MemTotal")
+    installed = meminfo("MemTotal")
     if installed is None:
         return None
     try:

@@ -3,7 +3,7 @@
 A step is some two hundred kernels, and Python takes longer to launch them than the GPU to compute
 them. A graph launches them all at once. But it knows addresses, not tensors: whatever it reads and
 writes stands in memory that stays where it is from step to step and from batch to batch, a
-`_Place` for each tensor. And it knows one shape. Shapes are few: lengths are multiples of
+`StaticBuffer` for each tensor. And it knows one shape. Shapes are few: lengths are multiples of
 `MULTIPLE`, and the rows of a batch are filled up to the next of few sizes by rows that nobody
 looks at.
 """
@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionRecord
-from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, few_sizes
+from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to_bucket
 from nmt.model.decoder import Decoder
 
 MULTIPLE = 64
 """of the room and of the source's length; more of them would be more graphs"""
-STEPS_OF_ROOM = 16
+STEPS_PER_COMPACTION = 16
 """to clear away keys and values takes many kernels, to read more of them hardly any time"""
-MOST_SHAPES = 128
+MAX_SHAPES = 128
 """of one decoder; beyond it all graphs are dropped, each of which holds memory of the GPU"""
 
 Program = Callable[[], None]
@@ -64,7 +64,7 @@ class CudaRecorder:
         return replay
 
 
-class _Place:
+class StaticBuffer:
     """Memory for a tensor whose shape changes and whose address does not, unless it must grow."""
 
     def __init__(self, when_it_moves: Callable[[], object]) -> None:
@@ -84,14 +84,16 @@ class _Place:
         if self._memory is None or len(self._memory) < size:
             self._when_it_moves()
             with torch.inference_mode(False):  # so that it can also be written outside of it
-                self._memory = like.new_zeros(few_sizes(size, 2))
+                self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
 
 
-class _StillLayerCache(LayerCache):
+class StaticLayerCache(LayerCache):
     """Keys and values of one layer that stand still."""
 
-    def __init__(self, cross_key: Tensor, cross_value: Tensor, places: dict[str, _Place]) -> None:
+    def __init__(
+        self, cross_key: Tensor, cross_value: Tensor, places: dict[str, StaticBuffer]
+    ) -> None:
         super().__init__(cross_key, cross_value, MULTIPLE)
         self._places = places
         self._settle()
@@ -107,7 +109,7 @@ class _StillLayerCache(LayerCache):
     def _settle(self) -> None:
         for name, place in self._places.items():
             stored = getattr(self, name)
-            setattr(self, name, place.hold(stored, few_sizes(len(stored), GPU_SIZE_BITS)))
+            setattr(self, name, place.hold(stored, round_up_to_bucket(len(stored), GPU_SIZE_BITS)))
 
 
 _LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
@@ -128,7 +130,7 @@ class _Operands(NamedTuple):
     """(rows, k, D)"""
 
 
-class _StillStored(NamedTuple):
+class StaticKeyValues(NamedTuple):
     """What a layer attends to, and as a tensor too where among it the new positions are: (k,)."""
 
     key: Tensor
@@ -137,14 +139,14 @@ class _StillStored(NamedTuple):
     cross_key: Tensor
     cross_value: Tensor
 
-    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """As `nmt.model.cache.Attended`."""
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """As `nmt.model.cache.KeyValueView`."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
 
 
-class ReplayedDecoder(Decoder):
+class CudaGraphDecoder(Decoder):
     """A decoder that computes the same, a step in one launch; its weights must stay where they are.
 
     A shape is recorded when it comes for the second time; the first time warms up what is loaded
@@ -166,13 +168,13 @@ class ReplayedDecoder(Decoder):
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
         """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
-        cache = DecoderCache([], source_mask, MULTIPLE, STEPS_OF_ROOM)
+        cache = DecoderCache([], source_mask, MULTIPLE, STEPS_PER_COMPACTION)
         with self._claiming:
             if self._recorder is None or self._owner() is not None:
                 return super().start(memory, source_mask)
             self._owner = ref(cache)
         cache.layers = [
-            _StillLayerCache(*layer.cross_attention.project_memory(memory), places)
+            StaticLayerCache(*layer.cross_attention.project_memory(memory), places)
             for layer, places in zip(self.layers, self._layer_places, strict=True)
         ]
         return cache
@@ -191,7 +193,7 @@ class ReplayedDecoder(Decoder):
 
     def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """What a step reads and writes beside keys and values, where it stands still."""
-        rows, places = few_sizes(len(x), GPU_SIZE_BITS), self._places
+        rows, places = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._places
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
         for name, tensor in rowwise.items():
@@ -206,7 +208,7 @@ class ReplayedDecoder(Decoder):
         """The step for operands of this shape: recorded, or about to be."""
         shape = (*operands.past_mask.shape, operands.source_mask.shape[3])
         if shape not in self._programs:
-            if len(self._programs) >= MOST_SHAPES:
+            if len(self._programs) >= MAX_SHAPES:
                 self._programs.clear()
             self._programs[shape] = None
             return self._step(operands, cache)
@@ -218,7 +220,7 @@ class ReplayedDecoder(Decoder):
         """A step through all layers, of tensors that stand still alone."""
         rows = len(operands.x)
         stored = [
-            _StillStored(
+            StaticKeyValues(
                 new=operands.new,
                 **{name: place.view(getattr(layer, name), rows) for name, place in places.items()},
             )
@@ -248,5 +250,5 @@ class ReplayedDecoder(Decoder):
             )
             return step
 
-    def _make_places(self, names: Sequence[str]) -> dict[str, _Place]:
-        return {name: _Place(self._programs.clear) for name in names}
+    def _make_places(self, names: Sequence[str]) -> dict[str, StaticBuffer]:
+        return {name: StaticBuffer(self._programs.clear) for name in names}

@@ -14,7 +14,7 @@ from nmt.model.attention import (
     fused_attention,
     scaled_dot_product_attention,
 )
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
@@ -27,7 +27,7 @@ than it saves"""
 
 
 @contextlib.contextmanager
-def one_core(only: bool) -> Iterator[None]:
+def single_threaded(only: bool) -> Iterator[None]:
     """Compute on one core, if `only` that, and on all again afterwards."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if only else threads)
@@ -63,7 +63,7 @@ class Int8Linear(nn.Module):
         """(..., D) -> (..., F)."""
         if x.numel() > FEW_ROWS * x.shape[-1]:
             return self._product(x, self.for_many)
-        with one_core(self.size < ONE_CORE):
+        with single_threaded(self.size < ONE_CORE):
             return self._product(x, self.for_few)
 
     def _product(self, x: Tensor, weight: object) -> Tensor:
@@ -79,7 +79,7 @@ def _quantized(weight: Tensor) -> Tensor:
     scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
     zeros = torch.zeros(len(weight), dtype=torch.long)
     with warnings.catch_warnings():
-        # PyTorch means to move these tensors elsewhere; `can_pack` notices when it has
+        # PyTorch means to move these tensors elsewhere; `is_supported` notices when it has
         warnings.simplefilter("ignore", UserWarning)
         return torch.quantize_per_channel(weight, scales, zeros, 0, torch.qint8)
 
@@ -121,7 +121,7 @@ class Int8Attention(MultiHeadAttention):
         self.add_module("output", Int8Linear(attention.output.weight, attention.output.bias))
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
-    def project_memory(self, memory: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
         """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
@@ -155,7 +155,7 @@ class Int8SelfAttention(Int8Attention):
             torch.cat([projection.bias for projection in projections]),
         )
 
-    def project_all(self, x: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor, Tensor]:
+    def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
         product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
         query, key, value = layout.split_heads(product, 3 * self.heads).chunk(3, dim=1)

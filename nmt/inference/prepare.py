@@ -10,8 +10,8 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError, NotNumbersError
-from nmt.inference.cuda_graphs import CudaRecorder, Recorder, ReplayedDecoder
+from nmt.errors import ConfigError, NonFiniteScoresError
+from nmt.inference.cuda_graphs import CudaGraphDecoder, CudaRecorder, Recorder
 from nmt.inference.int8 import Int8Attention, Int8Linear, Int8SelfAttention
 from nmt.inference.traced import TracedDecoder
 from nmt.model.decoder import DecoderLayer
@@ -20,7 +20,7 @@ from nmt.model.feed_forward import FeedForward
 from nmt.model.transformer import Transformer
 
 
-class PackedLinear(nn.Module):
+class PrepackedLinear(nn.Module):
     """x W^T + b, or with `relu` max(0, x W^T + b), with W in blocks (oneDNN's).
 
     For CPUs, and not to be trained.
@@ -40,13 +40,13 @@ class PackedLinear(nn.Module):
         return product
 
 
-PackedKind = type[PackedLinear] | type[Int8Linear]
+LinearKind = type[PrepackedLinear] | type[Int8Linear]
 
 
-class PackedFeedForward(nn.Module):
+class PreparedFeedForward(nn.Module):
     """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2), the maximum taken as the product is written."""
 
-    def __init__(self, network: FeedForward, kind: PackedKind) -> None:
+    def __init__(self, network: FeedForward, kind: LinearKind) -> None:
         super().__init__()
         self.inner = kind(network.inner.weight, network.inner.bias, relu=True)
         self.outer = kind(network.outer.weight, network.outer.bias)
@@ -57,17 +57,17 @@ class PackedFeedForward(nn.Module):
         return product
 
 
-class PackedProjection(nn.Module):
+class PreparedProjection(nn.Module):
     """An embedding matrix as the pre-softmax transformation alone."""
 
-    def __init__(self, weight: Tensor, kind: PackedKind) -> None:
+    def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
         self.kind, self.rows = kind, (weight.detach(),)  # no parameter, which others may have
         self.projection = kind(weight, None)
 
-    def narrowed(self, ids: Tensor) -> "PackedProjection":
+    def restrict_vocabulary(self, ids: Tensor) -> "PreparedProjection":
         """The projection onto the entries `ids` (V') of the vocabulary alone."""
-        return PackedProjection(self.rows[0][ids], self.kind)
+        return PreparedProjection(self.rows[0][ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
         """x E^T: (N, k, D) -> (N, k, V)."""
@@ -75,7 +75,7 @@ class PackedProjection(nn.Module):
         return product
 
 
-def packed(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
+def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
     """A copy of a Transformer, or of an ensemble, for translating; the model stays as it is.
 
     `precision` bf16 computes everything in bf16, where training keeps the weights in float32.
@@ -84,31 +84,31 @@ def packed(model: Transformer, precision: str, graphs: bool = True) -> Transform
 
     Raises:
         ConfigError: int8 elsewhere than on a CPU, or with a PyTorch that has it not.
-        NotNumbersError: int8 of weights that are not numbers, which have no largest one.
+        NonFiniteScoresError: int8 of weights that are not numbers, which have no largest one.
     """
     ready = _copied(model, torch.bfloat16 if precision == "bf16" else torch.float32)
-    kind: PackedKind = Int8Linear if precision == "int8" else PackedLinear
+    kind: LinearKind = Int8Linear if precision == "int8" else PrepackedLinear
     weight = next(ready.parameters())
-    can = weight.device.type == "cpu" and can_pack(kind, weight.dtype)
+    can = weight.device.type == "cpu" and is_supported(kind, weight.dtype)
     if kind is Int8Linear and not can:
         raise ConfigError(
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
     if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
-        raise NotNumbersError()
+        raise NonFiniteScoresError()
     if can:
-        _pack(ready, kind)
+        _prepack(ready, kind)
     if weight.device.type == "cuda" and graphs:
-        replay_steps(ready, CudaRecorder())
+        use_cuda_graphs(ready, CudaRecorder())
     return ready.eval()
 
 
-def replay_steps(model: nn.Module, recorder: Recorder) -> None:
+def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
     """Let each decoder in the model do its steps in one launch."""
     for module in model.modules():
         if isinstance(module, Transformer):
-            module.add_module("decoder", ReplayedDecoder(module.decoder, recorder))
+            module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))
 
 
 def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
@@ -120,30 +120,30 @@ def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
     return copy.deepcopy(model, copies).to(dtype)
 
 
-def _pack(model: nn.Module, kind: PackedKind) -> None:
-    """Replace each matrix by a packed one, and so let it go before the next is packed."""
+def _prepack(model: nn.Module, kind: LinearKind) -> None:
+    """Replace each matrix, and free it before the next one is converted."""
     for module in model.modules():  # no list of them: it would hold all that are replaced
         if isinstance(module, EncoderLayer | DecoderLayer):
-            module.add_module("feed_forward", PackedFeedForward(module.feed_forward, kind))
+            module.add_module("feed_forward", PreparedFeedForward(module.feed_forward, kind))
             if kind is Int8Linear:
-                _pack_attention(module)
+                _quantize_attention(module)
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))
         if isinstance(module, Transformer):
-            projection = PackedProjection(module.output_embedding.weight, kind)
+            projection = PreparedProjection(module.output_embedding.weight, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
                 module.add_module("decoder", TracedDecoder(module.decoder))
 
 
-def _pack_attention(layer: EncoderLayer | DecoderLayer) -> None:
+def _quantize_attention(layer: EncoderLayer | DecoderLayer) -> None:
     layer.add_module("self_attention", Int8SelfAttention(layer.self_attention))
     if isinstance(layer, DecoderLayer):
         layer.add_module("cross_attention", Int8Attention(layer.cross_attention))
 
 
-def can_pack(kind: PackedKind, dtype: torch.dtype) -> bool:
+def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
     """Whether this PyTorch has the operators, which it does not promise to keep."""
     one = torch.ones(1, 1, dtype=dtype)
     try:

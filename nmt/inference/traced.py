@@ -12,9 +12,9 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from nmt.inference.int8 import FEW_ROWS, ONE_CORE, Int8Linear, one_core
+from nmt.inference.int8 import FEW_ROWS, ONE_CORE, Int8Linear, single_threaded
 from nmt.model.attention import AttentionRecord
-from nmt.model.cache import DecoderCache, Stored
+from nmt.model.cache import CachedKeyValues, DecoderCache
 from nmt.model.decoder import Decoder
 
 TRACE_AFTER = 64
@@ -45,7 +45,7 @@ class TracedDecoder(Decoder):
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
-        with one_core(self.is_small):
+        with single_threaded(self.is_small):
             if self._program is None:
                 self._program = _traced(_Step(self), inputs)
             return self._program(*inputs)
@@ -64,8 +64,10 @@ class _Step(nn.Module):
         self.decoder = decoder
 
     def forward(self, x: Tensor, past_mask: Tensor, source_mask: Tensor, *flat: Tensor) -> Tensor:
-        size = len(Stored._fields)
-        stored = [Stored(*flat[start : start + size]) for start in range(0, len(flat), size)]
+        size = len(CachedKeyValues._fields)
+        stored = [
+            CachedKeyValues(*flat[start : start + size]) for start in range(0, len(flat), size)
+        ]
         return self.decoder.through_layers(x, past_mask, source_mask, stored)
 
 

@@ -13,7 +13,7 @@ from nmt.model.embedding import TokenEmbedding
 from nmt.model.transformer import Transformer
 
 
-def narrowed(model: Transformer, ids: Tensor) -> Transformer:
+def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     """The model with the entries `ids` (V') for its target vocabulary.
 
     Target ids are places among these, and logits (…, V'): what searches by the ids of padding, BOS
@@ -25,8 +25,8 @@ def narrowed(model: Transformer, ids: Tensor) -> Transformer:
     output: nn.Module = model.output_embedding
     if isinstance(output, TokenEmbedding):
         output = _Projection(output.weight[ids])
-    else:  # a packed one, which keeps to its layout
-        output = output.narrowed(ids)  # type: ignore[operator]
+    else:  # prepared for inference: it knows how its rows are stored
+        output = output.restrict_vocabulary(ids)  # type: ignore[operator]
     narrow.add_module("output_embedding", output)
     narrow.add_module("target_embedding", _Renumbered(model.target_embedding, ids))
     return narrow

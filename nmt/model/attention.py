@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 
 FEW_QUERIES = 8
 """of a sentence, such as its hypotheses"""
@@ -93,7 +93,7 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor,
         mask: Tensor | None,
         record: MutableSequence[Tensor] | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
         """Positions of x (B, T, D) attend to positions of memory (B, S, D) -> (B, T, D).
 
@@ -112,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         value: Tensor,
         mask: Tensor | None,
         record: MutableSequence[Tensor] | None = None,
-        layout: Layout = ROWS,
+        layout: Layout = PADDED,
     ) -> Tensor:
         """Projected queries (B, H, T, K) attend to keys and values (B, H, S, K) -> (B, T, D)."""
         if record is not None:
@@ -137,16 +137,16 @@ class MultiHeadAttention(nn.Module):
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)
 
-    def project_query(self, x: Tensor, layout: Layout = ROWS) -> Tensor:
+    def project_query(self, x: Tensor, layout: Layout = PADDED) -> Tensor:
         """Q W^Q for all heads: (B, T, D) -> (B, H, T, K)."""
         return layout.split_heads(self.query(x), self.heads)
 
-    def project_memory(self, memory: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor]:
+    def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
         """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
         key, value = self.key(memory), self.value(memory)
         return layout.split_heads(key, self.heads), layout.split_heads(value, self.heads)
 
-    def project_all(self, x: Tensor, layout: Layout = ROWS) -> tuple[Tensor, Tensor, Tensor]:
+    def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
         """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
         key, value = self.project_memory(x, layout)
         return self.project_query(x, layout), key, value

@@ -18,13 +18,14 @@ import torch.nn.functional as F
 from torch import Tensor
 
 # Steps between two clearings, at least: with more, attention reads more that nobody descends from.
-STEPS_OF_ROOM = 4
+STEPS_PER_COMPACTION = 4
 LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
 
-CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2  # of the numbers of sentences in a batch, see `few_sizes`
+CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2
+"""binary digits of the numbers of sentences in a batch, see `round_up_to_bucket`"""
 
 
-class Attended(Protocol):
+class KeyValueView(Protocol):
     """What one decoder layer attends to in one step."""
 
     @property
@@ -35,11 +36,11 @@ class Attended(Protocol):
     def cross_value(self) -> Tensor:
         """(N, H, S', K)."""
 
-    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, room, K)."""
 
 
-class Stored(NamedTuple):
+class CachedKeyValues(NamedTuple):
     """What a layer attends to, the places of what is new among it, as so many tensors."""
 
     key: Tensor
@@ -52,8 +53,8 @@ class Stored(NamedTuple):
     """(N, H, S', K)"""
     cross_value: Tensor
 
-    def with_new(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """As `Attended`, in place."""
+    def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """As `KeyValueView`, in place."""
         self.new_key.copy_(key)
         self.new_value.copy_(value)
         return self.key, self.value
@@ -76,10 +77,12 @@ class LayerCache:
         self.key = cross_key.new_zeros(sentences, heads, multiple, width)
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
-    def at_step(self, new: slice) -> Stored:
+    def at_step(self, new: slice) -> CachedKeyValues:
         """All that is to be attended to in a step, with the places of its new positions."""
         new_key, new_value = self.key[:, :, new], self.value[:, :, new]
-        return Stored(self.key, self.value, new_key, new_value, self.cross_key, self.cross_value)
+        return CachedKeyValues(
+            self.key, self.value, new_key, new_value, self.cross_key, self.cross_value
+        )
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
         """Keep of each sentence the positions (N, stored'), in `room` for so many in all."""
@@ -126,11 +129,11 @@ def leaving_sentences(done: Tensor) -> Tensor:
     """
     going_on = int((~done).sum())
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
-    filling = few_sizes(going_on, bits) - going_on
+    filling = round_up_to_bucket(going_on, bits) - going_on
     return done & (done.cumsum(0) > filling)
 
 
-def few_sizes(count: int, bits: int) -> int:
+def round_up_to_bucket(count: int, bits: int) -> int:
     """The next number, from `count` upwards, with nothing but zeros behind its first binary digits.
 
     With two `bits` these are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
@@ -154,7 +157,8 @@ def remaining_sentences(leaving: Tensor) -> Tensor:
 class DecoderCache:
     """The state of incremental decoding of N sentences, passed explicitly from step to step.
 
-    Room and S' are multiples of `multiple`; between two clearings lie at least `steps_of_room`.
+    Room and S' are multiples of `multiple`. At least `steps_per_compaction` steps lie between two
+    compactions.
     """
 
     def __init__(
@@ -162,10 +166,10 @@ class DecoderCache:
         layers: Sequence[LayerCache],
         source_mask: Tensor,
         multiple: int = LENGTHS_MULTIPLE,
-        steps_of_room: int = STEPS_OF_ROOM,
+        steps_per_compaction: int = STEPS_PER_COMPACTION,
     ) -> None:
         self.layers = layers
-        self.multiple, self.steps_of_room = multiple, steps_of_room
+        self.multiple, self.steps_per_compaction = multiple, steps_per_compaction
         self.source_length = source_mask.shape[3]
         """S, without the padding that is added here"""
         self.source_mask = with_padding(source_mask, 3, multiple)
@@ -174,47 +178,47 @@ class DecoderCache:
         """target positions decoded so far"""
         self.stored = 0
         """positions that are taken, of all hypotheses of a sentence"""
-        self.descent = source_mask.new_zeros(len(source_mask), 1, multiple)
+        self.ancestor_mask = source_mask.new_zeros(len(source_mask), 1, multiple)
         """(N, k, room): True = hypothesis k descends from the position, or is at it"""
 
-    def advance(self, hypotheses: int) -> tuple[Tensor, list[Stored]]:
+    def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues]]:
         """Begin a step of `hypotheses` a sentence.
 
         Returns where each may attend to (N, 1, k, room), and what each layer has there.
         """
-        if self.stored + hypotheses > self.descent.shape[2]:
-            self._make_room(self.steps_of_room * hypotheses)
-        own = torch.eye(hypotheses, dtype=torch.bool, device=self.descent.device)
+        if self.stored + hypotheses > self.ancestor_mask.shape[2]:
+            self._compact(self.steps_per_compaction * hypotheses)
+        own = torch.eye(hypotheses, dtype=torch.bool, device=self.ancestor_mask.device)
         new = slice(self.stored, self.stored + hypotheses)
-        self.descent[:, :, new] = own
+        self.ancestor_mask[:, :, new] = own
         self.stored += hypotheses
         self.length += 1
-        return self.descent[:, None], [layer.at_step(new) for layer in self.layers]
+        return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
         """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
-        index = parents[:, :, None].expand(-1, -1, self.descent.shape[2])
-        self.descent = self.descent.gather(1, index)
+        index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
+        self.ancestor_mask = self.ancestor_mask.gather(1, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
         """Drop the other sentences: (N',) indices of those to keep."""
         self.source_mask = self.source_mask.index_select(0, sentences)
-        self.descent = self.descent.index_select(0, sentences)
+        self.ancestor_mask = self.ancestor_mask.index_select(0, sentences)
         places = torch.arange(len(sentences), device=sentences.device)
         moved = (sentences != places).nonzero()[:, 0]
         for layer in self.layers:
             layer.keep_sentences(sentences, moved)
 
-    def _make_room(self, least: int) -> None:
+    def _compact(self, least: int) -> None:
         """Leave out the positions from which nobody descends; then there is room for `least`."""
-        living = self.descent.any(1)  # (N, room)
+        living = self.ancestor_mask.any(1)  # (N, room)
         count = int(living.sum(1).max())
         # the living first, in their order; sentences with fewer keep others that stay masked
         kept = (~living).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
         room = count + least
         room += -room % self.multiple
-        index = kept[:, None].expand(-1, self.descent.shape[1], -1)
-        self.descent = F.pad(self.descent.gather(2, index), (0, room - count))
+        index = kept[:, None].expand(-1, self.ancestor_mask.shape[1], -1)
+        self.ancestor_mask = F.pad(self.ancestor_mask.gather(2, index), (0, room - count))
         self.stored = count
         for layer in self.layers:
             layer.keep_positions(kept, room)

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
-from nmt.model.cache import Attended, DecoderCache, LayerCache
+from nmt.model.cache import DecoderCache, KeyValueView, LayerCache
 from nmt.model.feed_forward import FeedForward
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 from nmt.model.masks import causal_mask
 from nmt.model.sublayer import Sublayer, final_norm
 
@@ -33,7 +33,7 @@ class DecoderLayer(nn.Module):
         target_mask: Tensor,
         source_mask: Tensor,
         record: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
         """All target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
 
@@ -58,7 +58,7 @@ class DecoderLayer(nn.Module):
         x: Tensor,
         past_mask: Tensor,
         source_mask: Tensor,
-        stored: Attended,
+        stored: KeyValueView,
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
@@ -70,7 +70,7 @@ class DecoderLayer(nn.Module):
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             query, key, value = attention.project_all(x)
-            return attention.attend(query, *stored.with_new(key, value), past_mask)
+            return attention.attend(query, *stored.append(key, value), past_mask)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             to_memory = record.cross if record else None
@@ -101,7 +101,7 @@ class Decoder(nn.Module):
         memory: Tensor,
         source_mask: Tensor,
         record: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
         """Embedded target (B, T, D), memory (B, S, D), mask (B, 1, 1, S) -> (B, T, D)."""
         # Padding stands at the end, so the causal mask already hides it from every real position.
@@ -128,7 +128,7 @@ class Decoder(nn.Module):
         x: Tensor,
         past_mask: Tensor,
         source_mask: Tensor,
-        stored: Sequence[Attended],
+        stored: Sequence[KeyValueView],
         record: AttentionRecord | None = None,
     ) -> Tensor:
         """A step through all layers, each with what it attends to: (N, k, D) -> (N, k, D)."""

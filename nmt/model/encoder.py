@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 from nmt.model.sublayer import Sublayer, final_norm
 
 
@@ -26,7 +26,7 @@ class EncoderLayer(nn.Module):
         x: Tensor,
         mask: Tensor,
         record: list[Tensor] | None = None,
-        layout: Layout = ROWS,
+        layout: Layout = PADDED,
     ) -> Tensor:
         """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
         x = self.self_attention_sublayer(
@@ -48,7 +48,7 @@ class Encoder(nn.Module):
         x: Tensor,
         mask: Tensor,
         record: AttentionRecord | None = None,
-        layout: Layout = ROWS,
+        layout: Layout = PADDED,
     ) -> Tensor:
         """Embedded source (B, S, D) -> memory (B, S, D)."""
         for layer in self.layers:

@@ -4,7 +4,7 @@ All but attention computes each position on its own. On a CPU, which computes wh
 after the other, a batch is therefore best trained on as its tokens alone; only attention, which
 relates the positions of a sentence, has them in rows.
 
-Shapes elsewhere, (B, L, D), are those of `ROWS`; without padding they are (N, D).
+Shapes elsewhere, (B, L, D), are those of `PADDED`; without padding they are (N, D).
 """
 
 import torch
@@ -38,10 +38,10 @@ class Layout:
         return x.transpose(1, 2).flatten(2)
 
 
-ROWS = Layout()
+PADDED = Layout()
 
 
-def token_places(ids: Tensor, padding: int) -> Tensor:
+def token_positions(ids: Tensor, padding: int) -> Tensor:
     """Which places of ids (B, L), counted row by row, are computed -> (N,), ascending.
 
     The real tokens, and as much padding as makes N a multiple of `TOKENS_MULTIPLE`, if there is.
@@ -52,12 +52,12 @@ def token_places(ids: Tensor, padding: int) -> Tensor:
     return (is_real | is_filling).nonzero()[:, 0]
 
 
-class TokenLayout(Layout):
-    """The tokens of ids (B, L) side by side: x is (N, D), in the order of `token_places`."""
+class UnpaddedLayout(Layout):
+    """The tokens of ids (B, L) side by side: x is (N, D), in the order of `token_positions`."""
 
     def __init__(self, ids: Tensor, padding: int) -> None:
         rows, length = ids.shape
-        places = token_places(ids, padding)
+        places = token_positions(ids, padding)
         self.row, self.position = places // length, places % length
         """of each token in the batch: (N,)"""
         token_at = torch.full((rows * length,), len(places), device=ids.device)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
@@ -29,7 +29,7 @@ class PositionalEncoding(nn.Module):
         super().__init__()
         self.register_buffer("table", sinusoids(initial_length, d_model), persistent=False)
 
-    def forward(self, x: Tensor, start: int = 0, layout: Layout = ROWS) -> Tensor:
+    def forward(self, x: Tensor, start: int = 0, layout: Layout = PADDED) -> Tensor:
         """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
         end, table = start + layout.length(x), self.table
         if end > len(table):

@@ -10,7 +10,7 @@ from nmt.model.decoder import Decoder
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
-from nmt.model.layout import ROWS, Layout
+from nmt.model.layout import PADDED, Layout
 from nmt.model.masks import padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 
@@ -65,18 +65,18 @@ class Transformer(nn.Module):
         source: Tensor,
         target_input: Tensor,
         attention: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
         """The decoder's output (B, T, D), of which `forward` makes logits.
 
-        `layouts` are those of target and source. In a `TokenLayout` padding is left out: the output
+        `layouts` are those of target and source. An `UnpaddedLayout` leaves padding out: the output
         is (N, D), and attention from places of padding means nothing. No side may be padding alone.
         """
         memory = self.encode(source, attention, layouts[1])
         return self._decoded(target_input, memory, source, attention, layouts)
 
     def encode(
-        self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = ROWS
+        self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
     ) -> Tensor:
         """Source ids (B, S) -> memory (B, S, D)."""
         x = self._embed(self.source_embedding, source, layout=layout)
@@ -119,13 +119,13 @@ class Transformer(nn.Module):
         memory: Tensor,
         source: Tensor,
         attention: AttentionRecord | None,
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS),
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
         x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
         return self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)
 
     def _embed(
-        self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = ROWS
+        self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = PADDED
     ) -> Tensor:
         """(B, T) -> (B, T, D).
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.planning.check import Check, failure, gigabytes, ok, warning
-from nmt.processor import CGROUP, available_cores, memory_told
+from nmt.processor import CGROUP, available_cores, meminfo
 
 if TYPE_CHECKING:
     import torch
@@ -174,7 +174,7 @@ def _memory() -> Check:
 
 def available_memory() -> int | None:
     """Return the free bytes that the system and the control group allow, or None if unknown."""
-    available = memory_told("MemAvailable")
+    available = meminfo("MemAvailable")
     if available is None:
         return None
     try:

@@ -17,7 +17,7 @@ from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
-from nmt.inference.prepare import packed
+from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.layers import prepare_layers
@@ -236,7 +236,7 @@ def _interquartile_mean(values: Sequence[float]) -> float:
 def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     """Return the seconds to decode a validation batch of sentences with this length greedily."""
     device = next(model.parameters()).device
-    ready = packed(model, precision)
+    ready = prepare_for_inference(model, precision)
     source = torch.full((max(1, BATCH_TOKENS // length), length), BOS, device=device)
     start = _read_clock()
     cache = ready.start(ready.encode(source), source)

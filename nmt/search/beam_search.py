@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.errors import NotNumbersError
+from nmt.errors import NonFiniteScoresError
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 from nmt.search.constraints import IMPOSSIBLE, forbid
@@ -71,7 +71,7 @@ def beam_search(
     EOS included in both, ends there without EOS.
 
     Raises:
-        NotNumbersError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are not numbers.
     """
     max_lengths = length_limits(source, model.padding, settings)
     cache = model.start(model.encode(source), source)
@@ -229,7 +229,7 @@ class _Search:
                 if score > IMPOSSIBLE
             ]
             if not found[sentence]:
-                raise NotNumbersError()
+                raise NonFiniteScoresError()
         return found
 
     def keep(self, sentences: Tensor) -> Self:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import UNK
-from nmt.errors import DataError, NotNumbersError
+from nmt.errors import DataError, NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
@@ -49,7 +49,7 @@ def constrained_search(
     ends; the limit of the length grows by what the constraints may take.
 
     Raises:
-        NotNumbersError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are not numbers.
         DataError: constraints on a sentence that exclude each other.
     """
     limits = length_limits(source, model.padding, settings).tolist()
@@ -111,7 +111,7 @@ class _Step:
         self.slots = len(logits) // len(sentences)
         self.log_probabilities = logits.log_softmax(1)
         if self.log_probabilities.isnan().any():
-            raise NotNumbersError()
+            raise NonFiniteScoresError()
         self.free = self.log_probabilities.clone()
         """impossible where a token may not follow, save as a part of a term"""
 

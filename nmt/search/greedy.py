@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.errors import NotNumbersError
+from nmt.errors import NonFiniteScoresError
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import length_limits, length_penalty, log_probabilities
@@ -38,7 +38,7 @@ def greedy_search(
     model encodes the source as, where that is known.
 
     Raises:
-        NotNumbersError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are not numbers.
     """
     cache = model.start(model.encode(source) if memory is None else memory, source)
     if max_lengths is None:
@@ -60,7 +60,7 @@ def greedy_search(
             continue
         penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
         if penalised.isnan().any():
-            raise NotNumbersError()
+            raise NonFiniteScoresError()
         rows = zip(
             sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist(), strict=True
         )

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.errors import NotNumbersError
+from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.search.constraints import IMPOSSIBLE
 from nmt.search.greedy import greedy_search
@@ -59,11 +59,11 @@ class Draws:
         """One token for each row: logits (N, V) of sentences (N,) of the batch -> (N,).
 
         Raises:
-            NotNumbersError: the logits are not numbers.
+            NonFiniteScoresError: the logits are not numbers.
         """
         cumulative = self._sampling.probabilities(logits).cumsum(1)
         if cumulative[:, -1].isnan().any():
-            raise NotNumbersError()
+            raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=torch.float64, device=logits.device)[:, None]
         # the first token at which the sum exceeds the level; never one that adds nothing to it

@@ -24,8 +24,8 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.files import write_atomically
-from nmt.inference.vocabulary_subset import narrowed
-from nmt.model.cache import few_sizes
+from nmt.inference.vocabulary_subset import restrict_vocabulary
+from nmt.model.cache import round_up_to_bucket
 from nmt.model.transformer import Transformer
 from nmt.search.ensemble import Ensemble, members
 from nmt.search.hypothesis import Hypothesis
@@ -116,7 +116,7 @@ class Shortlist:
         copied = known if self.shared else known[:0]
         ids = np.unique(np.concatenate([self.candidates[known].ravel(), self.always, copied]))
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
-        return np.union1d(ids, others[: few_sizes(len(ids), SIZE_BITS) - len(ids)])
+        return np.union1d(ids, others[: round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)])
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
@@ -140,8 +140,8 @@ def narrow_search(
 def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:
     """A Transformer, or all of an ensemble, with the entries `ids` alone for its vocabulary."""
     if not isinstance(model, Ensemble):
-        return narrowed(model, ids)
-    return cast(Transformer, Ensemble([narrowed(one, ids) for one in members(model)]))
+        return restrict_vocabulary(model, ids)
+    return cast(Transformer, Ensemble([restrict_vocabulary(one, ids) for one in members(model)]))
 
 
 def in_full(found: Sequence[list[Hypothesis]], ids: Numbers) -> list[list[Hypothesis]]:

@@ -6,7 +6,7 @@ from torch import nn
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast
-from nmt.model.layout import ROWS, Layout, TokenLayout
+from nmt.model.layout import PADDED, Layout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 from nmt.training.loss import Loss, label_smoothed_cross_entropy
 
@@ -22,9 +22,9 @@ class Objective(nn.Module):
         """Summed over the target tokens of the batch; products are in the precision asked for."""
         device = batch.source.device
         # a GPU computes padding beside the tokens, whose number it would have to be asked for
-        layouts: tuple[Layout, Layout] = (ROWS, ROWS)
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED)
         if device.type == "cpu":
-            layouts = TokenLayout(batch.target_input, PAD), TokenLayout(batch.source, PAD)
+            layouts = UnpaddedLayout(batch.target_input, PAD), UnpaddedLayout(batch.source, PAD)
         with autocast(device, self.precision, once=True):
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # where a GPU's last norm is in float32

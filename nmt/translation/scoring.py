@@ -16,7 +16,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.device import autocast
-from nmt.errors import NotNumbersError
+from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
@@ -107,7 +107,7 @@ class Scorer:
         next is read. `progress` hears how many more are done, before they are yielded.
 
         Raises:
-            NotNumbersError: the model's scores are not numbers.
+            NonFiniteScoresError: the model's scores are not numbers.
         """
         first_number = 1
         for window in windows(pairs, window_lines, lambda pair: len(pair[0]) + len(pair[1])):
@@ -152,5 +152,5 @@ class Scorer:
         with autocast(self.device, self.precision):
             scores = token_log_probabilities(self.run.model, batch.to(self.device))
         if not scores.isfinite().all():
-            raise NotNumbersError()
+            raise NonFiniteScoresError()
         return scores.tolist()

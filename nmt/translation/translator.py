@@ -16,7 +16,7 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.device import memory_explained
 from nmt.errors import ConfigError
-from nmt.inference.prepare import packed
+from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_allocation import batches_by_beam
@@ -101,7 +101,7 @@ class Translator:
     @cached_property
     def model(self) -> Transformer:
         """The run's model as it translates fastest in this precision; made when first used."""
-        return packed(self.run.model, self.precision)
+        return prepare_for_inference(self.run.model, self.precision)
 
     def asking(self, terminology: Terminology) -> "Translator":
         """The same translator, model and all, with other demands on the words."""

@@ -32,7 +32,7 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.device import pick_device, tune_memory
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
-from nmt.inference.prepare import packed
+from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import find_run, load_run
@@ -142,7 +142,8 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     tune_memory()
     torch.set_num_threads(1)
     precision, _, eager = kind.partition("-")
-    model, settings = packed(task.model, precision, graphs=not eager), task.settings()
+    model = prepare_for_inference(task.model, precision, graphs=not eager)
+    settings = task.settings()
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
 
     def search(batch: Rows) -> Rows:

@@ -12,8 +12,8 @@ from torch.utils._pytree import tree_leaves
 
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.inference import cuda_graphs as replayed
-from nmt.inference.cuda_graphs import CudaRecorder, Program, ReplayedDecoder
-from nmt.inference.prepare import replay_steps
+from nmt.inference.cuda_graphs import CudaGraphDecoder, CudaRecorder, Program
+from nmt.inference.prepare import use_cuda_graphs
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
@@ -83,7 +83,7 @@ def replaying(model: Transformer, recorder: TapeRecorder) -> Transformer:
     norm = "pre" if model.decoder.norm.__class__ is torch.nn.LayerNorm else "post"
     copy = Transformer(CONFIG.model_copy(update={"norm": norm}), 50, 50).eval()
     copy.load_state_dict(model.state_dict())
-    replay_steps(copy, recorder)
+    use_cuda_graphs(copy, recorder)
     return copy
 
 
@@ -146,13 +146,13 @@ def test_a_shape_is_recorded_when_it_comes_again_and_then_no_more(
 def test_few_graphs_are_kept(
     model: Transformer, replaying: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replayed, "MOST_SHAPES", 2)
+    monkeypatch.setattr(replayed, "MAX_SHAPES", 2)
     settings = DecodingConfig(beam_size=2, max_length_offset=20)
     for batch in batches():
         found = beam_search(replaying, batch, settings, BOS, EOS)
         assert_same(found, beam_search(model, batch, settings, BOS, EOS))
     decoder = replaying.decoder
-    assert isinstance(decoder, ReplayedDecoder)
+    assert isinstance(decoder, CudaGraphDecoder)
     assert len(decoder._programs) <= 2
 
 
@@ -203,7 +203,7 @@ def test_memory_that_runs_out_while_recording_is_told(model: Transformer) -> Non
     def failing(program: Program) -> Program:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    replay_steps(model, failing)
+    use_cuda_graphs(model, failing)
     with pytest.raises(torch.OutOfMemoryError):
         beam_search(model, sentences(3), DecodingConfig(max_length_offset=8), BOS, EOS)
 
@@ -233,7 +233,7 @@ def test_every_member_of_an_ensemble_is_replayed(
     settings = DecodingConfig(beam_size=3, max_length_offset=10)
     expected = beam_search(Ensemble([model, other]), sentences(5), settings, BOS, EOS)  # type: ignore[arg-type]
     ensemble = Ensemble([replaying, other])
-    replay_steps(ensemble, recorder)
+    use_cuda_graphs(ensemble, recorder)
     assert_same(beam_search(ensemble, sentences(5), settings, BOS, EOS), expected)  # type: ignore[arg-type]
     assert recorder.replayed > 10
 
@@ -247,7 +247,7 @@ def test_where_nothing_can_be_recorded_it_goes_on_after_one_warning(model: Trans
 
     settings = DecodingConfig(beam_size=3, max_length_offset=10)
     expected = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
-    replay_steps(model, failing)
+    use_cuda_graphs(model, failing)
     with pytest.warns(UserWarning, match=r"graphs \(CUDA error: operation not permitted\); .*slow"):
         found = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
     for one, two in zip(found, expected, strict=True):
@@ -268,7 +268,7 @@ def test_a_gpu_replays_its_steps(model: Transformer) -> None:
         counted.append(program)
         return record(program)
 
-    replay_steps(model, counting)
+    use_cuda_graphs(model, counting)
     for source, found in zip(sources, expected, strict=True):
         assert_same(beam_search(model, source, settings, BOS, EOS), found)
     assert counted

@@ -1,4 +1,4 @@
-"""A packed model is the same function, and the model it was made from stays as it is."""
+"""A model prepared for inference computes the same function; its original does not change."""
 
 import os
 import subprocess
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from nmt.config import ModelConfig
-from nmt.errors import ConfigError, NotNumbersError
+from nmt.errors import ConfigError, NonFiniteScoresError
 from nmt.inference import int8, traced
 from nmt.inference import prepare as module
 from nmt.inference.int8 import Int8Linear
-from nmt.inference.prepare import PackedKind, PackedLinear, can_pack, packed
+from nmt.inference.prepare import LinearKind, PrepackedLinear, is_supported, prepare_for_inference
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 
@@ -38,45 +38,45 @@ def test_a_packed_model_is_the_same_function(
     model = Transformer(config, 50, 50).eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(*inputs())
-    difference = packed(model, precision)(*inputs()) - expected
+    difference = prepare_for_inference(model, precision)(*inputs()) - expected
     assert difference.norm() < tolerance * expected.norm()
     after = model.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
 
 
-@pytest.mark.parametrize("precision, kind", [("fp32", PackedLinear), ("int8", Int8Linear)])
-def test_all_matrices_of_a_packed_model_are_packed(precision: str, kind: PackedKind) -> None:
-    if not can_pack(kind, torch.float32):
+@pytest.mark.parametrize("precision, kind", [("fp32", PrepackedLinear), ("int8", Int8Linear)])
+def test_every_matrix_of_a_prepared_model_is_prepacked(precision: str, kind: LinearKind) -> None:
+    if not is_supported(kind, torch.float32):
         pytest.skip("this PyTorch cannot pack matrices in this way")
-    ready = packed(Transformer(CONFIG, 50, 50), precision)
+    ready = prepare_for_inference(Transformer(CONFIG, 50, 50), precision)
     assert not [m for m in ready.modules() if isinstance(m, torch.nn.Linear)]
     products = 2 * 4 + 2 * 8 + 1 if kind is Int8Linear else 2 * 6 + 2 * 10 + 1
     assert sum(isinstance(m, kind) for m in ready.modules()) == products
 
 
 def test_without_the_operators_a_model_is_copied_plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: False)
+    monkeypatch.setattr(module, "is_supported", lambda kind, dtype: False)
     model = Transformer(CONFIG, 50, 50).eval()
-    ready = packed(model, "fp32")
+    ready = prepare_for_inference(model, "fp32")
     assert ready is not model
     torch.testing.assert_close(ready(*inputs()), model(*inputs()))
 
 
 def test_int8_is_refused_where_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: False)
+    monkeypatch.setattr(module, "is_supported", lambda kind, dtype: False)
     with pytest.raises(ConfigError, match="int8 was asked for.*this is cpu with.*use bf16"):
-        packed(Transformer(CONFIG, 50, 50), "int8")
+        prepare_for_inference(Transformer(CONFIG, 50, 50), "int8")
 
 
 def test_weights_that_are_no_numbers_are_named_before_they_are_packed_as_integers() -> None:
     model = Transformer(CONFIG, 50, 50)
     with torch.no_grad():
         model.encoder.layers[1].feed_forward.inner.weight[3, 4] = float("nan")
-    with pytest.raises(NotNumbersError, match="not numbers .NaN.*--checkpoint"):
-        packed(model, "int8")
+    with pytest.raises(NonFiniteScoresError, match="not numbers .NaN.*--checkpoint"):
+        prepare_for_inference(model, "int8")
 
 
-def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_is_freed_before_the_next_is_prepacked(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[weakref.ref[Tensor]] = []
     alive: list[int] = []
 
@@ -86,9 +86,9 @@ def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -
             alive.append(sum(matrix() is not None for matrix in seen))
             seen.append(weakref.ref(weight))
 
-    monkeypatch.setattr(module, "can_pack", lambda kind, dtype: True)
-    monkeypatch.setattr(module, "PackedLinear", Packing)
-    packed(Transformer(CONFIG, 50, 50), "fp32")
+    monkeypatch.setattr(module, "is_supported", lambda kind, dtype: True)
+    monkeypatch.setattr(module, "PrepackedLinear", Packing)
+    prepare_for_inference(Transformer(CONFIG, 50, 50), "fp32")
     assert len(seen) == 2 * 6 + 2 * 10 + 1
     assert max(alive) <= 4  # those of one attention
 
@@ -96,7 +96,7 @@ def test_a_matrix_is_let_go_once_it_is_packed(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_what_was_one_matrix_stays_one_in_the_copy(precision: str) -> None:
     model = Transformer(CONFIG, 50, 50).eval()
-    ready = packed(model, precision)
+    ready = prepare_for_inference(model, precision)
     assert ready.source_embedding.weight is ready.target_embedding.weight
     assert ready.target_embedding.weight is not model.target_embedding.weight
     expected = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -111,7 +111,7 @@ def test_integers_are_multiplied_by_what_suits_the_processor_and_the_rows(
     monkeypatch: pytest.MonkeyPatch, features: set[str], rows: int
 ) -> None:
     monkeypatch.setattr(int8, "processor_features", lambda: features)
-    if not can_pack(Int8Linear, torch.float32):
+    if not is_supported(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     x, weight = torch.ones(rows, 64), torch.full((32, 64), 0.5)
     product = Int8Linear(weight, None)
@@ -127,12 +127,12 @@ def test_many_sentences_are_remembered_in_what_the_processor_computes_with(
 ) -> None:
     monkeypatch.setattr(int8, "processor_features", lambda: features)
     monkeypatch.setattr(traced, "TRACE_AFTER", 1)
-    if not can_pack(Int8Linear, torch.float32):
+    if not is_supported(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     torch.manual_seed(1)
     model = Transformer(CONFIG, 50, 50).eval()
     source, target = torch.randint(1, 50, (6, 7)), torch.randint(1, 50, (6, 5))
-    ready, expected = packed(model, "int8"), model(source, target)
+    ready, expected = prepare_for_inference(model, "int8"), model(source, target)
     cache = ready.start(ready.encode(source), source)
     assert cache.layers[0].key.dtype == getattr(torch, kept)
     sentences = [0, 1, 2, 3, 4, 5]
@@ -152,8 +152,8 @@ def test_many_sentences_are_remembered_in_what_the_processor_computes_with(
 PRODUCT = """
 import torch
 from nmt.inference.int8 import Int8Linear
-from nmt.inference.prepare import can_pack
-if can_pack(Int8Linear, torch.float32):
+from nmt.inference.prepare import is_supported
+if is_supported(Int8Linear, torch.float32):
     draw = torch.Generator().manual_seed(1)
     few, many, weight = (torch.rand(n, 64, generator=draw) + 0.5 for n in (9, 40, 32))
     for x in (few, many):

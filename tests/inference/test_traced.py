@@ -7,7 +7,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.inference import traced
 from nmt.inference.int8 import FEW_ROWS, Int8Linear
-from nmt.inference.prepare import can_pack, packed
+from nmt.inference.prepare import is_supported, prepare_for_inference
 from nmt.inference.traced import TracedDecoder
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
@@ -20,11 +20,11 @@ BOS, EOS = 2, 3
 
 @pytest.fixture(params=["post", "pre"])
 def model(request: pytest.FixtureRequest) -> Transformer:
-    if not can_pack(Int8Linear, torch.float32):
+    if not is_supported(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     torch.manual_seed(1)
     config = CONFIG.model_copy(update={"norm": request.param})
-    return packed(Transformer(config, 50, 50), "int8")
+    return prepare_for_inference(Transformer(config, 50, 50), "int8")
 
 
 def sentences(count: int, length: int = 6) -> Tensor:

@@ -7,8 +7,8 @@ import torch
 
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.inference.int8 import Int8Linear
-from nmt.inference.prepare import can_pack, packed
-from nmt.inference.vocabulary_subset import narrowed
+from nmt.inference.prepare import is_supported, prepare_for_inference
+from nmt.inference.vocabulary_subset import restrict_vocabulary
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 
@@ -21,14 +21,14 @@ IDS = torch.tensor([0, 1, 2, 3, 7, 11, 12, 30, 49])
 def test_logits_are_those_of_the_whole_vocabulary(
     embeddings: Literal["shared", "target", "separate"], precision: str | None
 ) -> None:
-    if precision == "int8" and not can_pack(Int8Linear, torch.float32):
+    if precision == "int8" and not is_supported(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     torch.manual_seed(1)
     config = ModelConfig(d_model=32, heads=4, d_ff=48, embeddings=embeddings)
     model = Transformer(config, 50, 50).eval()
     if precision:
-        model = packed(model, precision)
-    narrow = narrowed(model, IDS)
+        model = prepare_for_inference(model, precision)
+    narrow = restrict_vocabulary(model, IDS)
     source, places = torch.randint(4, 50, (3, 6)), torch.tensor([[2], [5], [8]])
     with torch.inference_mode():
         caches = [each.start(each.encode(source), source) for each in (model, narrow)]
@@ -46,7 +46,7 @@ def test_a_narrow_search_finds_the_same_where_nothing_that_it_needs_is_left_out(
     expected = beam_search(model, source, settings, BOS, EOS)
     needed = {token for (best,) in expected for token in best.tokens}
     ids = torch.tensor(sorted({0, 1, BOS, EOS, *needed, *range(20, 50)}))
-    found = beam_search(narrowed(model, ids), source, settings, BOS, EOS)
+    found = beam_search(restrict_vocabulary(model, ids), source, settings, BOS, EOS)
     same = sum(
         ids[list(one.tokens)].tolist() == list(two.tokens)
         for (one,), (two,) in zip(found, expected, strict=True)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nmt.model.cache import (
     LENGTHS_MULTIPLE,
-    STEPS_OF_ROOM,
+    STEPS_PER_COMPACTION,
     DecoderCache,
     LayerCache,
     leaving_sentences,
@@ -25,7 +25,7 @@ def step(cache: DecoderCache, *keys: float) -> tuple[Tensor, Tensor]:
     """One step of every sentence with these keys of its hypotheses: all keys, and who sees them."""
     mask, stored = cache.advance(len(keys))
     new = torch.tensor(keys).expand(len(cache.source_mask), -1)[:, None, :, None]
-    key, value = stored[0].with_new(new, -new)
+    key, value = stored[0].append(new, -new)
     assert torch.equal(value, -key)
     assert mask.shape[3] == key.shape[2]
     assert key.shape[2] % LENGTHS_MULTIPLE == 0
@@ -59,10 +59,10 @@ def test_hypotheses_attend_to_their_ancestors_and_to_themselves() -> None:
 def test_positions_without_descendants_are_cleared_away() -> None:
     cache = cache_of(sentences=2)
     cache.continue_hypotheses(torch.tensor([[0, 0], [0, 0]]))
-    for t in range(10 * STEPS_OF_ROOM):
+    for t in range(10 * STEPS_PER_COMPACTION):
         step(cache, float(t), t + 0.5)
         cache.continue_hypotheses(torch.tensor([[0, 0], [1, 1]]))
-    living, room = 10 * STEPS_OF_ROOM, 2 * STEPS_OF_ROOM + LENGTHS_MULTIPLE
+    living, room = 10 * STEPS_PER_COMPACTION, 2 * STEPS_PER_COMPACTION + LENGTHS_MULTIPLE
     assert cache.stored <= cache.layers[0].key.shape[2] <= living + room
 
 
@@ -90,7 +90,7 @@ def test_keep_sentences_drops_everything_of_the_others() -> None:
     step(cache, 1.0)
     cache.keep_sentences(torch.tensor([0, 2]))
     layer = cache.layers[0]
-    assert len(cache.source_mask) == len(cache.descent) == len(layer.key) == 2
+    assert len(cache.source_mask) == len(cache.ancestor_mask) == len(layer.key) == 2
     assert layer.cross_key[:, 0, 0, 0].tolist() == [0, 2]
     assert torch.equal(layer.cross_value, -layer.cross_key)
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
-from nmt.model.layout import ROWS, TOKENS_MULTIPLE, Layout, TokenLayout, token_places
+from nmt.model.layout import PADDED, TOKENS_MULTIPLE, Layout, UnpaddedLayout, token_positions
 from nmt.model.transformer import Transformer
 from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.loss import label_smoothed_cross_entropy
@@ -25,13 +25,13 @@ def batch(rows: int, longest: int, seed: int) -> Tensor:
 
 
 def without_padding(source: Tensor, target: Tensor) -> tuple[Layout, Layout]:
-    return TokenLayout(target, PAD), TokenLayout(source, PAD)
+    return UnpaddedLayout(target, PAD), UnpaddedLayout(source, PAD)
 
 
 @pytest.mark.parametrize(("rows", "longest"), [(1, 1), (1, 9), (4, 32), (7, 19), (40, 30)], ids=str)
 def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) -> None:
     ids = batch(rows, longest, seed=1)
-    places = token_places(ids, PAD)
+    places = token_positions(ids, PAD)
     assert (places.diff() > 0).all()
     tokens = ids.flatten()[places]
     assert tokens[tokens != PAD].equal(ids[ids != PAD])
@@ -41,7 +41,7 @@ def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) ->
 
 def test_heads_are_split_and_joined_where_tokens_stand() -> None:
     ids = batch(30, 25, seed=3)
-    layout = TokenLayout(ids, PAD)
+    layout = UnpaddedLayout(ids, PAD)
     x = torch.randn(len(layout.tokens(ids)), 12)
     heads = layout.split_heads(x, heads=3)
     assert heads.shape == (30, 3, 25, 4)
@@ -62,13 +62,13 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     model = Transformer(ModelConfig(**SIZES, norm=norm, dropout=0.0), V, V, PAD).double()
     source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
     gradients = []
-    for layouts in ((ROWS, ROWS), without_padding(source, target)):
+    for layouts in ((PADDED, PADDED), without_padding(source, target)):
         x, matrix = model.outputs(source, target, layouts=layouts), model.output_embedding.weight
         right = layouts[0].tokens(target)
         loss = label_smoothed_cross_entropy(x, matrix, right, PAD, 0.1).total
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
-    for padded, packed in zip(*gradients, strict=True):
-        torch.testing.assert_close(packed, padded, rtol=1e-5, atol=1e-5)
+    for padded, unpadded in zip(*gradients, strict=True):
+        torch.testing.assert_close(unpadded, padded, rtol=1e-5, atol=1e-5)
 
 
 def test_logits_and_attention_are_those_of_padded_rows() -> None:
@@ -78,10 +78,10 @@ def test_logits_and_attention_are_those_of_padded_rows() -> None:
     records = AttentionRecord(), AttentionRecord()
     padded = model(source, target, records[0])
     outputs = model.outputs(source, target, records[1], without_padding(source, target))
-    packed = model.output_embedding.logits(outputs)
+    unpadded = model.output_embedding.logits(outputs)
     is_real = (target != PAD).flatten()
-    real_of_packed = is_real[token_places(target, PAD)]
-    torch.testing.assert_close(packed[real_of_packed], padded.flatten(0, 1)[is_real])
+    real_of_unpadded = is_real[token_positions(target, PAD)]
+    torch.testing.assert_close(unpadded[real_of_unpadded], padded.flatten(0, 1)[is_real])
     for mine, theirs in zip(records[1].cross, records[0].cross, strict=True):
         real = (target != PAD)[:, None, :, None]
         torch.testing.assert_close(mine * real, theirs * real)

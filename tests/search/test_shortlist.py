@@ -14,7 +14,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
-from nmt.model.cache import few_sizes
+from nmt.model.cache import round_up_to_bucket
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble
@@ -49,7 +49,7 @@ def test_the_numbers_of_target_tokens_are_few() -> None:
         len(shortlist_of().target_ids([list(range(4, last)), [EOS]])) for last in range(5, 300)
     }
     assert len(counts) <= 56  # eight from each power of two to the next
-    assert all(few_sizes(count, 4) == count for count in counts)
+    assert all(round_up_to_bucket(count, 4) == count for count in counts)
     everything = shortlist_of().target_ids([list(range(SIZE))])
     assert len(everything) <= SIZE
 

@@ -18,7 +18,7 @@ from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError, StoppedBySignal
-from nmt.model.layout import ROWS
+from nmt.model.layout import PADDED
 from nmt.run_directory import RunDirectory
 from nmt.training import objective
 from nmt.training import trainer as trainer_module
@@ -244,7 +244,7 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     settings: dict[str, Any],
     precision: str,
 ) -> None:
-    monkeypatch.setattr(objective, "TokenLayout", lambda ids, padding: ROWS)  # as on a GPU
+    monkeypatch.setattr(objective, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     tried = trainer(
         optimizer=optimizer,

@@ -197,9 +197,11 @@ def test_weights_are_made_ready_once_and_shared(
     random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    ready = translator_module.packed
+    ready = translator_module.prepare_for_inference
     monkeypatch.setattr(
-        translator_module, "packed", lambda model, kind: (made.append(kind), ready(model, kind))[1]
+        translator_module,
+        "prepare_for_inference",
+        lambda model, kind: (made.append(kind), ready(model, kind))[1],
     )
     translator = Translator(random_run, SETTINGS)
     with ParallelTranslator(translator, translator, 2) as parallel:
