@@ -1,20 +1,23 @@
-"""`nmt eval-bleu`: what a model's or a file's translations score, and what that compares with."""
+"""`nmt eval-bleu`: scores of a model or of a file of translations, and what they compare with."""
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import open_output, warn
+from nmt.cli.lines.streams import check_output_is_no_input, open_output
 from nmt.cli.options.comet import (
     CometModelOption,
     CometOption,
-    refuse_without_comet,
-    with_comet,
+    CometOptions,
+    add_comet,
+    comet_options,
 )
 from nmt.cli.options.model import (
     BatchTokensOption,
@@ -33,26 +36,23 @@ from nmt.cli.options.test_set import (
     LanguagesOption,
     NoTextChecksOption,
     ReferenceOption,
+    SourceOption,
     TestSetOption,
+    TextOptions,
     TokenizedOption,
-    named_set,
-    parse_languages,
+    check_text_options,
+    load_test_set,
     provenance,
     read_translations,
-    set_from_files,
-    set_of_run,
+    text_options,
+    translate_with_progress,
 )
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.evaluation.evaluate import Evaluation
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
-
-SourceOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Text to translate instead.")
-]
 HypothesisOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
 ]
@@ -68,6 +68,18 @@ PerSentenceOption = Annotated[
     bool,
     typer.Option("--per-sentence", help="Print each sentence's scores; the table goes to stderr."),
 ]
+
+
+@dataclass(frozen=True)
+class _Translated:
+    """Translations of a test set, and what produced them."""
+
+    test_set: "EvaluationSet"
+    translations: list[str]
+    provenance: dict[str, object] = field(default_factory=dict)
+    """models, weights and precision; empty for translations from a file"""
+    search: dict[str, object] = field(default_factory=dict)
+    """settings of the search; empty for translations from a file"""
 
 
 def eval_bleu(
@@ -99,140 +111,84 @@ def eval_bleu(
     BLEU, chrF++ and TER are sacreBLEU's, with the signature that makes them comparable; the
     paper's BLEU is the one of "Attention Is All You Need".
     """
-    pair = parse_languages(languages)
-    _refuse_contradictions(model, test_set, source, reference, hypothesis, output)
-    _refuse_what_is_not_needed(model, tokenized, pair, comet, source)
-    refuse_without_comet(comet, comet_model, source, reference)
-    wanted = _Wanted(ter, confidence, not no_text_checks, per_sentence, as_json)
+    text = text_options(test_set, source, reference, languages, tokenized, no_text_checks)
+    with_comet = comet_options(comet, comet_model, device, text)
+    _check_options(model, hypothesis, output, text, comet)
     if hypothesis:
-        against = _set_of_file(test_set, source, reference, pair)
-        result = _score_file(hypothesis, against, tokenized, wanted)
-        decoding, used = {}, {}
+        translated = _read(hypothesis, text)
     else:
-        with open_output(output) if output else nullcontext() as sink:
-            translator = load_translator(
-                *(model or [], checkpoint, device, precision),
-                beam_size=beam_size,
-                length_penalty=length_penalty,
-                batch_tokens=batch_tokens,
-                shortlist=shortlist,
-            )
-            used = provenance(translator, model or [], checkpoint)
-            against = set_of_run(translator, source, reference, test_set or "test")
-            result = _score_model(translator, against, wanted)
-            if sink:
-                sink.writelines(line.encode("utf-8") + b"\n" for line in result.translations)
-        tokenized, decoding = translator.run.config.data.tokenized, _settings_of(translator)
-    result, failure = with_comet(result, against, comet_model, device) if comet else (result, None)
-    _print(result, against, tokenized, decoding, used, wanted)
-    if failure:
-        raise failure
+        load = partial(
+            load_translator,
+            *(model or [], checkpoint, device, precision),
+            shortlist=shortlist,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            batch_tokens=batch_tokens,
+        )
+        translated = _translate(load, text, model or [], checkpoint, output)
+    scoring = _Scoring(ter, with_comet, confidence, per_sentence, as_json)
+    _print_scores(translated, scoring)
 
 
 @dataclass(frozen=True)
-class _Wanted:
-    """What is to be computed and printed beside BLEU and chrF++, and how."""
+class _Scoring:
+    """Which scores to print, and how."""
 
     ter: bool
+    comet: CometOptions | None
     confidence: bool
-    text_checks: bool
     per_sentence: bool
     as_json: bool
 
 
-def _refuse_contradictions(
+def _check_options(
     model: list[str] | None,
-    test_set: str | None,
-    source: Path | None,
-    reference: Path | None,
     hypothesis: Path | None,
     output: Path | None,
+    text: TextOptions,
+    comet: bool,
 ) -> None:
-    if test_set and (source or reference):
-        other = "--source" if source else "--reference"
-        raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
     if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
         )
-    if hypothesis and not (reference or test_set):
-        raise ConfigError(
-            "--hypothesis needs --reference FILE, its right translation line by line, or --test-set"
-        )
     if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
-    if model and (source is None) != (reference is None):
-        raise ConfigError("--source and --reference go together: give both, or neither")
-
-
-def _refuse_what_is_not_needed(
-    model: list[str] | None,
-    tokenized: bool,
-    languages: tuple[str, str] | None,
-    comet: bool,
-    source: Path | None,
-) -> None:
-    if model and tokenized:
-        raise ConfigError("--tokenized goes with --hypothesis; a run knows it from data.tokenized")
-    if model and languages:
-        raise ConfigError("--languages goes with --hypothesis; a run knows its own")
-    if not model and source and not comet:
+    if hypothesis and text.source and not comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
+    check_text_options(text, model[0] if model else None)
 
 
-def _set_of_file(
-    test_set: str | None,
-    source: Path | None,
-    reference: Path | None,
-    languages: tuple[str, str] | None,
-) -> "EvaluationSet":
-    if reference:
-        return set_from_files(source, reference, languages)
-    return named_set(test_set or "", languages)
+def _read(hypothesis: Path, text: TextOptions) -> _Translated:
+    test_set = load_test_set(text, None)
+    return _Translated(test_set, read_translations(hypothesis, test_set, text.text_checks))
 
 
-def _score_file(
-    hypothesis: Path, against: "EvaluationSet", tokenized: bool, wanted: _Wanted
-) -> "Evaluation":
-    from nmt.evaluation.evaluate import Evaluation
-    from nmt.evaluation.score_sheet import score_sheet
-    from nmt.evaluation.text_checks import refuse_unfit
-
-    translations = read_translations(hypothesis, against)
-    if wanted.text_checks:
-        refuse_unfit(translations, against.references, (str(hypothesis), against.name), tokenized)
-    tokenize = against.tokenizer(tokenized)
-    sheet = score_sheet(translations, against, tokenize, wanted.ter, wanted.confidence)
-    return Evaluation(translations, sheet)
-
-
-def _score_model(
-    translator: "Translator", against: "EvaluationSet", wanted: _Wanted
-) -> "Evaluation":
-    from tqdm import tqdm
-
-    from nmt.evaluation.evaluate import evaluate
-    from nmt.evaluation.text_checks import doubt_about_references
-
-    sources, references = against.sources or [], against.references
-    doubt = doubt_about_references(references, translator.run.config.data.tokenized)
-    if doubt and wanted.text_checks:
-        warn(doubt)
-    with tqdm(total=len(references), unit=" lines", disable=None) as bar:
-        return evaluate(
-            translator,
-            sources,
-            references,
-            wanted.confidence,
-            warn,
-            bar.update,
-            against.official_name,
-            wanted.ter,
-        )
+def _translate(
+    load: Callable[[], "Translator"],
+    text: TextOptions,
+    models: list[str],
+    checkpoint: str,
+    output: Path | None,
+) -> _Translated:
+    """Load models and translate the test set, and write the translations to `output` if given."""
+    with open_output(output) if output else nullcontext() as sink:
+        translator = load()
+        produced_by = provenance(translator, models, checkpoint)
+        data = translator.run.config.data
+        if output:
+            pairs = [*(data.train or ()), data.validation, data.test]
+            inputs = [Path(path) for pair in pairs if pair for path in pair.paths]
+            check_output_is_no_input(output, [text.source, text.reference, *inputs])
+        test_set = load_test_set(text, data)
+        translations = translate_with_progress(translator, test_set)
+        if sink:
+            sink.writelines(line.encode("utf-8") + b"\n" for line in translations)
+    return _Translated(test_set, translations, produced_by, _search_settings(translator))
 
 
-def _settings_of(translator: "Translator") -> dict[str, object]:
+def _search_settings(translator: "Translator") -> dict[str, object]:
     settings = translator.settings
     shown: dict[str, object] = {"beam_size": settings.beam_size}
     if settings.length_normalization == "gnmt":
@@ -244,30 +200,36 @@ def _settings_of(translator: "Translator") -> dict[str, object]:
     return shown
 
 
-def _print(
-    result: "Evaluation",
-    against: "EvaluationSet",
-    tokenized: bool,
-    decoding: dict[str, object],
-    used: dict[str, object],
-    wanted: _Wanted,
-) -> None:
-    """The table, or one JSON object; where each sentence is asked for, the table is on stderr."""
-    from nmt.evaluation.score_sheet import per_sentence
+def _print_scores(translated: _Translated, scoring: _Scoring) -> None:
+    """Print a table or one JSON object; with a line per sentence, the table goes to stderr."""
+    from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 
+    test_set, translations = translated.test_set, translated.translations
+    sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
+    if scoring.comet:
+        sheet, failure = add_comet(sheet, translations, test_set, scoring.comet)
     rows: list[dict[str, float]] = []
-    if wanted.per_sentence:
-        tokenize = against.tokenizer(tokenized)
-        rows = per_sentence(result.translations, against.references, tokenize, wanted.ter)
-    count = len(result.translations)
-    if wanted.as_json:
-        values = {**result.sheet.as_json(), **against.as_json(), **used, **decoding}
-        print(json.dumps({**values, **({"per_sentence": rows} if rows else {})}))
-        return
-    details = [f"{count} sentence{'s' * (count != 1)} of {against}"]
-    details += [f"{name.replace('_', ' ')} {value}" for name, value in decoding.items()]
-    table = f"{result.sheet}\n\n{', '.join(details)}"
-    print(table, file=sys.stderr if rows else sys.stdout)
+    if scoring.per_sentence:
+        rows = per_sentence_scores(translations, test_set, scoring.ter)
+    if scoring.as_json:
+        facts = {**test_set.as_json(), **translated.provenance, **translated.search}
+        print(json.dumps({**sheet.as_json(), **facts, **({"per_sentence": rows} if rows else {})}))
+    else:
+        print(f"{sheet}\n\n{_description(translated)}", file=sys.stderr if rows else sys.stdout)
+        _print_rows(rows)
+    if failure:
+        raise failure
+
+
+def _description(translated: _Translated) -> str:
+    """Describe the test set and the search on one line."""
+    count = len(translated.translations)
+    details = [f"{count} sentence{'s' * (count != 1)} of {translated.test_set}"]
+    details += [f"{name.replace('_', ' ')} {value}" for name, value in translated.search.items()]
+    return ", ".join(details)
+
+
+def _print_rows(rows: list[dict[str, float]]) -> None:
     if rows:
         print("\t".join(["line", *rows[0]]))
     for number, row in enumerate(rows, start=1):

@@ -1,8 +1,8 @@
-"""COMET through the program `comet-score`, which lives in an environment of its own.
+"""COMET, computed by the program `comet-score`, which has an environment of its own.
 
 Rei et al., 2022: COMET-22: Unbabel-IST 2022 Submission for the Metrics Shared Task. The package
-`unbabel-comet` asks for older versions of libraries that this toolkit needs, so it is called and
-never imported. It downloads its model by itself when it first needs it.
+`unbabel-comet` requires older versions of our libraries, so it is run as a program and never
+imported. It downloads its model when it first needs it.
 """
 
 import re
@@ -14,16 +14,17 @@ from pathlib import Path
 
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.metrics import Score
+from nmt.evaluation.test_sets import EvaluationSet
 
 PROGRAM = "comet-score"
 _SYSTEM_SCORE = re.compile(r"^.*\bscore:\s*(-?\d+(?:\.\d+)?)\s*$", re.MULTILINE)
 
 
 def find_comet() -> str:
-    """Where the program is.
+    """Return the path of the program.
 
     Raises:
-        NmtError: it is not installed.
+        NmtError: It is not installed.
     """
     if found := shutil.which(PROGRAM):
         return found
@@ -35,31 +36,24 @@ def find_comet() -> str:
 
 
 def comet(
-    sources: Sequence[str],
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    model: str | None = None,
-    gpus: int = 0,
+    translations: Sequence[str], test_set: EvaluationSet, model: str | None = None, gpus: int = 0
 ) -> Score:
-    """The system's score as a hundredfold, so that it stands beside the others.
+    """Return the COMET score of the translations times 100, the range of the other metrics.
 
-    `model` None takes the program's default. What it says on the way goes to stderr.
+    `model` None is the default of the program. Its log goes to stderr.
 
     Raises:
-        NmtError: it is not installed, or fails.
-        DataError: not as many sources, hypotheses and references.
+        NmtError: The program is not installed, or fails.
+        DataError: The test set has no sources.
     """
     program = find_comet()
-    counts = len(sources), len(hypotheses), len(references)
-    if len(set(counts)) != 1 or not counts[0]:
-        raise DataError(
-            f"COMET needs a source, a translation and a reference of each sentence; got "
-            f"{counts[0]}, {counts[1]} and {counts[2]}"
-        )
+    if test_set.sources is None:
+        raise DataError(f"COMET compares with the sources, and {test_set} has none; give them")
+    texts = (test_set.sources, translations, test_set.references)
     with tempfile.TemporaryDirectory(prefix="nmt-comet-") as folder:
         files = [Path(folder, name) for name in ("sources", "translations", "references")]
-        for file, lines in zip(files, (sources, hypotheses, references), strict=True):
-            # the program splits at carriage returns as well
+        for file, lines in zip(files, texts, strict=True):
+            # the program splits lines at carriage returns too
             text = "".join(line.replace("\r", " ") + "\n" for line in lines)
             file.write_text(text, "utf-8")
         command = [program, "-s", str(files[0]), "-t", str(files[1]), "-r", str(files[2])]
@@ -76,7 +70,7 @@ def comet(
 
 
 def _run(command: Sequence[str]) -> str:
-    """What the program prints; its log stays on stderr."""
+    """Return what the program prints to stdout; its log stays on stderr."""
     try:
         result = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     except OSError as error:

@@ -12,14 +12,8 @@ from nmt.evaluation.breakdown import (
     count_words,
     word_f1_by_rarity,
 )
-from nmt.evaluation.metrics import (
-    PLAIN,
-    Score,
-    bleu,
-    chrf_plus_plus,
-    named_for,
-    sentence_scores,
-)
+from nmt.evaluation.metrics import Score, chrf_plus_plus_metric
+from nmt.evaluation.score_sheet import score_text
 from nmt.evaluation.significance import Difference, differences
 from nmt.evaluation.test_sets import EvaluationSet
 from nmt.evaluation.training_text import TrainingWords
@@ -27,29 +21,29 @@ from nmt.evaluation.training_text import TrainingWords
 
 @dataclass(frozen=True)
 class System:
-    """Translations of the whole set, and what they score."""
+    """Translations of a whole test set, and their scores."""
 
     label: str
     """a letter"""
     name: str
-    """where they come from"""
+    """the run or the file that the translations come from"""
     translations: list[str]
-    scores: tuple[Score, Score]
+    scores: list[Score]
     """BLEU and chrF++"""
 
 
 @dataclass(frozen=True)
-class Example:
-    """A sentence on which the systems differ."""
+class ComparedSentence:
+    """A sentence as each system translates it."""
 
     line: int
     """counted from 1"""
     source: str | None
     reference: str
     translations: dict[str, str]
-    """by the systems' labels"""
+    """translations by the label of the system"""
     scores: dict[str, float]
-    """chrF++ of the sentence"""
+    """chrF++ of the translations by the label of the system"""
 
 
 @dataclass(frozen=True)
@@ -59,25 +53,25 @@ class Breakdown:
     title: str
     grouped_by: str
     counted: str
-    """what the groups hold: sentences or words"""
+    """what the groups consist of: sentences or words"""
     rows: list[Row]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All that is known of the systems on the set."""
+    """Scores of several systems on one test set, and where and how surely they differ."""
 
     systems: list[System]
-    against: EvaluationSet
+    test_set: EvaluationSet
     differences: list[Difference]
     breakdowns: list[Breakdown]
-    examples: dict[str, list[Example]]
-    """by label: sentences on which this system stands out from the others most"""
+    examples: dict[str, list[ComparedSentence]]
+    """by label: the sentences on which this system is better than the others by most"""
 
     def as_json(self) -> dict[str, object]:
-        """Plain values."""
+        """Return plain values."""
         return {
-            **self.against.as_json(),
+            **self.test_set.as_json(),
             "systems": [
                 {
                     "label": system.label,
@@ -97,88 +91,83 @@ class Comparison:
 
 def compare(
     translations: Sequence[tuple[str, list[str]]],
-    against: EvaluationSet,
-    tokenize: str = PLAIN,
-    learnt: TrainingWords | None = None,
+    test_set: EvaluationSet,
+    training_words: TrainingWords | None = None,
     examples: int = 3,
 ) -> Comparison:
-    """Compare `translations`, each with the name of where it comes from.
+    """Compare translations of one test set, each given with its name.
 
-    `learnt`: the words of the training text; None takes those of the references instead.
+    The rarity of a word is its frequency in the training text, or in the references if
+    `training_words` is None. `examples` is the number of sentences to show for each system.
 
     Raises:
-        ConfigError: fewer than two systems, or more than there are letters.
-        DataError: not as many translations as references.
+        ConfigError: There are fewer than two systems, or more than there are letters.
+        DataError: There are not as many translations as references.
     """
     if not 2 <= len(translations) <= len(ascii_uppercase):
         raise ConfigError(
             f"{len(translations)} to compare, expected 2 to {len(ascii_uppercase)}: run "
             "directories, checkpoints or files of translations"
         )
-    references = against.references
     systems = [
-        System(label, name, lines, _scores(lines, references, tokenize))
+        System(label, name, lines, score_text(lines, test_set))
         for label, (name, lines) in zip(ascii_uppercase, translations, strict=False)
     ]
     by_label = {system.label: system.translations for system in systems}
     return Comparison(
         systems,
-        against,
-        differences(by_label, references, tokenize),
-        _breakdowns(by_label, references, tokenize, learnt),
-        _examples(by_label, against, tokenize, examples),
+        test_set,
+        differences(by_label, test_set.references, test_set.tokenizer),
+        _breakdowns(by_label, test_set, training_words),
+        _examples(by_label, test_set, examples),
     )
 
 
-def _scores(lines: list[str], references: list[str], tokenize: str) -> tuple[Score, Score]:
-    chrf = chrf_plus_plus(lines, references)
-    return bleu(lines, references, tokenize), named_for(chrf, tokenize)
-
-
 def _breakdowns(
-    systems: Mapping[str, list[str]],
-    references: list[str],
-    tokenize: str,
-    learnt: TrainingWords | None,
+    systems: Mapping[str, list[str]], test_set: EvaluationSet, training_words: TrainingWords | None
 ) -> list[Breakdown]:
-    where = str(learnt) if learnt else "the references"
-    frequencies = learnt.counts if learnt else count_words(references, tokenize)
+    references, tokenize = test_set.references, test_set.tokenizer
+    if training_words:
+        where, frequencies = str(training_words), training_words.counts
+    else:
+        where, frequencies = "the references", count_words(references, tokenize)
     by_length = bleu_by_length(systems, references, tokenize)
     by_rarity = bleu_by_rarity(systems, references, frequencies, tokenize)
     words = word_f1_by_rarity(systems, references, frequencies, tokenize)
-    rarest = f"BLEU by how often the rarest word of the reference occurs in {where}"
-    found = f"F-score of words by how often they occur in {where}"
+    rarest_word = f"BLEU by how often the rarest word of the reference occurs in {where}"
+    each_word = f"F-score of words by how often they occur in {where}"
     return [
         Breakdown("BLEU by the length of the reference", "words", "sentences", by_length),
-        Breakdown(rarest, "times", "sentences", by_rarity),
-        Breakdown(found, "times", "words", words),
+        Breakdown(rarest_word, "times", "sentences", by_rarity),
+        Breakdown(each_word, "times", "words", words),
     ]
 
 
 def _examples(
-    systems: Mapping[str, list[str]], against: EvaluationSet, tokenize: str, count: int
-) -> dict[str, list[Example]]:
-    """For each system the sentences where its score is furthest above the mean of the others'."""
+    systems: Mapping[str, list[str]], test_set: EvaluationSet, count: int
+) -> dict[str, list[ComparedSentence]]:
+    """Return for each system the sentences where its chrF++ is most above the others' mean."""
+    metric = chrf_plus_plus_metric()
     scores = {
-        label: sentence_scores("chrF++", lines, against.references, tokenize)
+        label: metric.score_sentences(lines, test_set.references)
         for label, lines in systems.items()
     }
-    found: dict[str, list[Example]] = {}
+
+    def compared_sentence(i: int) -> ComparedSentence:
+        return ComparedSentence(
+            i + 1,
+            test_set.sources[i] if test_set.sources else None,
+            test_set.references[i],
+            {label: lines[i] for label, lines in systems.items()},
+            {label: round(values[i], 1) for label, values in scores.items()},
+        )
+
+    examples = {}
     for label in systems:
         others = [scores[other] for other in systems if other != label]
         leads = [
             own - sum(rest) / len(rest) for own, *rest in zip(scores[label], *others, strict=True)
         ]
         best = sorted(range(len(leads)), key=lambda i: -leads[i])[:count]
-        found[label] = [
-            Example(
-                i + 1,
-                against.sources[i] if against.sources else None,
-                against.references[i],
-                {other: lines[i] for other, lines in systems.items()},
-                {other: round(values[i], 1) for other, values in scores.items()},
-            )
-            for i in best
-            if leads[i] > 0
-        ]
-    return found
+        examples[label] = [compared_sentence(i) for i in best if leads[i] > 0]
+    return examples

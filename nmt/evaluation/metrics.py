@@ -1,64 +1,61 @@
-"""How good translations are: sacreBLEU's BLEU, chrF and TER, with signature and interval.
+"""Metrics of translations, computed by sacreBLEU: BLEU, chrF, chrF++ and TER.
 
-sacreBLEU is Post, 2018: A Call for Clarity in Reporting BLEU Scores.
+sacreBLEU is Post, 2018: A Call for Clarity in Reporting BLEU Scores. There is one reference per
+sentence. Functions that score raise a DataError if there are no sentences, or not as many
+hypotheses as references.
+
+To add a metric of sacreBLEU, write a function like `ter_metric` here and list it in
+`sheet_metrics` of score_sheet.py.
 """
 
 import functools
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
+from typing import Any, TypeVar
 
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF, CHRFScore
-from sacrebleu.metrics.ter import TER, TERScore
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from nmt.errors import DataError
 
 UNSPACED = {"zh", "yue", "ja", "th", "lo", "km", "my", "bo"}
 """languages that put no spaces between words"""
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
-"""by the names that recipes and records use"""
+"""the printed name of each metric, by the name that recipes and records use"""
 
 PLAIN, ALREADY_TOKENIZED = "13a", "none"
-"""sacreBLEU's names of what divides text into the tokens that BLEU counts"""
+"""names of sacreBLEU's tokenizers for plain text and for text whose tokens spaces separate"""
 RESAMPLES = 1000
-# sacreBLEU holds the statistics of all resamples in memory at once; so many take 0.8 gigabytes
 MAX_DRAWN_NUMBERS = 200_000_000
+"""sacreBLEU holds the statistics of all resamples in memory at once; this many take 0.8 GB"""
+_Metric = TypeVar("_Metric", CHRF, TER)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A 95 % confidence interval by bootstrap resampling of the sentences (Koehn, 2004).
 
-    Of few sentences it is only rough, and would reach beyond the scores that there are.
+    It is only rough for few sentences.
     """
 
-    mean: float
-    """of the scores of the resamples"""
+    low: float
+    high: float
+    """both ends are within the range of the metric"""
     half_width: float
-    highest: float = 100.0
-    """that a score can be"""
-
-    @property
-    def low(self) -> float:
-        """Lower end."""
-        return max(0.0, self.mean - self.half_width)
-
-    @property
-    def high(self) -> float:
-        """Upper end."""
-        return min(self.highest, self.mean + self.half_width)
+    """half the distance of the ends before they are cut to that range"""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A figure with all that is needed to compare it with another; prints itself."""
+    """A score with all that is needed to compare it with another; prints itself."""
 
     name: str
     value: float
-    """0 to 100; TER also beyond"""
+    """0 to 100; TER can exceed 100"""
     signature: str
     """the settings that produced it"""
     confidence: Interval | None = None
@@ -71,18 +68,119 @@ class Score:
         return f"{line}\n{self.signature}"
 
     def as_json(self) -> dict[str, object]:
-        """Plain values, rounded to two decimals as printed."""
-        interval = self.confidence and {
-            "low": round(self.confidence.low, 2),
-            "high": round(self.confidence.high, 2),
-            "half_width": round(self.confidence.half_width, 2),
-        }
+        """Return plain values, rounded to two decimals as they are printed."""
+        interval = asdict(self.confidence) if self.confidence else {}
         return {
             "name": self.name,
             "score": round(self.value, 2),
             "signature": self.signature,
-            "confidence_95": interval,
+            "confidence_95": {end: round(value, 2) for end, value in interval.items()} or None,
         }
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of sacreBLEU, with the name that it has in tables."""
+
+    name: str
+    corpus: BLEU | CHRF | TER
+    """scores a whole text"""
+    sentence: BLEU | CHRF | TER
+    """scores one sentence"""
+    statistics: int
+    """numbers that sacreBLEU keeps for each sentence of a resample"""
+    highest: float = 100.0
+    """highest possible score"""
+
+    def score(
+        self, hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True
+    ) -> Score:
+        """Score a text, with a confidence interval by bootstrap resampling if asked for.
+
+        The interval of a very long text takes fewer than `RESAMPLES` resamples, and the signature
+        says how many.
+        """
+        check_line_counts(hypotheses, references, self.name)
+        resamples = 1
+        if confidence:
+            affordable = MAX_DRAWN_NUMBERS // (self.statistics * len(hypotheses))
+            resamples = max(1, min(RESAMPLES, affordable))
+        result = self.corpus.corpus_score(hypotheses, [references], n_bootstrap=resamples)
+        interval = None
+        if resamples > 1:
+            mean, half_width = float(result._mean), float(result._ci)
+            low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
+            interval = Interval(low, high, half_width)
+        signature = self.corpus.get_signature().format()
+        return Score(self.name, float(result.score), signature, interval)
+
+    def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
+        """Return the score of each sentence by itself, in order."""
+        check_line_counts(hypotheses, references, self.name)
+        pairs = zip(hypotheses, references, strict=True)
+        return [float(self.sentence.sentence_score(text, [other]).score) for text, other in pairs]
+
+
+def bleu_metric(tokenize: str = PLAIN) -> Metric:
+    """Build BLEU (Papineni et al., 2002) on the tokens of one of sacreBLEU's tokenizers.
+
+    `tokenize` comes from `bleu_tokenizer`. With `none`, tokens are what spaces separate: a
+    tokenised BLEU, which does not compare with the BLEU of plain text. BLEU of a single sentence
+    leaves out the orders of n-grams that are longer than the sentence.
+    """
+    # `force` silences the warnings of sacreBLEU about tokenised text, which name no file
+    sentence = BLEU(tokenize=tokenize, force=True, effective_order=True)
+    return Metric("BLEU", BLEU(tokenize=tokenize, force=True), sentence, statistics=10)
+
+
+def multi_bleu_metric(name: str) -> Metric:
+    """Build BLEU as multi-bleu.perl of Moses computes it: cased, on given tokens, not smoothed."""
+    bleu_of_tokens = BLEU(tokenize="none", smooth_method="none", force=True)
+    return Metric(name, bleu_of_tokens, bleu_of_tokens, statistics=10)
+
+
+def chrf_metric() -> Metric:
+    """Build chrF: the F-score of character n-grams, with recall weighted twice.
+
+    Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation.
+    """
+    metric = _with_float_scores(CHRF())
+    return Metric(METRIC_NAMES["chrf"], metric, metric, statistics=18)
+
+
+def chrf_plus_plus_metric() -> Metric:
+    """Build chrF++: chrF with single words and pairs of words among the n-grams.
+
+    Popović, 2017: chrF++: words helping character n-grams.
+    """
+    metric = _with_float_scores(CHRF(word_order=2))
+    return Metric("chrF++", metric, metric, statistics=24)
+
+
+def ter_metric() -> Metric:
+    """Build TER: edits and shifts of blocks, per word of the reference; lower is better.
+
+    Snover et al., 2006: A Study of Translation Edit Rate.
+    """
+    metric = _with_float_scores(TER())
+    return Metric("TER", metric, metric, statistics=3, highest=math.inf)
+
+
+def _with_float_scores(metric: _Metric) -> _Metric:
+    """Make a metric return Python floats.
+
+    sacreBLEU 2.6 returns NumPy's float32, but 0.0 for a resample without a match, and cannot
+    average a mixture of both.
+    """
+    compute = metric._compute_score_from_stats
+
+    def compute_float(stats: list[Any]) -> Any:
+        result = compute(stats)
+        result.score = float(result.score)
+        return result
+
+    metric._compute_score_from_stats = compute_float  # type: ignore[method-assign]
+    return metric
 
 
 def bleu(
@@ -91,37 +189,34 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Corpus BLEU of one hypothesis and one reference a sentence.
+    """Return the BLEU of a text; see `bleu_metric`."""
+    return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
-    `tokenize` is what `bleu_tokenizer` says. Tokens that spaces separate are counted as they are
-    where it is `none`: a tokenised BLEU, which does not compare with the usual one. Beyond 20,000
-    sentences the interval takes fewer resamples.
 
-    Raises:
-        DataError: no sentences, or not as many hypotheses as references.
+def chrf(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
+    """Return the chrF of a text; see `chrf_metric`."""
+    return chrf_metric().score(hypotheses, references, confidence)
+
+
+def check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
+    """Raise a DataError if there are no sentences, or not one reference for each hypothesis.
+
+    `name` says in the message what needs the references.
     """
-    metric, name = bleu_metric(tokenize), METRIC_NAMES["bleu"]
-    return named_for(_score(metric, name, hypotheses, references, confidence), tokenize)
-
-
-def named_for(score: Score, tokenize: str) -> Score:
-    """The score; of text that is tokenised already, under a name that says so."""
-    if tokenize != ALREADY_TOKENIZED:
-        return score
-    return replace(score, name=f"tokenised {score.name}")
-
-
-def bleu_metric(tokenize: str = PLAIN, sentence: bool = False) -> BLEU:
-    """sacreBLEU's BLEU; for a `sentence` without the orders of n-grams that it is too short for."""
-    # `force` silences its remarks on tokenised text, which come without a file name
-    return BLEU(tokenize=tokenize, force=True, effective_order=sentence)
+    if len(hypotheses) != len(references):
+        raise DataError(
+            f"{len(hypotheses)} translations but {len(references)} references; "
+            f"{name} needs one reference for each"
+        )
+    if not hypotheses:
+        raise DataError("no translations to score; expected at least one sentence")
 
 
 def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
-    """Which of sacreBLEU's tokenizers suits a target language; `none` for `tokenized` text.
+    """Return the name of sacreBLEU's tokenizer for a target language; `none` if `tokenized`.
 
-    13a leaves a sentence without spaces in one piece. Chinese is divided into characters, Japanese
-    into words where sacreBLEU's extra `ja` is installed, and other such languages into characters.
+    13a does not divide a sentence without spaces. So Chinese is divided into characters, Japanese
+    into words if sacreBLEU's extra `ja` is installed, and other such languages into characters.
     """
     if tokenized:
         return ALREADY_TOKENIZED
@@ -134,144 +229,34 @@ def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
 
 
 def language_code(language: str) -> str:
-    """A language without its country: de_AT is de."""
+    """Return a language in lower case and without its country: de_AT becomes de."""
     return re.split("[-_]", language.lower())[0]
 
 
-def multi_bleu(
-    hypotheses: Sequence[str], references: Sequence[str], name: str, confidence: bool = True
-) -> Score:
-    """BLEU as multi-bleu.perl of Moses has it: cased, of the tokens as they are, not smoothed.
-
-    The same errors as `bleu`.
-    """
-    metric = BLEU(tokenize="none", smooth_method="none", force=True)
-    return _score(metric, name, hypotheses, references, confidence)
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
-    """Corpus chrF: the F-score of character n-grams, for recall twice as important as precision.
-
-    Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation. The same errors as
-    `bleu`.
-    """
-    return _score(_Chrf(), METRIC_NAMES["chrf"], hypotheses, references, confidence)
-
-
-def chrf_plus_plus(
-    hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True
-) -> Score:
-    """Corpus chrF++: chrF with words and pairs of words among the n-grams.
-
-    Popović, 2017: chrF++: words helping character n-grams. The same errors as `bleu`.
-    """
-    return _score(_Chrf(word_order=2), "chrF++", hypotheses, references, confidence)
-
-
-def ter(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
-    """Corpus TER: edits and shifts of blocks over the words of the reference; lower is better.
-
-    Snover et al., 2006: A Study of Translation Edit Rate. The same errors as `bleu`.
-    """
-    return _score(_Ter(), "TER", hypotheses, references, confidence)
-
-
-class _Chrf(CHRF):
-    """sacreBLEU 2.6 cannot take the mean of resamples of which some, but not all, score nothing."""
-
-    def _compute_score_from_stats(self, stats: list[int]) -> CHRFScore:
-        found = super()._compute_score_from_stats(stats)
-        found.score = float(found.score)
-        return found
-
-
-class _Ter(TER):
-    """The same."""
-
-    def _compute_score_from_stats(self, stats: list[float]) -> TERScore:
-        found = super()._compute_score_from_stats(stats)
-        found.score = float(found.score)
-        return found
-
-
-def _score(
-    metric: BLEU | CHRF | TER,
-    name: str,
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    confidence: bool,
-) -> Score:
-    refuse_unequal(hypotheses, references, name)
-    numbers = 10 if isinstance(metric, BLEU) else 3 * getattr(metric, "order", 1)
-    resamples = 1
-    if confidence:
-        resamples = max(1, min(RESAMPLES, MAX_DRAWN_NUMBERS // (numbers * len(hypotheses))))
-    result = metric.corpus_score(hypotheses, [references], n_bootstrap=resamples)
-    highest = math.inf if isinstance(metric, TER) else 100.0
-    interval = Interval(float(result._mean), float(result._ci), highest) if resamples > 1 else None
-    return Score(
-        name=name,
-        value=float(result.score),
-        signature=metric.get_signature().format(),
-        confidence=interval,
-    )
-
-
-def refuse_unequal(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
-    """Raise a DataError where there is nothing to score, or not one reference for each."""
-    if len(hypotheses) != len(references):
-        raise DataError(
-            f"{len(hypotheses)} translations but {len(references)} references; "
-            f"{name} needs one reference for each"
-        )
-    if not hypotheses:
-        raise DataError("no translations to score; expected at least one sentence")
-
-
-def sentence_scores(
-    name: str, hypotheses: Sequence[str], references: Sequence[str], tokenize: str = PLAIN
-) -> list[float]:
-    """The score of each sentence by itself; `name`: BLEU, chrF++ or TER.
-
-    BLEU of a sentence leaves out the orders of n-grams that it is too short for.
-
-    Raises:
-        DataError: no sentences, or not as many hypotheses as references.
-    """
-    refuse_unequal(hypotheses, references, name)
-    metric: BLEU | CHRF | TER
-    if name == "BLEU":
-        metric = bleu_metric(tokenize, sentence=True)
-    else:
-        metric = TER() if name == "TER" else CHRF(word_order=2)
-    pairs = zip(hypotheses, references, strict=True)
-    return [float(metric.sentence_score(text, [reference]).score) for text, reference in pairs]
-
-
 def words_of(line: str, tokenize: str = PLAIN) -> list[str]:
-    """The words that BLEU counts."""
-    return str(_metric(tokenize).tokenizer(line)).split()
+    """Return the words of a line that BLEU counts."""
+    return str(_tokenizing_bleu(tokenize).tokenizer(line)).split()
 
 
 @functools.cache
-def _metric(tokenize: str) -> BLEU:
-    return bleu_metric(tokenize)
+def _tokenizing_bleu(tokenize: str) -> BLEU:
+    return BLEU(tokenize=tokenize, force=True)
 
 
 def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
-    """The score, 0 to 100, of text i (row) if text j (column) were the only reference.
+    """Return the score, 0 to 100, of text i (row) with text j (column) as its only reference.
 
-    `name`: chrf or bleu; BLEU of a sentence leaves out the orders of n-grams that it is too short
-    for. The n-grams of each reference are counted once, those of a text for each reference.
+    `name` is chrf or bleu; BLEU is that of single sentences. The n-grams of each reference are
+    counted once, those of a text once for each reference.
     """
     columns = []
     for text in texts:
-        metric = _sentence_metric(name, text, tokenize)
+        metric = _metric_with_reference(name, text, tokenize)
         columns.append([float(metric.corpus_score([other], None).score) for other in texts])
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _sentence_metric(name: str, reference: str, tokenize: str) -> BLEU | CHRF:
+def _metric_with_reference(name: str, reference: str, tokenize: str) -> BLEU | CHRF:
     if name == "chrf":
         return CHRF(references=[[reference]])
     return BLEU(tokenize=tokenize, force=True, effective_order=True, references=[[reference]])

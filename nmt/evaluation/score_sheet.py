@@ -1,20 +1,17 @@
-"""All scores of one translation, and with which published ones each may be compared."""
+"""All scores of one translation, and which published scores they may be compared with."""
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nmt.evaluation.metrics import (
-    ALREADY_TOKENIZED,
-    PLAIN,
+    Metric,
     Score,
-    bleu,
-    chrf_plus_plus,
-    named_for,
-    sentence_scores,
-    ter,
+    bleu_metric,
+    chrf_plus_plus_metric,
+    ter_metric,
 )
-from nmt.evaluation.paper_bleu import PUBLISHED, codes_of, has_paper_bleu, paper_bleu
+from nmt.evaluation.paper_bleu import PUBLISHED, has_paper_bleu, language_codes, paper_bleu
 from nmt.evaluation.test_sets import EvaluationSet
 
 WIDTH = 100
@@ -24,6 +21,11 @@ TOKENIZED_REMARK = (
     "These count tokens as they are in the files: they compare only with scores of the same "
     "references, tokenised and cased in the same way."
 )
+PLAIN_REMARK = (
+    "BLEU and chrF++ compare with figures of the same signature on the same test set, and with "
+    "no others."
+)
+LANGUAGES_REMARK = "Say the languages (--languages en-de) for the paper's own BLEU as well."
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,15 @@ class ScoreSheet:
 
     scores: list[Score]
     remarks: list[str] = field(default_factory=list)
-    """what each may be compared with, a sentence each"""
+    """sentences that say what the scores may be compared with"""
 
     @property
     def main(self) -> Score:
         """The score to report."""
         return self.scores[0]
 
-    def plus(self, score: Score, remark: str) -> "ScoreSheet":
-        """The same with one more score."""
+    def with_score(self, score: Score, remark: str) -> "ScoreSheet":
+        """Return a sheet with one more score and its remark."""
         return ScoreSheet([*self.scores, score], [*self.remarks, remark])
 
     def __str__(self) -> str:
@@ -54,7 +56,7 @@ class ScoreSheet:
         return "\n".join([*lines, "", *remarks, "", *signatures])
 
     def as_json(self) -> dict[str, object]:
-        """The main score's values, and under `scores` those of all."""
+        """Return the values of the main score and, under `scores`, those of all scores."""
         return {
             **self.main.as_json(),
             "scores": [score.as_json() for score in self.scores],
@@ -69,53 +71,63 @@ def _row(score: Score, width: int) -> str:
     return row
 
 
-def score_sheet(
-    hypotheses: Sequence[str],
-    against: EvaluationSet,
-    tokenize: str = PLAIN,
-    with_ter: bool = False,
-    confidence: bool = True,
-) -> ScoreSheet:
-    """BLEU, chrF++, TER if asked for, and the paper's BLEU where the languages are known.
+def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
+    """Return the metrics of a score sheet in the order of its rows: BLEU, chrF++ and perhaps TER.
 
-    `tokenize` is what `bleu_tokenizer` says. Text that is tokenised is scored on its tokens, and
-    has no paper's BLEU: that has a tokeniser of its own.
+    The paper's BLEU is none of them, because it has a tokenizer of its own.
+    """
+    metrics = [bleu_metric(test_set.tokenizer), chrf_plus_plus_metric()]
+    return [*metrics, ter_metric()] if ter else metrics
+
+
+def score_text(
+    hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
+) -> list[Score]:
+    """Return the score of a text in each of the `sheet_metrics`.
+
+    Scores of text that is already tokenised have "tokenised" in their names.
 
     Raises:
-        DataError: no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or not as many hypotheses as references.
     """
-    references = against.references
-    scores = [
-        bleu(hypotheses, references, tokenize, confidence),
-        chrf_plus_plus(hypotheses, references, confidence),
-    ]
-    if with_ter:
-        scores.append(ter(hypotheses, references, confidence))
-    if tokenize == ALREADY_TOKENIZED:
-        others = [named_for(score, tokenize) for score in scores[1:]]
-        return ScoreSheet([scores[0], *others], [TOKENIZED_REMARK])
-    remarks = [
-        "BLEU and chrF++ compare with figures of the same signature on the same test set, and with "
-        "no others."
-    ]
-    languages = against.languages
+    metrics = sheet_metrics(test_set, ter)
+    scores = [metric.score(hypotheses, test_set.references, confidence) for metric in metrics]
+    if test_set.tokenized:
+        return [replace(score, name=f"tokenised {score.name}") for score in scores]
+    return scores
+
+
+def score_sheet(
+    hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
+) -> ScoreSheet:
+    """Return the scores of `score_text`, the paper's BLEU and remarks on all of them.
+
+    The paper's BLEU needs plain text and known languages.
+
+    Raises:
+        DataError: There are no sentences, or not as many hypotheses as references.
+    """
+    scores = score_text(hypotheses, test_set, ter, confidence)
+    languages = test_set.languages
+    if test_set.tokenized:
+        return ScoreSheet(scores, [TOKENIZED_REMARK])
     if languages is None:
-        remarks.append("Say the languages (--languages en-de) for the paper's own BLEU as well.")
-    elif has_paper_bleu(languages):
-        scores.append(paper_bleu(hypotheses, references, languages, confidence))
-        remarks.append(_paper_remark(scores[-1].name, against.official_name, languages))
-    return ScoreSheet(scores, remarks)
+        return ScoreSheet(scores, [PLAIN_REMARK, LANGUAGES_REMARK])
+    if not has_paper_bleu(languages):
+        return ScoreSheet(scores, [PLAIN_REMARK])
+    paper = paper_bleu(hypotheses, test_set.references, languages, confidence)
+    remark = _paper_remark(paper.name, test_set.official_name, languages)
+    return ScoreSheet([*scores, paper], [PLAIN_REMARK, remark])
 
 
 def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> str:
-    """What the last score is, and which figure of the paper it stands beside."""
-    pair = "-".join(languages)
+    """Say what the paper's BLEU is and which figure of the paper it compares with."""
     if name != "paper BLEU":
         return (
             f"{name} counts the tokens of tokenizer.perl, as older papers do; the paper has no "
-            f"figure for {pair}."
+            f"figure for {'-'.join(languages)}."
         )
-    if published := PUBLISHED.get((official_name, *codes_of(languages))):
+    if published := PUBLISHED.get((official_name, *language_codes(languages))):
         return f"{name} compares with the paper's {published}, and not with figures of sacreBLEU."
     this = f"this is {official_name}" if official_name else "this text is not recognised as it"
     return (
@@ -124,22 +136,19 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
     )
 
 
-def per_sentence(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    tokenize: str = PLAIN,
-    with_ter: bool = False,
+def per_sentence_scores(
+    hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False
 ) -> list[dict[str, float]]:
-    """BLEU, chrF++ and, if asked for, TER of each sentence by itself, in order.
+    """Return the scores of each sentence in each of the `sheet_metrics`, rounded to two decimals.
 
     Raises:
-        DataError: no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or not as many hypotheses as references.
     """
-    names = ["BLEU", "chrF++", *["TER"] * with_ter]
-    columns = [sentence_scores(name, hypotheses, references, tokenize) for name in names]
-    rows = zip(*columns, strict=True)
-    return [dict(zip(names, map(_rounded, row), strict=True)) for row in rows]
-
-
-def _rounded(value: float) -> float:
-    return round(value, 2)
+    columns = {
+        metric.name: metric.score_sentences(hypotheses, test_set.references)
+        for metric in sheet_metrics(test_set, ter)
+    }
+    rows = zip(*columns.values(), strict=True)
+    return [
+        {name: round(value, 2) for name, value in zip(columns, row, strict=True)} for row in rows
+    ]

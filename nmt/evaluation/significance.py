@@ -1,4 +1,4 @@
-"""Whether a difference of scores may be chance: two tests on the same sentences, by sacreBLEU.
+"""Whether the scores of two systems differ by chance, by two tests of sacreBLEU.
 
 Koehn, 2004: Statistical Significance Tests for Machine Translation Evaluation (paired bootstrap);
 Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Significance Testing for MT
@@ -15,35 +15,35 @@ from sacrebleu.significance import PairedTest
 from nmt.evaluation.metrics import PLAIN, bleu_metric
 
 RESAMPLES = {"bs": 1000, "ar": 10_000}
-# sacreBLEU holds every draw of every sentence in memory, several times over
+"""resamples of each test: paired bootstrap and approximate randomisation"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
+"""resamples times sentences of each test; sacreBLEU holds several copies of them in memory"""
 LEVEL = 0.05
-"""what is less probable than this is not put down to chance"""
+"""a difference is significant if its p is below this level"""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two systems on the same sentences."""
+    """The difference in BLEU of two systems on the same sentences; prints a verdict."""
 
     first: str
     second: str
     bleu: float
-    """of the second less that of the first"""
+    """BLEU of the second system minus BLEU of the first"""
     bootstrap: float
-    """p of the paired bootstrap: how often chance alone makes so great a difference"""
+    """p of the paired bootstrap: the probability that chance makes a difference as large"""
     randomisation: float
     """p of approximate randomisation"""
     level: float
-    """the p below which the difference is not put down to chance"""
+    """the p below which the difference is significant"""
 
     @property
     def significant(self) -> bool | None:
-        """Whether both tests say that it is no chance; None if they disagree."""
+        """Whether both tests find the difference significant; None if they disagree."""
         agreed = self.bootstrap < self.level, self.randomisation < self.level
         return agreed[0] if agreed[0] == agreed[1] else None
 
     def __str__(self) -> str:
-        """The verdict in words."""
         if self.bleu == 0:
             return f"{self.first} and {self.second} score the same."
         better, worse = (self.second, self.first) if self.bleu > 0 else (self.first, self.second)
@@ -62,7 +62,7 @@ class Difference:
         return f"{better} is {gap} above {worse}, which may well be chance {tests}."
 
     def as_json(self) -> dict[str, object]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "first": self.first,
             "second": self.second,
@@ -78,10 +78,10 @@ class Difference:
 def differences(
     systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str = PLAIN
 ) -> list[Difference]:
-    """Every two of `systems` (translations by name) against each other.
+    """Compare every two of `systems`, which are translations by name.
 
-    With several pairs the level is divided by their number (Bonferroni): the more pairs are tried,
-    the more often one of them differs by chance.
+    With several pairs the level is divided by their number (Bonferroni), because the more pairs
+    are compared, the more often one of them differs by chance.
     """
     pairs = list(itertools.combinations(systems, 2))
     level = LEVEL / max(1, len(pairs))
@@ -95,13 +95,13 @@ def _difference(
     tokenize: str,
     level: float,
 ) -> Difference:
-    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find them different
+    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
         return Difference(*pair, 0.0, 1.0, 1.0, level)
     p_values: dict[str, float] = {}
     for test in RESAMPLES:
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
-            {"BLEU": bleu_metric(tokenize)},
+            {"BLEU": bleu_metric(tokenize).corpus},
             [list(references)],
             test_type=test,
             n_samples=_resamples(test, len(references), level),
@@ -109,22 +109,22 @@ def _difference(
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
         p_values[test] = float(second.p_value or 0.0)
         gap = float(second.score - first.score)
-    least = least_p(systems[pair[0]], systems[pair[1]])
-    return Difference(*pair, gap, max(least, p_values["bs"]), max(least, p_values["ar"]), level)
+    smallest = _smallest_p(systems[pair[0]], systems[pair[1]])
+    bootstrap, randomisation = (max(smallest, p_values[test]) for test in ("bs", "ar"))
+    return Difference(*pair, gap, bootstrap, randomisation, level)
 
 
-def least_p(first: Sequence[str], second: Sequence[str]) -> float:
-    """What p cannot be below, for two systems whose translations differ.
+def _smallest_p(first: Sequence[str], second: Sequence[str]) -> float:
+    """Return the smallest p that two systems with n different translations can have, 2 / 2^n.
 
-    In how many ways can the systems exchange the n translations that differ? Two of the 2^n, none
-    and all, leave the gap as wide as it is. Randomisation draws among them, and sacreBLEU does not
-    count those draws that are no wider.
+    There are 2^n ways to exchange these translations. Two of them, none and all, always leave a
+    difference as large. sacreBLEU does not count a draw of them, so its p can be too small.
     """
     differing = sum(one != other for one, other in zip(first, second, strict=True))
     return min(1.0, 2.0 ** (1 - differing))
 
 
 def _resamples(test: str, sentences: int, level: float) -> int:
-    """How often to draw: less where the text is long, but so that a p can come below the level."""
-    wanted = min(RESAMPLES[test], MAX_DRAWS[test] // sentences)
-    return max(100, wanted, math.ceil(2 / level))
+    """Return the number of resamples: fewer for a long text, but enough for a p below the level."""
+    affordable = min(RESAMPLES[test], MAX_DRAWS[test] // sentences)
+    return max(100, affordable, math.ceil(2 / level))

@@ -1,4 +1,4 @@
-"""The texts that translations are scored on: by name as sacreBLEU knows them, or from files."""
+"""Texts that translations are scored on, from files or from sacreBLEU by name."""
 
 import difflib
 import hashlib
@@ -6,24 +6,20 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
-from nmt.evaluation.paper_bleu import codes_of
-
-if TYPE_CHECKING:
-    from sacrebleu.dataset.base import Dataset
+from nmt.evaluation.paper_bleu import language_codes
 
 OWN_SETS = ("validation", "test")
-"""names of the sets that a run's own configuration gives"""
+"""names of the sets in the configuration of a run"""
 SIZES = {
     **dict.fromkeys((("wmt13", pair) for pair in ("en-de", "de-en", "en-fr", "fr-en")), 3000),
     **dict.fromkeys((("wmt14/full", pair) for pair in ("en-de", "de-en", "en-fr", "fr-en")), 3003),
 }
-"""sentences in the sets of the paper, by sacreBLEU's name and languages"""
+"""number of sentences in the sets of the paper, by sacreBLEU's name and languages"""
 FINGERPRINTS = {
     "d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca": ("wmt13", "en", "de"),
     "909b63be5df3eb8c13e1d5967bf3f0adfdb9f6ed5e638c5bffff563ee2ff7f41": ("wmt13", "en", "fr"),
@@ -32,34 +28,30 @@ FINGERPRINTS = {
     "2bd07dc204f965bf88e90adb6223a8cb850f9bf9840df6af1f4945195936656e": ("wmt14/full", "en", "fr"),
     "9a12cb6e8efb3509ebede627e4a9c83ee64935509d561ff70f4b7bd5f93f6096": ("wmt14/full", "fr", "en"),
 }
-"""SHA-256 of the references as UTF-8 with line feeds, for files that come without a name"""
+"""sacreBLEU's name and languages by the SHA-256 of the references, to recognise them in files"""
 
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """References, and what is known of them."""
+    """A text to translate with its reference translation, and what is known about it."""
 
     name: str
-    """what it was asked for by: a name, or a file"""
+    """name or file that the user gave"""
     references: list[str]
     sources: list[str] | None = None
     languages: tuple[str, str] | None = None
     official_name: str = ""
-    """sacreBLEU's, if it is one of its sets"""
+    """sacreBLEU's name, or empty for a text that is not one of its sets"""
+    tokenized: bool = False
+    """whether spaces separate the tokens to score"""
 
-    def __post_init__(self) -> None:
-        if self.sources is not None and len(self.sources) != len(self.references):
-            raise DataError(
-                f"{self.name}: {len(self.sources)} sentences and {len(self.references)} "
-                "references; expected as many"
-            )
-
-    def tokenizer(self, tokenized: bool) -> str:
-        """`bleu_tokenizer` for the target language, as far as it is known."""
-        return bleu_tokenizer(self.languages[1] if self.languages else "", tokenized)
+    @property
+    def tokenizer(self) -> str:
+        """Name of sacreBLEU's tokenizer for the target language, see `bleu_tokenizer`."""
+        return bleu_tokenizer(self.languages[1] if self.languages else "", self.tokenized)
 
     def as_json(self) -> dict[str, object]:
-        """What tells this set from any other; `sha256` is that of the references."""
+        """Return what identifies the set; `sha256` is that of the references."""
         return {
             "test_set": self.name,
             "official_name": self.official_name or None,
@@ -75,71 +67,77 @@ class EvaluationSet:
 
 
 def set_of_pairs(
-    name: str, pairs: Iterable[SentencePair], languages: tuple[str, str] | None
+    name: str,
+    pairs: Iterable[SentencePair],
+    languages: tuple[str, str] | None,
+    tokenized: bool = False,
 ) -> EvaluationSet:
-    """A set of texts from anywhere; the paper's test sets are recognised by their references.
-
-    newstest2013 has the same German for English and for French: with other `languages` than the
-    paper's it is none of them. A country changes nothing.
-    """
+    """Make a test set of pairs of lines; see `set_of_references`."""
     pairs = list(pairs)
-    references = [pair.target for pair in pairs]
-    known, *found = recognised(references) or ("",)
-    paper = (found[0], found[1]) if found else None
-    if paper and (languages is None or codes_of(languages) == paper):
-        languages = paper
-    else:
-        known = ""
-    return EvaluationSet(name, references, [pair.source for pair in pairs], languages, known)
+    test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
+    return replace(test_set, sources=[pair.source for pair in pairs])
 
 
 def set_of_references(
-    name: str, references: list[str], languages: tuple[str, str] | None
+    name: str,
+    references: list[str],
+    languages: tuple[str, str] | None,
+    tokenized: bool = False,
 ) -> EvaluationSet:
-    """The same where the sources are not at hand."""
-    known = set_of_pairs(name, (SentencePair("", line) for line in references), languages)
-    return replace(known, sources=None)
+    """Make a test set without sources; test sets of the paper are recognised by their references.
+
+    The German of newstest2013 is the reference of English and of French, so the set is recognised
+    only if `languages` are None or those of the paper. Countries in `languages` are ignored.
+    """
+    official_name, *paper = identify_references(references) or ("",)
+    if paper and (languages is None or language_codes(languages) == tuple(paper)):
+        languages = (paper[0], paper[1])
+    else:
+        official_name = ""
+    return EvaluationSet(name, references, None, languages, official_name, tokenized)
 
 
-def recognised(references: Sequence[str]) -> tuple[str, str, str] | None:
-    """sacreBLEU's name and the languages, if these are the references of a set of the paper."""
+def identify_references(references: Sequence[str]) -> tuple[str, str, str] | None:
+    """Return sacreBLEU's name and the languages of a test set of the paper, or None for others."""
     return FINGERPRINTS.get(hash_references(references))
 
 
 def hash_references(references: Sequence[str]) -> str:
-    """SHA-256 of the references as `sha256sum` finds it of their file, if that has line feeds."""
+    """Return the SHA-256 of the references, each with a line feed, as `sha256sum` prints it."""
     text = "".join(f"{line}\n" for line in references)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def name_in_sacrebleu(name: str) -> str:
-    """sacreBLEU's name for what WMT and the paper call newstest2014, newstest2013 and so on."""
+    """Return sacreBLEU's name of a test set that WMT and the paper call newstest2014 and so on."""
     if name == "newstest2014":
         return "wmt14/full"
     return re.sub(r"^newstest20(?=\d\d$)", "wmt", name)
 
 
 def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
-    """A test set as sacreBLEU knows it (wmt13, wmt14/full, …), downloaded by it where need be.
+    """Return a test set of sacreBLEU (wmt13, wmt14/full, …), which downloads it if necessary.
 
     newstest2014 is the whole wmt14/full, as in the paper. sacreBLEU keeps test sets in the folder
-    that the environment variable SACREBLEU names, or else in ~/.sacrebleu. Where a set has several
-    references, they are those of the first. It knows languages without their countries.
+    of the environment variable SACREBLEU, by default in ~/.sacrebleu. If a set has several
+    references, the first is used. Countries in `languages` are ignored.
 
     Raises:
         ConfigError: sacreBLEU has no set of that name, or not in these languages.
-        DataError: it cannot be downloaded, or is damaged.
+        DataError: The set cannot be downloaded, or is damaged.
     """
-    known, datasets = name_in_sacrebleu(name), _datasets()
-    if known not in datasets:
-        near = difflib.get_close_matches(name, datasets, n=1)
+    from sacrebleu.dataset import DATASETS
+
+    known = name_in_sacrebleu(name)
+    if known not in DATASETS:
+        near = difflib.get_close_matches(name, DATASETS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
         raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
-    languages = codes_of(languages)
-    pair, pairs = "-".join(languages), datasets[known].langpairs
+    languages = language_codes(languages)
+    pair, pairs = "-".join(languages), DATASETS[known].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
-    source, target, folder = _files_of(known, pair)
+    source, target, folder = _read_files(known, pair)
     size = SIZES.get((known, pair))
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
@@ -150,14 +148,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     return EvaluationSet(name, target, source, languages, known)
 
 
-def _datasets() -> "dict[str, Dataset]":
-    from sacrebleu.dataset import DATASETS
-
-    return DATASETS
-
-
-def _files_of(name: str, pair: str) -> tuple[list[str], list[str], Path]:
-    """Sources, references, and the folder that they lie in."""
+def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
+    """Return sources, references, and the folder of their files."""
     from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
     folder = Path(SACREBLEU_DIR, name)
@@ -166,10 +158,10 @@ def _files_of(name: str, pair: str) -> tuple[list[str], list[str], Path]:
         source, target = (list(read_lines(Path(file))) for file in files)
     except NmtError:
         raise
-    except (Exception, SystemExit) as error:  # it ends the program itself where a hash is wrong
+    except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(
-            f"test set '{name}' cannot be had from sacreBLEU: {reason}; check the network, delete "
+            f"test set '{name}' cannot be loaded by sacreBLEU: {reason}; check the network, delete "
             f"{folder} and try again, or give the files with --source and --reference"
         ) from error
     return source, target, folder

@@ -1,4 +1,4 @@
-"""What betrays text that a score would be meaningless on: pieces of words, tokens set apart."""
+"""Checks for text whose score would be meaningless: subword pieces, or tokens of a tokenizer."""
 
 import re
 from collections.abc import Sequence
@@ -13,39 +13,36 @@ SUBWORD_MARKS = {
     "￨": re.compile("￨"),
     "##": re.compile(r"(?<!\S)##(?!AT##)[^\W\d_]"),
 }
-"""what subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece leave in a text
+"""marks of subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece in a text
 
-`##AT##` is a hyphen in the paper's tokens, "## Title" a heading and "#word" a hashtag.
+`##AT##` is a hyphen in the tokens of the paper, "## Title" a heading and "#word" a hashtag.
 """
-# A full stop or comma after a word; in plain text of any language hardly one stands apart.
-_MARK = re.compile(r"\w(\s?)[.,](?=\s|$)")
-_ANYWAY = "or score it as it is with --no-text-checks"
+# a full stop or comma after a word; in plain text hardly any has a space before it
+_PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
+_OR_SKIP = "or score it as it is with --no-text-checks"
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """In what form a text comes."""
+    """Signs that a text is cut into subword pieces or tokenised."""
 
     subword_mark: str
-    """the mark of pieces of words that stands in many lines, or an empty string"""
+    """mark of subword pieces that many lines contain, or empty"""
     tokenized: bool | None
-    """whether punctuation stands apart; None where there is too little of it to tell"""
+    """whether punctuation has a space before it; None if there is too little punctuation"""
     escapes: int
-    """lines that hold what tokenizer.perl writes for a quote or a hyphen"""
+    """number of lines with an escape of tokenizer.perl for a quote or a hyphen"""
     evidence: str
-    """what it was judged by"""
-
-    @property
-    def plain(self) -> bool:
-        """Neither cut into pieces nor, as far as one can tell, tokenised."""
-        return not self.subword_mark and not self.tokenized
+    """the counts behind `tokenized`, in words"""
 
 
-def form_of(lines: Sequence[str]) -> TextForm:
-    """Judge a text by its marks and its punctuation."""
-    found = (mark for mark, pattern in SUBWORD_MARKS.items() if _share(pattern, lines) > 0.05)
-    marks = [mark for line in lines for mark in _MARK.findall(line)]
+def detect_text_form(lines: Sequence[str]) -> TextForm:
+    """Return the form of a text, judged by its marks and its punctuation."""
+    found = (
+        mark for mark, pattern in SUBWORD_MARKS.items() if _share_of_lines(pattern, lines) > 0.05
+    )
+    marks = [mark for line in lines for mark in _PUNCTUATION.findall(line)]
     apart = sum(map(bool, marks))
     escaped = sum(_ESCAPE.search(line) is not None for line in lines)
     tokenized = None if len(marks) < 2 else apart * 2 > len(marks)
@@ -53,27 +50,28 @@ def form_of(lines: Sequence[str]) -> TextForm:
     return TextForm(next(found, ""), tokenized, escaped, evidence)
 
 
-def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:
-    """Of the lines, how many hold the mark."""
+def _share_of_lines(mark: re.Pattern[str], lines: Sequence[str]) -> float:
+    """Return the share of the lines that contain the mark."""
     return sum(mark.search(line) is not None for line in lines) / max(1, len(lines))
 
 
-def refuse_unfit(
+def check_text_forms(
     hypotheses: Sequence[str], references: Sequence[str], names: tuple[str, str], tokenized: bool
 ) -> None:
-    """Refuse texts whose score would say nothing; `tokenized`: their tokens are to be scored.
+    """Check that the score of a text is meaningful; `tokenized` says that tokens are scored.
 
-    `names` are those of the hypothesis and the reference, for the message.
+    `names` are those of hypothesis and reference for the message.
 
     Raises:
-        DataError: one is in pieces of words, or they are not both plain or both tokenised.
+        DataError: A text is in subword pieces, or only one of them is tokenised, or both are but
+            `tokenized` is False.
     """
-    forms = form_of(hypotheses), form_of(references)
+    forms = detect_text_form(hypotheses), detect_text_form(references)
     for name, form in zip(names, forms, strict=True):
         if form.subword_mark:
             raise DataError(
                 f"{name} is still in pieces of words (marked '{form.subword_mark}'); join them "
-                f"and detokenise before scoring, {_ANYWAY}"
+                f"and detokenise before scoring, {_OR_SKIP}"
             )
     if forms[0].tokenized and forms[1].tokenized and not tokenized:
         raise DataError(
@@ -84,19 +82,19 @@ def refuse_unfit(
         if form.tokenized and other.tokenized is False:
             raise DataError(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
-                f"({other.evidence}); detokenise it, for instance with sacremoses, {_ANYWAY}"
+                f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
         few = max(1, len(references) // 50, 4 * other.escapes)
         if form.escapes > few:
             raise DataError(
                 f"{name} holds what a tokeniser writes (&apos;, &quot;, @-@), and what it is "
-                f"compared with does not; detokenise it, for instance with sacremoses, {_ANYWAY}"
+                f"compared with does not; detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
 
 
-def doubt_about_references(references: Sequence[str], tokenized: bool) -> str | None:
-    """What is odd about the references of a run whose data.tokenized is this; None if nothing."""
-    form = form_of(references)
+def warning_about_references(references: Sequence[str], tokenized: bool) -> str | None:
+    """Return a warning if the references do not fit data.tokenized of the run, else None."""
+    form = detect_text_form(references)
     if form.subword_mark:
         return (
             f"the references are in pieces of words (marked '{form.subword_mark}'); no score of "

@@ -1,4 +1,4 @@
-"""How often words occur in what a run has learnt from."""
+"""How often words occur in the training text of a run."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,18 +13,17 @@ from nmt.evaluation.breakdown import count_words
 from nmt.evaluation.metrics import bleu_tokenizer
 
 MOST_PAIRS = 1_000_000
-"""so many, from the start of the text, tell the rare words from the frequent ones"""
+"""number of pairs at the start of the text that are counted"""
 
 
 @dataclass(frozen=True)
 class TrainingWords:
-    """The words of the target side, or of the part of it that was read."""
+    """The words of the target side of the training text, or of its first pairs."""
 
     counts: Counter[str]
     pairs: int
 
     def __str__(self) -> str:
-        """Where they were counted."""
         if self.pairs < MOST_PAIRS:
             return "the training text"
         return f"the first {self.pairs:,} training pairs"
@@ -33,10 +32,12 @@ class TrainingWords:
 def training_words(
     config: DataConfig, log: Callable[[str], None] = lambda message: None
 ) -> TrainingWords:
-    """Count the words of the target side, which is fetched if need be, as `log` hears.
+    """Count the words of the target side of the training text.
+
+    A known corpus is downloaded if it is not here, with messages to `log`.
 
     Raises:
-        NmtError: the text cannot be read.
+        NmtError: The text cannot be read.
     """
     read = 0
 
@@ -53,8 +54,8 @@ def training_words(
     return TrainingWords(counts, read)
 
 
-def training_words_at_hand(config: DataConfig) -> TrainingWords | None:
-    """The same where nothing need be fetched, else None."""
+def local_training_words(config: DataConfig) -> TrainingWords | None:
+    """Count the words of the training text, or return None if it is not here or not readable."""
     try:
         return training_words(config) if is_at_hand(config) else None
     except NmtError:

@@ -16,7 +16,7 @@ import numpy as np
 from nmt.config import TextPair
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation.text_checks import form_of
+from nmt.evaluation.text_checks import detect_text_form
 
 SMALLEST_CORPUS = 1000
 """pairs; from fewer a Transformer learns nothing that is worth a look"""
@@ -94,7 +94,7 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
         pairs,
         _describe_side(sources),
         _describe_side(targets),
-        bool(form_of(sources).tokenized) and bool(form_of(targets).tokenized),
+        bool(detect_text_form(sources).tokenized) and bool(detect_text_form(targets).tokenized),
         sample,
     )
 

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator
 
-from nmt.evaluation.compare import Breakdown, Comparison, Example
+from nmt.evaluation.compare import Breakdown, ComparedSentence, Comparison
 from nmt.evaluation.metrics import Score
 
 WIDTH = 100
@@ -21,8 +21,8 @@ def render(comparison: Comparison) -> str:
 
 
 def _scores(comparison: Comparison) -> Iterator[str]:
-    count = len(comparison.against.references)
-    yield f"{count} sentence{'s' * (count != 1)} of {comparison.against}"
+    count = len(comparison.test_set.references)
+    yield f"{count} sentence{'s' * (count != 1)} of {comparison.test_set}"
     first = comparison.systems[0].scores
     yield "   " + "".join(f"{score.name:26}" for score in first) + "from"
     for system in comparison.systems:
@@ -55,7 +55,7 @@ def _breakdown(breakdown: Breakdown, labels: list[str]) -> Iterator[str]:
         yield f"  {row.label:>13}{row.size:>12,}{scores}"
 
 
-def _examples(label: str, examples: list[Example]) -> Iterator[str]:
+def _examples(label: str, examples: list[ComparedSentence]) -> Iterator[str]:
     yield f"Sentences where {label} stands out most, by chrF++"
     for example in examples:
         scores = ", ".join(f"{label} {score:.1f}" for label, score in example.scores.items())

@@ -18,8 +18,10 @@ from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
-from nmt.evaluation.evaluate import evaluate
-from nmt.evaluation.text_checks import doubt_about_references
+from nmt.evaluation.evaluate import translate_test_set
+from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.test_sets import set_of_pairs
+from nmt.evaluation.text_checks import warning_about_references
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
 from nmt.translation.translator import Translator
@@ -76,17 +78,19 @@ def write_result(
     run = load_run(directory.path, device)
     settings = run.config.decoding
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    doubt = doubt_about_references(references, run.config.data.tokenized)
-    if doubt:
-        log(f"warning: {doubt}")
-    found = evaluate(Translator(run, settings, _PRECISION), sources, references)
+    data = run.config.data
+    test_set = set_of_pairs("test", pairs, data.languages, data.tokenized)
+    warning = warning_about_references(test_set.references, data.tokenized)
+    if warning:
+        log(f"warning: {warning}")
+    translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
+    scores = score_sheet(translations, test_set).scores
     best = _read(directory.best)
     environment = _read(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
     row = {
-        "scores": [score.as_json() for score in found.sheet.scores],
-        "doubt": doubt,
+        "scores": [score.as_json() for score in scores],
+        "doubt": warning,
         "test_set": _described(run.config, pairs),
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
         "weights": best.get("weights"),
@@ -101,7 +105,7 @@ def write_result(
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     directory.write_json(directory.result, row)
-    for score in found.sheet.scores:
+    for score in scores:
         log(f"test set: {score}")
     log(f"written down in {directory.result}")
 

@@ -93,7 +93,7 @@ def test_what_would_score_nothing_is_refused(
     ("data", "message"),
     [
         (DataConfig(target_language="fr"), "translates en-de and .* en-fr; compare runs of one"),
-        (DataConfig(tokenized=True), "only one has learnt from tokenised text"),
+        (DataConfig(tokenized=True), "only one of .* has learnt from tokenised text"),
     ],
 )
 def test_runs_of_different_text_are_refused(
@@ -143,6 +143,6 @@ def test_files_are_read_before_anything_is_translated(
     def never(*arguments: object) -> None:
         raise AssertionError("it began to translate")
 
-    monkeypatch.setattr(evaluate, "translate_all", never)
+    monkeypatch.setattr(evaluate, "translate_test_set", never)
     message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
     assert "short.txt has 2 lines, the run's test set has 3 lines" in message

@@ -31,14 +31,13 @@ def reference(tmp_path: Path) -> Path:
 
 def test_a_file_is_scored_without_a_model(hypothesis: Path, reference: Path) -> None:
     files = ("--hypothesis", hypothesis, "--reference", reference)
-    against = EvaluationSet(str(reference), REFERENCES)
+    test_set = EvaluationSet(str(reference), REFERENCES)
     for options, confidence in (((), True), (("--no-confidence",), False)):
-        sheet = score_sheet(HYPOTHESES, against, confidence=confidence)
+        sheet = score_sheet(HYPOTHESES, test_set, confidence=confidence)
         assert succeed("eval-bleu", *files, *options) == f"{sheet}\n\n3 sentences of {reference}\n"
     printed = succeed("eval-bleu", *files, "--ter", "--languages", "en-de", "--no-confidence")
-    sheet = score_sheet(
-        HYPOTHESES, replace(against, languages=("en", "de")), with_ter=True, confidence=False
-    )
+    german = replace(test_set, languages=("en", "de"))
+    sheet = score_sheet(HYPOTHESES, german, ter=True, confidence=False)
     assert [score.name for score in sheet.scores] == ["BLEU", "chrF++", "TER", "paper BLEU"]
     assert printed == f"{sheet}\n\n3 sentences of {reference}\n"
 
@@ -164,9 +163,23 @@ def test_scores_are_printed_even_where_comet_fails(
 def test_an_output_that_cannot_be_written_is_told_before_the_wait(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.evaluation.evaluate.evaluate", None)  # it does not come to that
+    monkeypatch.setattr(
+        "nmt.evaluation.evaluate.translate_test_set", None
+    )  # it does not come to that
     message = fail(DataError, "eval-bleu", "-m", tiny_run, "-o", tmp_path / "none" / "out.de")
     assert "out.de: cannot be written: No such file or directory" in message
+
+
+def test_an_output_that_would_replace_a_text_is_an_error(tiny_run: Path, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in.txt", ["a dog"])
+    reference = write_lines(tmp_path / "ref.txt", ["ein Hund"])
+    own = tiny_run.parent / "test.de"  # of the run's configuration
+    for output in (source, reference, own):
+        before = output.read_bytes()
+        files = ("--source", source, "--reference", reference) if output != own else ()
+        message = fail(ConfigError, "eval-bleu", "-m", tiny_run, *files, "-o", output)
+        assert "the same file, which would be replaced" in message
+        assert output.read_bytes() == before
 
 
 def test_an_alpha_that_the_run_does_not_use_is_refused(tiny_run: Path, tmp_path: Path) -> None:
@@ -224,7 +237,7 @@ def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
     [
         ("", "give either --model"),
         ("--model m --hypothesis h", "give either --model"),
-        ("--hypothesis h", "--hypothesis needs --reference"),
+        ("--hypothesis h", "files of translations need --reference FILE"),
         ("--hypothesis h --reference r --source s", "only --comet looks at --source"),
         ("--hypothesis h --reference r --comet", "add --source FILE"),
         ("--hypothesis h --reference r --comet-model c", "--comet-model c goes with --comet"),
@@ -237,13 +250,13 @@ def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
         ("--hypothesis h --reference r --languages en-GB-de", "such as en-de (or en_GB-de_AT)"),
         (
             "--hypothesis h --reference r --languages english-german",
-            "'english' is no language code; expected two or three letters each, with a country",
+            "'english' is not a language code; expected two or three letters each and perhaps",
         ),
-        ("--hypothesis h --test-set wmt14 --languages en-d3", "'d3' is no language code"),
-        ("--model m --languages en-de", "--languages goes with --hypothesis"),
+        ("--hypothesis h --test-set wmt14 --languages en-d3", "'d3' is not a language code"),
+        ("--model m --languages en-de", "m is a run and knows its languages"),
         ("--model m --source s", "--source and --reference go together"),
         ("--model m --reference r", "--source and --reference go together"),
-        ("--model m --tokenized", "--tokenized goes with --hypothesis"),
+        ("--model m --tokenized", "m is a run and knows data.tokenized"),
     ],
 )
 def test_contradictions_are_wrong_usage(options: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""COMET is a program: here a stand-in that says what it was given."""
+"""COMET is a program; these tests use a stand-in that records its input."""
 
 import os
 import sys
@@ -8,13 +8,15 @@ import pytest
 
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.comet import comet
+from nmt.evaluation.test_sets import EvaluationSet
 
-TEXTS = (["one \u2028 line", "two\rhalves"], ["eins", "zwei"], ["ein", "zwo"])
+TRANSLATIONS = ["eins", "zwei"]
+TEST_SET = EvaluationSet("mine", ["ein", "zwo"], ["one \u2028 line", "two\rhalves"])
 
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where a test writes what comet-score is to do."""
+    """Path of the program comet-score, which `behave` writes."""
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     path = tmp_path / "comet-score"
     path.write_text("", "utf-8")
@@ -23,21 +25,22 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def behave(program: Path, code: str) -> None:
+    """Make the program run Python code."""
     program.write_text(f"#!{sys.executable}\nimport sys\n{code}\n", "utf-8")
 
 
 def test_the_score_is_the_last_that_it_prints(program: Path) -> None:
     behave(program, r"print('Fetching\n/x/translations\tscore: 0.8125')")
-    score = comet(*TEXTS, model="Unbabel/wmt22-comet-da")
+    score = comet(TRANSLATIONS, TEST_SET, model="Unbabel/wmt22-comet-da")
     assert score.value == 81.25
     assert score.name == "COMET × 100"
     assert score.signature == "comet-score|model:Unbabel/wmt22-comet-da"
     behave(program, r"print('translations\tscore: -0.5')")
-    assert comet(*TEXTS).value == -50
-    assert comet(*TEXTS).signature == "comet-score|model:default"
+    assert comet(TRANSLATIONS, TEST_SET).value == -50
+    assert comet(TRANSLATIONS, TEST_SET).signature == "comet-score|model:default"
 
 
-def test_it_gets_the_texts_a_line_for_a_line(program: Path, tmp_path: Path) -> None:
+def test_the_program_gets_one_line_for_each_sentence(program: Path, tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     behave(
         program,
@@ -46,7 +49,7 @@ def test_it_gets_the_texts_a_line_for_a_line(program: Path, tmp_path: Path) -> N
         f"open({str(seen)!r}, 'w').write(repr([texts, options['--gpus'], sys.argv[-2:]]))\n"
         r"print('x\tscore: 1.0')",
     )
-    comet(*TEXTS, model="small", gpus=1)
+    comet(TRANSLATIONS, TEST_SET, model="small", gpus=1)
     texts, gpus, model = eval(seen.read_text())
     assert texts == [
         ["one \u2028 line\n", "two halves\n"],
@@ -64,26 +67,26 @@ def test_it_gets_the_texts_a_line_for_a_line(program: Path, tmp_path: Path) -> N
         ("", "printed no score, but: ''"),
     ],
 )
-def test_a_failure_is_told(program: Path, code: str, message: str) -> None:
+def test_a_failure_is_an_error_with_advice(program: Path, code: str, message: str) -> None:
     behave(program, code)
     with pytest.raises(NmtError, match=message):
-        comet(*TEXTS)
+        comet(TRANSLATIONS, TEST_SET)
 
 
-def test_a_program_that_cannot_be_run_is_told(program: Path) -> None:
+def test_a_program_that_cannot_be_run_is_an_error(program: Path) -> None:
     program.write_text("#!/nowhere/python\n", "utf-8")
     with pytest.raises(NmtError, match="comet-score cannot be run: No such file"):
-        comet(*TEXTS)
+        comet(TRANSLATIONS, TEST_SET)
 
 
-def test_without_it_the_way_to_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_program_the_message_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NmtError, match="none on PATH; .*pipx install unbabel-comet"):
-        comet(*TEXTS)
+        comet(TRANSLATIONS, TEST_SET)
 
 
-def test_texts_of_unequal_length_are_refused(program: Path) -> None:
-    with pytest.raises(DataError, match="got 1, 2 and 2"):
-        comet(TEXTS[0][:1], TEXTS[1], TEXTS[2])
-    with pytest.raises(DataError, match="got 0, 0 and 0"):
-        comet([], [], [])
+def test_a_test_set_without_sources_is_an_error(program: Path) -> None:
+    with pytest.raises(DataError, match="compares with the sources, and mine has none"):
+        comet(TRANSLATIONS, EvaluationSet("mine", TEST_SET.references))

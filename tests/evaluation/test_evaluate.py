@@ -4,23 +4,17 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config, DataConfig, TextPair
+from nmt.config import DataConfig, TextPair
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation import evaluate as evaluate_module
-from nmt.evaluation.evaluate import evaluate, find_split
-from nmt.evaluation.metrics import bleu, bleu_tokenizer
+from nmt.evaluation import evaluate
+from nmt.evaluation.evaluate import find_split, translate_test_set
+from nmt.evaluation.test_sets import EvaluationSet
 from nmt.translation.translator import Translation
-
-SOURCES = ["a cat , a dog , a mouse and it's late .", "two birds sing in the trees ."]
-REFERENCES = ["A CAT , A DOG , A MOUSE AND IT'S LATE.", "TWO BIRDS SANG IN THE TREES."]
 
 
 class Shouter:
     """A translator into capitals."""
-
-    def __init__(self, data: DataConfig) -> None:
-        self.run = SimpleNamespace(config=Config(data=data))
 
     def translate(
         self, texts: Iterable[str], warn: Callable[[str], None], progress: Callable[[int], Any]
@@ -30,29 +24,26 @@ class Shouter:
             yield Translation(text.upper(), 0.0)
 
 
-@pytest.mark.parametrize("tokenized", [False, True])
-def test_the_score_is_that_of_the_translations(tokenized: bool) -> None:
-    translator: Any = Shouter(DataConfig(tokenized=tokenized))
+def test_every_source_is_translated_and_counted() -> None:
+    translator: Any = Shouter()
     done: list[int] = []
-    result = evaluate(translator, SOURCES, REFERENCES, confidence=False, progress=done.append)
-    assert result.translations == [source.upper() for source in SOURCES]
-    assert result.score == bleu(
-        result.translations, REFERENCES, bleu_tokenizer("de", tokenized), confidence=False
-    )
+    test_set = EvaluationSet("mine", ["ein Hund", "zwei"], ["a dog", "two"])
+    assert translate_test_set(translator, test_set, progress=done.append) == ["A DOG", "TWO"]
     assert sum(done) == 2
 
 
-def test_as_many_references_as_sources_are_needed() -> None:
-    translator: Any = Shouter(DataConfig())
-    with pytest.raises(DataError, match="2 translations but 1 references"):
-        evaluate(translator, SOURCES, REFERENCES[:1])
+@pytest.mark.parametrize("sources", [None, []])
+def test_a_test_set_without_sources_is_an_error(sources: list[str] | None) -> None:
+    translator: Any = Shouter()
+    with pytest.raises(DataError, match="mine: no sentences to translate"):
+        translate_test_set(translator, EvaluationSet("mine", [], sources))
 
 
 def pair(name: str) -> TextPair:
     return TextPair(source=f"{name}.en", target=f"{name}.de")
 
 
-def test_the_split_is_the_configurations() -> None:
+def test_the_split_comes_from_the_configuration() -> None:
     data = DataConfig(train=pair("train"), validation=pair("dev"), test=pair("test"))
     log: list[str] = []
     assert find_split(data, "test", log.append) == ParallelText(pair("test"), ("en", "de"))
@@ -61,6 +52,6 @@ def test_the_split_is_the_configurations() -> None:
 
 def test_a_missing_split_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     splits = SimpleNamespace(validation=pair("dev"), test=None)
-    monkeypatch.setattr(evaluate_module, "resolve", lambda config, log: splits)
+    monkeypatch.setattr(evaluate, "resolve", lambda config, log: splits)
     with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
         find_split(DataConfig(), "test", print)

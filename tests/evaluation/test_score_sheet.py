@@ -1,35 +1,36 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from nmt.errors import DataError
-from nmt.evaluation.metrics import Score, bleu, chrf_plus_plus, ter
+from nmt.evaluation.metrics import Score, bleu, chrf_plus_plus_metric, ter_metric
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.evaluation.score_sheet import per_sentence, score_sheet
+from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 from nmt.evaluation.test_sets import EvaluationSet
 
 HYPOTHESES = ["Die Katze saß auf der Matte.", "", "Ein Hund bellt den alten Baum an."]
 REFERENCES = ["Die Katze saß auf einer Matte.", "Nein.", "Ein Hund bellt den alten Baum an."]
+TEST_SET = EvaluationSet("mine", REFERENCES, None, ("en", "de"))
+TOKENIZED_SET = replace(TEST_SET, tokenized=True)
 
 
 def test_the_sheet_holds_each_metrics_score() -> None:
-    against = EvaluationSet("mine", REFERENCES, None, ("en", "de"))
-    sheet = score_sheet(HYPOTHESES, against, with_ter=True)
+    sheet = score_sheet(HYPOTHESES, TEST_SET, ter=True)
     assert sheet.scores == [
         bleu(HYPOTHESES, REFERENCES),
-        chrf_plus_plus(HYPOTHESES, REFERENCES),
-        ter(HYPOTHESES, REFERENCES),
+        chrf_plus_plus_metric().score(HYPOTHESES, REFERENCES),
+        ter_metric().score(HYPOTHESES, REFERENCES),
         paper_bleu(HYPOTHESES, REFERENCES, ("en", "de")),
     ]
     assert sheet.main == sheet.scores[0]
 
 
 def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
-    against = EvaluationSet("mine", REFERENCES, None, ("en", "de"))
-    sheet = score_sheet(HYPOTHESES, against, tokenize="none", with_ter=True, confidence=False)
+    sheet = score_sheet(HYPOTHESES, TOKENIZED_SET, ter=True, confidence=False)
     names = [score.name for score in sheet.scores]
     assert names == ["tokenised BLEU", "tokenised chrF++", "tokenised TER"]
-    assert sheet.main == bleu(HYPOTHESES, REFERENCES, tokenize="none", confidence=False)
+    assert sheet.main.value == bleu(HYPOTHESES, REFERENCES, "none", confidence=False).value
     assert "tokenised and cased in the same way" in sheet.remarks[0]
 
 
@@ -50,24 +51,24 @@ def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
 def test_it_says_what_may_be_compared_with_what(
     languages: tuple[str, str] | None, official_name: str, remark: str
 ) -> None:
-    against = EvaluationSet("mine", REFERENCES, None, languages, official_name)
-    sheet = score_sheet(HYPOTHESES, against, confidence=False)
+    test_set = EvaluationSet("mine", REFERENCES, None, languages, official_name)
+    sheet = score_sheet(HYPOTHESES, test_set, confidence=False)
     assert remark in sheet.remarks[-1]
 
 
 def test_the_table_is_no_wider_than_a_terminal_but_for_signatures() -> None:
-    against = EvaluationSet("mine", REFERENCES, None, ("en", "de"))
-    sheet = score_sheet(HYPOTHESES, against, with_ter=True)
-    sheet = sheet.plus(Score("COMET × 100", 81.25, "comet-score"), "COMET is another thing.")
+    sheet = score_sheet(HYPOTHESES, TEST_SET, ter=True)
+    sheet = sheet.with_score(Score("COMET × 100", 81.25, "comet-score"), "COMET is another thing.")
     table, remarks, signatures = str(sheet).split("\n\n")
     rows = table.split("\n")
     assert rows[0].split() == ["score", "95", "%", "interval"]
     assert [row[:11].strip() for row in rows[1:]] == [s.name[:11] for s in sheet.scores]
     assert rows[-1] == "COMET × 100   81.25"
+    assert sheet.main.confidence is not None
     assert f"{sheet.main.value:.2f}   {sheet.main.confidence.low:.2f} to" in rows[1]
     assert max(map(len, rows + remarks.split("\n"))) <= 100
     assert len(signatures.split("\n")) == 5
-    plain = str(score_sheet(HYPOTHESES, against, confidence=False))
+    plain = str(score_sheet(HYPOTHESES, TEST_SET, confidence=False))
     assert plain.split("\n")[0].split() == ["score"]
 
 
@@ -80,11 +81,11 @@ def test_json_holds_the_main_score_and_all() -> None:
 
 
 def test_each_sentence_has_its_scores() -> None:
-    rows = per_sentence(HYPOTHESES, REFERENCES, with_ter=True)
+    rows = per_sentence_scores(HYPOTHESES, TEST_SET, ter=True)
     assert rows[1] == {"BLEU": 0.0, "chrF++": 0.0, "TER": 100.0}
     assert rows[2] == {"BLEU": 100.0, "chrF++": 100.0, "TER": 0.0}
     assert 0 < rows[0]["BLEU"] < 100
-    assert list(per_sentence(HYPOTHESES, REFERENCES, tokenize="none")[0]) == ["BLEU", "chrF++"]
+    assert list(per_sentence_scores(HYPOTHESES, TOKENIZED_SET)[0]) == ["BLEU", "chrF++"]
 
 
 def test_unequal_counts_are_refused() -> None:

@@ -1,10 +1,11 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
-from nmt.evaluation.text_checks import doubt_about_references, form_of, refuse_unfit
+from nmt.evaluation.text_checks import check_text_forms, detect_text_form, warning_about_references
 
 PLAIN = ["The cat, it sat.", "Mail me@home. Ok?", "", "It's 3.5 now."]
 TOKENIZED = ["The cat , it sat .", "Mail me @ home . Ok ?", "", "It 's 3.5 now ."]
@@ -14,37 +15,37 @@ NAMES = ("hyp.de", "ref.de")
 
 
 def test_plain_text_is_plain() -> None:
-    assert form_of(PLAIN).plain
-    assert form_of(PLAIN).tokenized is False
-    assert form_of(["plain."] * 100 + ["one ▁ in a hundred."]).plain
+    form = detect_text_form(PLAIN)
+    assert (form.tokenized, form.subword_mark) == (False, "")
+    assert not detect_text_form(["plain."] * 100 + ["one ▁ in a hundred."]).subword_mark
 
 
 def test_tokens_and_pieces_are_recognised() -> None:
-    assert form_of(TOKENIZED).tokenized is True
-    assert form_of(TOKENIZED).evidence == "4 of 4 full stops and commas stand apart"
-    assert form_of(["l &apos; an", "d &quot;", "x"]).escapes == 2
-    assert form_of(["rich @-@ text", "a @-@ b"]).escapes == 2
-    assert form_of(["once &amp; never", *PLAIN]).escapes == 1
-    assert form_of(PIECES).subword_mark == "@@"
-    assert form_of(["ends in a p@@"]).subword_mark == "@@"
-    assert form_of(["▁the ▁c at ▁sat"]).subword_mark == "▁"
-    assert form_of(["the c￭ at￭ ."]).subword_mark == "￭"
-    assert form_of(["the￨L cat￨C"]).subword_mark == "￨"
-    assert form_of(["the c ##at sat"]).subword_mark == "##"
-    assert form_of(["##at sat"]).subword_mark == "##"
+    assert detect_text_form(TOKENIZED).tokenized is True
+    assert detect_text_form(TOKENIZED).evidence == "4 of 4 full stops and commas stand apart"
+    assert detect_text_form(["l &apos; an", "d &quot;", "x"]).escapes == 2
+    assert detect_text_form(["rich @-@ text", "a @-@ b"]).escapes == 2
+    assert detect_text_form(["once &amp; never", *PLAIN]).escapes == 1
+    assert detect_text_form(PIECES).subword_mark == "@@"
+    assert detect_text_form(["ends in a p@@"]).subword_mark == "@@"
+    assert detect_text_form(["▁the ▁c at ▁sat"]).subword_mark == "▁"
+    assert detect_text_form(["the c￭ at￭ ."]).subword_mark == "￭"
+    assert detect_text_form(["the￨L cat￨C"]).subword_mark == "￨"
+    assert detect_text_form(["the c ##at sat"]).subword_mark == "##"
+    assert detect_text_form(["##at sat"]).subword_mark == "##"
 
 
 @pytest.mark.parametrize(
     "line", ["#word and #more", "## Title", "C## and ##5", "rich ##AT##-##AT## text", "a@@b ## c"]
 )
-def test_other_signs_are_no_marks_of_pieces(line: str) -> None:
-    assert form_of([line] * 9).subword_mark == ""
+def test_similar_signs_are_not_marks_of_subwords(line: str) -> None:
+    assert detect_text_form([line] * 9).subword_mark == ""
 
 
-def test_without_punctuation_nothing_is_claimed() -> None:
-    assert form_of(["no marks", "none here", "one ."]).tokenized is None
-    assert form_of([]).plain
-    assert form_of([". . . . ."] * 9).tokenized is None  # what a model says before it has learnt
+def test_without_punctuation_tokenisation_is_unknown() -> None:
+    assert detect_text_form(["no marks", "none here", "one ."]).tokenized is None
+    assert detect_text_form([]).tokenized is None
+    assert detect_text_form([". . . . ."] * 9).tokenized is None  # what an untrained model writes
 
 
 @pytest.mark.parametrize("language", ["de", "en", "fr"])
@@ -54,19 +55,19 @@ def test_real_text_is_judged_right(test_data: Path, language: str) -> None:
         ("multi30k_tok", f"test_2016_flickr.lc.norm.tok.{language}", True),
         ("newstest", f"newstest2013.{language}", False),
     ):
-        form = form_of(list(read_lines(test_data / folder / f"{name}.xz")))
+        form = detect_text_form(list(read_lines(test_data / folder / f"{name}.xz")))
         assert (form.tokenized, form.subword_mark) == (tokenized, "")
 
 
 def test_texts_of_one_form_pass() -> None:
-    refuse_unfit(PLAIN, PLAIN, NAMES, tokenized=False)
-    refuse_unfit(PLAIN, PLAIN, NAMES, tokenized=True)
-    refuse_unfit(TOKENIZED, TOKENIZED, NAMES, tokenized=True)
-    refuse_unfit(["no marks"], TOKENIZED, NAMES, tokenized=False)
-    refuse_unfit([""] * 4, PLAIN, NAMES, tokenized=False)
-    refuse_unfit(ESCAPED, ESCAPED, NAMES, tokenized=False)
-    refuse_unfit([*ESCAPED, *ESCAPED], [*ESCAPED, *PLAIN[:3]], NAMES, tokenized=False)
-    refuse_unfit(["once &amp; never", *PLAIN], ["once", *PLAIN], NAMES, tokenized=False)
+    check_text_forms(PLAIN, PLAIN, NAMES, tokenized=False)
+    check_text_forms(PLAIN, PLAIN, NAMES, tokenized=True)
+    check_text_forms(TOKENIZED, TOKENIZED, NAMES, tokenized=True)
+    check_text_forms(["no marks"], TOKENIZED, NAMES, tokenized=False)
+    check_text_forms([""] * 4, PLAIN, NAMES, tokenized=False)
+    check_text_forms(ESCAPED, ESCAPED, NAMES, tokenized=False)
+    check_text_forms([*ESCAPED, *ESCAPED], [*ESCAPED, *PLAIN[:3]], NAMES, tokenized=False)
+    check_text_forms(["once &amp; never", *PLAIN], ["once", *PLAIN], NAMES, tokenized=False)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +86,15 @@ def test_texts_of_one_form_pass() -> None:
         (TOKENIZED, TOKENIZED, False, "hyp.de and ref.de are both tokenised .*--tokenized"),
     ],
 )
-def test_what_would_score_nothing_is_refused(
+def test_texts_whose_score_would_be_meaningless_are_an_error(
     hypothesis: list[str], reference: list[str], tokenized: bool, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        refuse_unfit(hypothesis, reference, NAMES, tokenized)
+        check_text_forms(hypothesis, reference, NAMES, tokenized)
 
 
 @pytest.mark.parametrize(
-    ("references", "tokenized", "doubt"),
+    ("references", "tokenized", "warning"),
     [
         (PLAIN, False, None),
         (TOKENIZED, True, None),
@@ -103,13 +104,8 @@ def test_what_would_score_nothing_is_refused(
         (PIECES, False, r"are in pieces of words \(marked '@@'\)"),
     ],
 )
-def test_references_are_doubted_where_they_do_not_fit_the_run(
-    references: list[str], tokenized: bool, doubt: str | None
+def test_references_that_do_not_fit_the_run_give_a_warning(
+    references: list[str], tokenized: bool, warning: str | None
 ) -> None:
-    found = doubt_about_references(references, tokenized)
-    if doubt is None:
-        assert found is None
-    else:
-        assert found is not None
-        with pytest.raises(ValueError, match=doubt):
-            raise ValueError(found)
+    found = warning_about_references(references, tokenized)
+    assert found is None if warning is None else re.search(warning, str(found))

@@ -4,7 +4,7 @@ import pytest
 
 from nmt.config import DataConfig, TextPair
 from nmt.evaluation import training_text
-from nmt.evaluation.training_text import training_words, training_words_at_hand
+from nmt.evaluation.training_text import local_training_words, training_words
 
 
 def own_text(folder: Path, target: bytes) -> DataConfig:
@@ -32,20 +32,20 @@ def test_the_start_of_a_large_text_is_enough(
     assert training_words(own_text(tmp_path, b"a\nb\nc\n")).counts == {"a": 1, "b": 1}
 
 
-def test_text_that_is_gone_is_not_looked_for(tmp_path: Path) -> None:
+def test_missing_text_has_no_words(tmp_path: Path) -> None:
     config = own_text(tmp_path, b"a\n")
     (tmp_path / "text.de").unlink()
-    assert training_words_at_hand(config) is None
+    assert local_training_words(config) is None
 
 
 def test_nothing_is_downloaded(tmp_path: Path) -> None:
     config = DataConfig(corpus="wmt14", directory=str(tmp_path / "data"))
-    assert training_words_at_hand(config) is None
-    assert training_words_at_hand(DataConfig(corpus="no such corpus")) is None
+    assert local_training_words(config) is None
+    assert local_training_words(DataConfig(corpus="no such corpus")) is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_known_corpus_that_is_here_is_read(tmp_path: Path) -> None:
+def test_a_downloaded_corpus_is_read(tmp_path: Path) -> None:
     folder = tmp_path / "demo" / "de-en"
     folder.mkdir(parents=True)
     for split in ("train", "validation", "test"):

@@ -88,7 +88,7 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
 
     uninterrupted = train(tested(), tmp_path / "uninterrupted", lambda message: None)
     with monkeypatch.context() as patch:
-        patch.setattr(result_module, "evaluate", stopped)
+        patch.setattr(result_module, "translate_test_set", stopped)
         with pytest.raises(StoppedBySignal):
             train(tested(), tmp_path / "run", lambda message: None)
     run = RunDirectory(tmp_path / "run")

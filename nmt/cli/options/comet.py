@@ -1,56 +1,66 @@
-"""The options that ask for COMET, and its score beside the others."""
+"""The options that ask for COMET, and its score beside the other scores."""
 
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.options.model import Device
+from nmt.cli.options.test_set import TextOptions
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.evaluation.evaluate import Evaluation
+    from nmt.evaluation.score_sheet import ScoreSheet
     from nmt.evaluation.test_sets import EvaluationSet
 
 CometOption = Annotated[
-    bool, typer.Option("--comet", help="COMET as well, by an installed comet-score.")
+    bool, typer.Option("--comet", help="Score with COMET as well, by an installed comet-score.")
 ]
 CometModelOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Of --comet: which model, if not its default.")
+    str | None, typer.Option(metavar="NAME", help="For --comet: a model other than its default.")
 ]
 
 
-def refuse_without_comet(
-    comet: bool, model: str | None, source: Path | None, reference: Path | None
-) -> None:
-    """Ask before the long wait for translations whether there is what --comet needs.
+@dataclass(frozen=True)
+class CometOptions:
+    """How to compute COMET."""
+
+    model: str | None
+    device: Device
+
+
+def comet_options(
+    comet: bool, model: str | None, device: Device, text: TextOptions
+) -> CometOptions | None:
+    """Group the options of COMET; None if it is not asked for.
 
     Raises:
-        ConfigError: a model without --comet, or no source of a finished translation.
-        NmtError: comet-score is not installed.
+        ConfigError: A model without --comet, or a reference without its source.
+        NmtError: The program comet-score is not installed.
     """
-    if model and not comet:
-        raise ConfigError(f"--comet-model {model} goes with --comet; add it")
-    if reference and comet and not source:
-        raise ConfigError("--comet looks at the source as well; add --source FILE")
-    if comet:
-        from nmt.evaluation.comet import find_comet
+    if not comet:
+        if model:
+            raise ConfigError(f"--comet-model {model} goes with --comet; add it")
+        return None
+    if text.reference and not text.source:
+        raise ConfigError("--comet compares with the source as well; add --source FILE")
+    from nmt.evaluation.comet import find_comet
 
-        find_comet()
+    find_comet()
+    return CometOptions(model, device)
 
 
-def with_comet(
-    result: "Evaluation", against: "EvaluationSet", model: str | None, device: Device
-) -> "tuple[Evaluation, NmtError | None]":
-    """The result with one more score; or as it is, and why comet-score failed."""
+def add_comet(
+    sheet: "ScoreSheet", translations: list[str], test_set: "EvaluationSet", options: CometOptions
+) -> "tuple[ScoreSheet, NmtError | None]":
+    """Return the sheet with the COMET score, or unchanged with the error of comet-score."""
     from nmt.device import pick_device
     from nmt.evaluation.comet import comet
 
-    gpus = int(pick_device(device.value).type == "cuda")
+    gpus = int(pick_device(options.device.value).type == "cuda")
     try:
-        score = comet(against.sources or [], result.translations, against.references, model, gpus)
+        score = comet(translations, test_set, options.model, gpus)
     except NmtError as error:
-        return result, error
+        return sheet, error
     remark = "COMET compares with figures of the same COMET model, on the same test set."
-    return replace(result, sheet=result.sheet.plus(score, remark)), None
+    return sheet.with_score(score, remark), None

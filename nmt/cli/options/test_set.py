@@ -1,17 +1,20 @@
-"""The options of every command that scores translations, and the texts that they name."""
+"""The options of commands that score translations, and the test set that these options name."""
 
 import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.lines.streams import warn
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from nmt.config import DataConfig
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
@@ -20,23 +23,29 @@ TestSetOption = Annotated[
     typer.Option(
         metavar="NAME",
         help="validation or test of the run's own data (test if left out), newstest2014, or "
-        "another set that sacreBLEU knows, such as wmt19.",
+        "another test set of sacreBLEU, such as wmt19.",
     ),
+]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Text to translate, with its translation in --reference."),
 ]
 ReferenceOption = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The right translation, line by line.")
 ]
 LanguagesOption = Annotated[
     str | None,
-    typer.Option(metavar="PAIR", help="Of files without a model, such as en-de: source, target."),
+    typer.Option(
+        metavar="PAIR", help="For files without a model: source and target, such as en-de."
+    ),
 ]
 TokenizedOption = Annotated[
-    bool, typer.Option("--tokenized", help="Of files without a model: score their tokens.")
+    bool, typer.Option("--tokenized", help="For files without a model: score their tokens.")
 ]
 NoTextChecksOption = Annotated[
     bool,
     typer.Option(
-        "--no-text-checks", help="Score also what looks tokenised or cut into pieces of words."
+        "--no-text-checks", help="Score also text that looks tokenised or cut into subwords."
     ),
 ]
 
@@ -44,11 +53,61 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{
 """a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419"""
 
 
-def parse_languages(pair: str | None) -> tuple[str, str] | None:
-    """Source and target of a pair such as en-de.
+@dataclass(frozen=True)
+class TextOptions:
+    """The text to score translations on, as the command line describes it."""
+
+    test_set: str | None
+    source: Path | None
+    reference: Path | None
+    languages: tuple[str, str] | None
+    tokenized: bool
+    text_checks: bool
+
+
+def text_options(
+    test_set: str | None,
+    source: Path | None,
+    reference: Path | None,
+    languages: str | None,
+    tokenized: bool,
+    no_text_checks: bool,
+) -> TextOptions:
+    """Group the options that describe a text.
 
     Raises:
-        ConfigError: it is no pair of two language codes.
+        ConfigError: They name two texts, or `languages` is not a pair of language codes.
+    """
+    if test_set and (source or reference):
+        other = "--source" if source else "--reference"
+        raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
+    pair = parse_languages(languages)
+    return TextOptions(test_set, source, reference, pair, tokenized, not no_text_checks)
+
+
+def check_text_options(text: TextOptions, run: str | None) -> None:
+    """Check that the options name a text, with a run or without one.
+
+    Raises:
+        ConfigError: They do not, or they say what the configuration of the run says already.
+    """
+    if run and (text.source is None) != (text.reference is None):
+        raise ConfigError(f"{run} is a run: --source and --reference go together")
+    if run and text.tokenized:
+        raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
+    if run and text.languages:
+        raise ConfigError(f"{run} is a run and knows its languages; leave out --languages")
+    if not run and not (text.reference or text.test_set):
+        raise ConfigError(
+            "files of translations need --reference FILE, or --test-set NAME with --languages"
+        )
+
+
+def parse_languages(pair: str | None) -> tuple[str, str] | None:
+    """Return source and target of a pair such as en-de; None for None.
+
+    Raises:
+        ConfigError: It is not a pair of language codes.
     """
     if pair is None:
         return None
@@ -60,97 +119,116 @@ def parse_languages(pair: str | None) -> tuple[str, str] | None:
     for name in (source, target):
         if not _LANGUAGE.fullmatch(name):
             raise ConfigError(
-                f"--languages '{pair}': '{name}' is no language code; expected two or three "
-                "letters each, with a country if need be: write en-de or en_GB-de"
+                f"--languages '{pair}': '{name}' is not a language code; expected two or three "
+                "letters each and perhaps a country: write en-de or en_GB-de"
             )
     return source, target
 
 
-def named_set(name: str, languages: tuple[str, str] | None) -> "EvaluationSet":
-    """A test set of sacreBLEU's for translations that come without a model.
+def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSet":
+    """Load the test set that the options name, by default the test set of the run.
+
+    `data` is the data configuration of the run, or None without a run. A warning goes to stderr if
+    the references do not fit the run.
 
     Raises:
-        ConfigError: no languages, or no such set.
-        DataError: it cannot be had.
+        ConfigError: There is no test set of that name, or not for these languages or this run.
+        DataError: The texts cannot be downloaded or read, or are of unequal length.
     """
-    from nmt.evaluation.test_sets import OWN_SETS, official_set
+    from nmt.evaluation.text_checks import warning_about_references
 
-    if name in OWN_SETS:
-        raise ConfigError(
-            f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
-        )
-    if languages is None:
-        raise ConfigError(f"--test-set {name} is in many languages; add --languages, such as en-de")
-    return official_set(name, languages)
+    languages = data.languages if data else text.languages
+    tokenized = data.tokenized if data else text.tokenized
+    if text.reference:
+        test_set = _read_files(text.source, text.reference, languages, tokenized)
+    else:
+        test_set = _find_by_name(text.test_set or "test", languages, tokenized, data)
+    warning = warning_about_references(test_set.references, tokenized)
+    if data and text.text_checks and warning:
+        warn(warning)
+    return test_set
 
 
-def set_from_files(
-    source: Path | None, reference: Path, languages: tuple[str, str] | None
+def _read_files(
+    source: Path | None, reference: Path, languages: tuple[str, str] | None, tokenized: bool
 ) -> "EvaluationSet":
-    """The references of a file and, if there are any, their sources.
-
-    Raises:
-        DataError: files of unequal length, or one that cannot be read.
-    """
     from nmt.data.text.lines import read_lines
     from nmt.data.text.parallel_text import read_pairs
     from nmt.evaluation.test_sets import set_of_pairs, set_of_references
 
     if source:
-        return set_of_pairs(str(reference), read_pairs(source, reference), languages)
-    return set_of_references(str(reference), list(read_lines(reference)), languages)
+        pairs = read_pairs(source, reference)
+        return set_of_pairs(str(reference), pairs, languages, tokenized)
+    return set_of_references(str(reference), list(read_lines(reference)), languages, tokenized)
 
 
-def set_of_run(
-    translator: "Translator", source: Path | None, reference: Path | None, name: str
+def _find_by_name(
+    name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
 ) -> "EvaluationSet":
-    """The two files given, or else the test set of that name: the run's own or sacreBLEU's.
-
-    Raises:
-        ConfigError: the run names no such set, or has learnt from tokenised text.
-        DataError: it cannot be had or read.
-    """
     from nmt.evaluation.evaluate import find_split
     from nmt.evaluation.test_sets import OWN_SETS, official_set, set_of_pairs
 
-    data = translator.run.config.data
-    if source and reference:
-        return set_from_files(source, reference, data.languages)
     if name in OWN_SETS:
+        if data is None:
+            raise ConfigError(
+                f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
+            )
         pairs = find_split(data, name, lambda line: print(line, file=sys.stderr))
-        return set_of_pairs(name, pairs, data.languages)
-    if data.tokenized:
+        return set_of_pairs(name, pairs, languages, tokenized)
+    if data and tokenized:
         raise ConfigError(
             f"--test-set {name} is plain text, but this run has learnt from tokenised text; "
             "tokenise both sides alike and give --source and --reference"
         )
-    return official_set(name, data.languages)
+    if languages is None:
+        raise ConfigError(f"--test-set {name} is in many languages; add --languages, such as en-de")
+    return replace(official_set(name, languages), tokenized=tokenized)
 
 
-def read_translations(file: Path, against: "EvaluationSet") -> list[str]:
-    """The lines of a file of translations, one for each reference.
+def read_translations(file: Path, test_set: "EvaluationSet", text_checks: bool) -> list[str]:
+    """Read a file of translations, one for each reference.
 
     Raises:
-        DataError: it cannot be read, is empty, or has another number of lines.
+        DataError: It cannot be read, is empty, has another number of lines, or fails the
+            `text_checks`.
     """
     from nmt.data.text.lines import read_lines
+    from nmt.evaluation.text_checks import check_text_forms
 
-    lines = list(read_lines(file))
+    lines, references = list(read_lines(file)), test_set.references
     if not lines:
         raise DataError(f"{file} is empty; expected one translation per line")
-    if len(lines) != len(against.references):
+    if len(lines) != len(references):
         raise DataError(
-            f"{file} has {_lines(len(lines))}, {against} has "
-            f"{_lines(len(against.references))}; expected as many, line n of one being the "
-            "translation that line n of the other is the reference of"
+            f"{file} has {_lines(len(lines))}, {test_set} has {_lines(len(references))}; expected "
+            "as many: line n of the file is the translation of sentence n"
         )
+    if text_checks:
+        check_text_forms(lines, references, (str(file), test_set.name), test_set.tokenized)
     return lines
+
+
+def _lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
+
+
+def translate_with_progress(
+    translator: "Translator", test_set: "EvaluationSet", label: str | None = None
+) -> list[str]:
+    """Translate the sources of a test set, with a progress bar on a terminal."""
+    from tqdm import tqdm
+
+    from nmt.evaluation.evaluate import translate_test_set
+
+    count = len(test_set.references)
+    with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
+        return translate_test_set(translator, test_set, warn, bar.update)
 
 
 def provenance(
     translator: "Translator", models: Sequence[str], checkpoint: str
 ) -> dict[str, object]:
-    """Which models translated, with which weights (seen from the run), and how precisely."""
+    """Return which models translate, with which weights (paths in the run) and which precision."""
     from nmt.checkpoint import WEIGHTS
     from nmt.run_directory import checkpoint_folder, find_run
 
@@ -160,7 +238,3 @@ def provenance(
         folder = path if (path / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
         weights.append(Path(os.path.relpath(folder, run.path)).as_posix())
     return {"model": list(models), "weights": weights, "precision": translator.precision}
-
-
-def _lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"

@@ -5,8 +5,10 @@ from collections.abc import Callable
 from nmt.data.corpora.registry import is_at_hand, resolve
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import bleu_by_length, word_f1_by_rarity
-from nmt.evaluation.evaluate import evaluate, find_split
-from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
+from nmt.evaluation.evaluate import find_split, translate_test_set
+from nmt.evaluation.metrics import chrf_metric
+from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.test_sets import set_of_pairs
 from nmt.evaluation.training_text import training_words
 from nmt.report.page.quality import Judged
 from nmt.translation.translator import Translator
@@ -36,15 +38,13 @@ def judge(
         )
     name = name or ("test" if resolve(config, log).test else "validation")
     pairs = list(find_split(config, name, log))
-    chosen = pairs[:most]
-    sources, references = [p.source for p in chosen], [p.target for p in chosen]
+    test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
+    sources, references = test_set.sources or [], test_set.references
     log(f"translating {len(sources):,} sentences of the {name} set")
-    result = evaluate(
-        translator, sources, references, progress=lambda done: progress(done, len(sources))
+    translations = translate_test_set(
+        translator, test_set, progress=lambda done: progress(done, len(sources))
     )
-    translations = result.translations
-    system = {"model": translations}
-    tokenize = bleu_tokenizer(config.target_language, config.tokenized)
+    system, tokenize = {"model": translations}, test_set.tokenizer
     try:
         learnt = training_words(config, log)
         words = f"by how often the word stands in {learnt}"
@@ -57,11 +57,8 @@ def judge(
         references=references,
         translations=translations,
         sentences_in_all=len(pairs),
-        scores=result.sheet.scores,
-        sentence_scores=[
-            sentence_utilities("chrf", texts)[0][1]
-            for texts in zip(translations, references, strict=True)
-        ],
+        scores=score_sheet(translations, test_set).scores,
+        sentence_scores=chrf_metric().score_sentences(translations, references),
         by_length=bleu_by_length(system, references, tokenize),
         by_rarity=word_f1_by_rarity(system, references, learnt.counts, tokenize) if learnt else [],
         rarity_words=words,

@@ -15,7 +15,7 @@ def summary(**given: Any) -> str:
 
 
 def test_each_figure_has_a_tile() -> None:
-    score = Score("BLEU", 41.234, "", Interval(41.2, 1.5))
+    score = Score("BLEU", 41.234, "", Interval(39.7, 42.7, 1.5))
     records = [
         {"event": "validation", "step": 50, "bleu": 30.0, "seconds": 100},
         {"event": "validation", "step": 100, "bleu": 29.0, "seconds": 5400},
