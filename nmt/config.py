@@ -27,6 +27,7 @@ class Section(BaseModel):
     )
 
 
+Activation = Literal["relu", "gelu", "swish"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 
@@ -196,6 +197,9 @@ class ModelConfig(Section):
     """layers of self-attention and feed-forward network"""
     decoder_layers: int = Field(6, ge=1)
     """layers that attend to the encoder's output as well"""
+    activation: Activation = "relu"
+    """the function inside the feed-forward network: relu (the paper), gelu (exact, by erf) or swish
+    (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
     norm: Literal["post", "pre"] = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -203,7 +207,7 @@ class ModelConfig(Section):
     attention_dropout: float = Field(0.0, ge=0, lt=1)
     """on the attention weights; the paper has none"""
     activation_dropout: float = Field(0.0, ge=0, lt=1)
-    """inside the feed-forward network, after the ReLU; the paper has none"""
+    """inside the feed-forward network, after the activation; the paper has none"""
     embeddings: Literal["shared", "target", "separate"] = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: the last two"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)

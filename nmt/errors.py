@@ -43,6 +43,17 @@ class NonFiniteScoresError(CheckpointError):
         super().__init__(message)
 
 
+class UnknownModuleError(NmtError):
+    """A model that was changed in a way which inference does not know."""
+
+    def __init__(self, name: str, found: str) -> None:
+        super().__init__(
+            f"{name or 'the model'}: unknown {found}: inference cannot be sure what it computes; "
+            "add it to nmt/inference/prepare.py (modules) or nmt/model/feed_forward.py "
+            "(activations)"
+        )
+
+
 class DivergedError(NmtError):
     """A loss or a gradient that is not a number, or a leap of the loss."""
 

@@ -5,7 +5,7 @@ before all cosines where ours interleaves them as the paper does, so the width D
 whatever reads or writes the residual stream is permuted with it.
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 import pytest
 import torch
@@ -13,6 +13,12 @@ from torch import Tensor
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
+
+
+class AsMarian(Protocol):
+    def __call__(
+        self, ours: Transformer, heads: int, activation: str = "relu"
+    ) -> torch.nn.Module: ...
 
 
 def permutation(width: int) -> Tensor:
@@ -70,11 +76,11 @@ def marian_state(model: Transformer) -> dict[str, Tensor]:
 
 
 @pytest.fixture(scope="session")
-def as_marian() -> Callable[[Transformer, int], torch.nn.Module]:
+def as_marian() -> AsMarian:
     """Makes a MarianMTModel of a post-norm model with shared embeddings, in eval mode."""
     from transformers import MarianConfig, MarianMTModel
 
-    def converted(ours: Transformer, heads: int) -> torch.nn.Module:
+    def converted(ours: Transformer, heads: int, activation: str = "relu") -> torch.nn.Module:
         vocabulary, width = ours.target_embedding.weight.shape
         config = MarianConfig(
             vocab_size=vocabulary,
@@ -85,7 +91,7 @@ def as_marian() -> Callable[[Transformer, int], torch.nn.Module]:
             decoder_attention_heads=heads,
             encoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
             decoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
-            activation_function="relu",
+            activation_function=activation,
             scale_embedding=True,
             share_encoder_decoder_embeddings=True,
             tie_word_embeddings=True,

@@ -1,41 +1,58 @@
-"""A model made ready to translate: weights in the precision and the layout that is fastest to read.
+"""A model prepared for inference: weights in the precision and the layout that are read fastest.
 
-Training keeps its matrices as they are written down. A processor multiplies by them faster in
-blocks that fit its registers, and to bring a matrix into blocks costs about as much as to multiply
-a small batch by it. A translator does it once.
+Training keeps its matrices row by row. A processor multiplies by them faster in blocks that fit
+its registers, and converting a matrix into blocks costs about as much as multiplying a small batch
+by it. A translator converts each matrix once.
+
+A prepared model keeps the modules of `nmt.model` and replaces the linear maps inside them. The
+arithmetic between these maps stays that of the modules. A module that this file does not know might
+use its matrices in another way, so it is an error.
 """
 
 import copy
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt.errors import ConfigError, NonFiniteScoresError
+from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference.cuda_graphs import CudaGraphDecoder, CudaRecorder, Recorder
 from nmt.inference.int8 import Int8Attention, Int8Linear, Int8SelfAttention
 from nmt.inference.traced import TracedDecoder
-from nmt.model.decoder import DecoderLayer
-from nmt.model.encoder import EncoderLayer
-from nmt.model.feed_forward import FeedForward
+from nmt.model.attention import MultiHeadAttention
+from nmt.model.decoder import Decoder, DecoderLayer
+from nmt.model.dropout import Dropout
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.encoder import Encoder, EncoderLayer
+from nmt.model.feed_forward import ACTIVATIONS, FeedForward
+from nmt.model.positional_encoding import PositionalEncoding
+from nmt.model.sublayer import Sublayer
 from nmt.model.transformer import Transformer
+
+KNOWN_MODULES = {
+    *(Transformer, TokenEmbedding, PositionalEncoding, Dropout, Sublayer, FeedForward),
+    *(Encoder, EncoderLayer, Decoder, DecoderLayer, MultiHeadAttention),
+    *(nn.Linear, nn.LayerNorm, nn.Identity, nn.ModuleList),
+}
+"""what a Transformer is made of; a subclass of one of them is not known"""
 
 
 class PrepackedLinear(nn.Module):
     """x W^T + b, or with `relu` max(0, x W^T + b), with W in blocks (oneDNN's).
 
-    For CPUs, and not to be trained.
+    It runs on CPUs only and cannot be trained.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
         super().__init__()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
         self.bias = None if bias is None else bias.detach()
-        self.activation = "relu" if relu else "none"
+        self.fused = "relu" if relu else "none"
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., D) -> (..., F)."""
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
-            x, self.weight, self.bias, self.activation, [], ""
+            x, self.weight, self.bias, self.fused, [], ""
         )
         return product
 
@@ -43,31 +60,18 @@ class PrepackedLinear(nn.Module):
 LinearKind = type[PrepackedLinear] | type[Int8Linear]
 
 
-class PreparedFeedForward(nn.Module):
-    """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2), the maximum taken as the product is written."""
-
-    def __init__(self, network: FeedForward, kind: LinearKind) -> None:
-        super().__init__()
-        self.inner = kind(network.inner.weight, network.inner.bias, relu=True)
-        self.outer = kind(network.outer.weight, network.outer.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), each position on its own."""
-        product: Tensor = self.outer(self.inner(x))
-        return product
-
-
-class PreparedProjection(nn.Module):
-    """An embedding matrix as the pre-softmax transformation alone."""
+class OutputProjection(nn.Module):
+    """The pre-softmax linear transformation of a `TokenEmbedding`, without its other uses."""
 
     def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
-        self.kind, self.rows = kind, (weight.detach(),)  # no parameter, which others may have
+        self.kind = kind
+        self.rows = (weight.detach(),)  # in a tuple, so that it is no parameter of this module
         self.projection = kind(weight, None)
 
-    def restrict_vocabulary(self, ids: Tensor) -> "PreparedProjection":
-        """The projection onto the entries `ids` (V') of the vocabulary alone."""
-        return PreparedProjection(self.rows[0][ids], self.kind)
+    def restrict_vocabulary(self, ids: Tensor) -> "OutputProjection":
+        """Return the projection onto the entries `ids` (V') of the vocabulary only."""
+        return OutputProjection(self.rows[0][ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
         """x E^T: (N, k, D) -> (N, k, V)."""
@@ -76,42 +80,62 @@ class PreparedProjection(nn.Module):
 
 
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
-    """A copy of a Transformer, or of an ensemble, for translating; the model stays as it is.
+    """Return a copy of a Transformer, or of an ensemble, for translating.
 
-    `precision` bf16 computes everything in bf16, where training keeps the weights in float32.
-    int8 is for the products of activations and weights; all else is then float32. On a GPU steps
-    are replayed as `graphs`.
+    Args:
+        model: The model, which does not change.
+        precision: fp32; bf16, which computes everything in bf16, where training keeps the weights
+            in float32; or int8 for the products of activations and weights and fp32 for the rest.
+        graphs: Whether the decoder's steps are CUDA graphs if the model is on a GPU.
 
     Raises:
-        ConfigError: int8 elsewhere than on a CPU, or with a PyTorch that has it not.
-        NonFiniteScoresError: int8 of weights that are not numbers, which have no largest one.
+        ConfigError: int8 on another device than a CPU, or PyTorch lacks its operators.
+        NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
+        UnknownModuleError: the model holds a module or an activation that is not known here.
     """
-    ready = _copied(model, torch.bfloat16 if precision == "bf16" else torch.float32)
+    check_modules(model)
+    ready = _copy_as(model, torch.bfloat16 if precision == "bf16" else torch.float32)
     kind: LinearKind = Int8Linear if precision == "int8" else PrepackedLinear
     weight = next(ready.parameters())
-    can = weight.device.type == "cpu" and is_supported(kind, weight.dtype)
-    if kind is Int8Linear and not can:
+    supported = weight.device.type == "cpu" and is_supported(kind, weight.dtype)
+    if kind is Int8Linear and not supported:
         raise ConfigError(
             f"precision: int8 was asked for, which works on x86 CPUs alone, and this is "
             f"{weight.device.type} with PyTorch {torch.__version__}; use bf16 or fp32"
         )
     if kind is Int8Linear and not all(weight.isfinite().all() for weight in ready.parameters()):
         raise NonFiniteScoresError()
-    if can:
+    if supported:
         _prepack(ready, kind)
     if weight.device.type == "cuda" and graphs:
         use_cuda_graphs(ready, CudaRecorder())
     return ready.eval()
 
 
+def check_modules(model: nn.Module) -> None:
+    """Check that each Transformer in `model` consists of known modules and activations only.
+
+    Raises:
+        UnknownModuleError: it does not; the first unknown one is named.
+    """
+    for transformer in model.modules():
+        if not isinstance(transformer, Transformer):
+            continue
+        for name, module in transformer.named_modules():
+            if type(module) not in KNOWN_MODULES:
+                raise UnknownModuleError(name, f"module {type(module).__name__}")
+            if isinstance(module, FeedForward) and module.activation not in ACTIVATIONS.values():
+                raise UnknownModuleError(name, f"activation {module.activation!r}")
+
+
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
-    """Let each decoder in the model do its steps in one launch."""
+    """Let each decoder in the model replay its steps as CUDA graphs."""
     for module in model.modules():
         if isinstance(module, Transformer):
             module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))
 
 
-def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
+def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
     """The model in this type: each weight is converted as it is copied, which saves memory."""
     copies: dict[int, object] = {
         id(weight): nn.Parameter(weight.detach().to(dtype, copy=True), requires_grad=False)
@@ -122,19 +146,25 @@ def _copied(model: Transformer, dtype: torch.dtype) -> Transformer:
 
 def _prepack(model: nn.Module, kind: LinearKind) -> None:
     """Replace each matrix, and free it before the next one is converted."""
-    for module in model.modules():  # no list of them: it would hold all that are replaced
-        if isinstance(module, EncoderLayer | DecoderLayer):
-            module.add_module("feed_forward", PreparedFeedForward(module.feed_forward, kind))
-            if kind is Int8Linear:
-                _quantize_attention(module)
+    for module in model.modules():  # a list of them would hold all matrices that are replaced
+        if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
+            _quantize_attention(module)
+        if isinstance(module, FeedForward) and module.activation is F.relu:
+            # ReLU is computed as the product is written; other activations follow it
+            module.add_module("inner", kind(module.inner.weight, module.inner.bias, relu=True))
+            module.activation = _identity
         for name, child in module.named_children():
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))
         if isinstance(module, Transformer):
-            projection = PreparedProjection(module.output_embedding.weight, kind)
+            projection = OutputProjection(module.output_embedding.weight, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
                 module.add_module("decoder", TracedDecoder(module.decoder))
+
+
+def _identity(x: Tensor) -> Tensor:
+    return x
 
 
 def _quantize_attention(layer: EncoderLayer | DecoderLayer) -> None:
@@ -144,7 +174,7 @@ def _quantize_attention(layer: EncoderLayer | DecoderLayer) -> None:
 
 
 def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
-    """Whether this PyTorch has the operators, which it does not promise to keep."""
+    """Return whether this PyTorch has the operators, which are not part of its public interface."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
         return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)

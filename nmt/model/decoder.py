@@ -21,7 +21,9 @@ class DecoderLayer(nn.Module):
         attention = (config.d_model, config.heads, config.attention_dropout)
         self.self_attention = MultiHeadAttention(*attention)
         self.cross_attention = MultiHeadAttention(*attention)
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation_dropout)
+        self.feed_forward = FeedForward(
+            config.d_model, config.d_ff, config.activation_dropout, config.activation
+        )
         self.self_attention_sublayer = Sublayer(config)
         self.cross_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)

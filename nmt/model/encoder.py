@@ -17,7 +17,9 @@ class EncoderLayer(nn.Module):
         self.self_attention = MultiHeadAttention(
             config.d_model, config.heads, config.attention_dropout
         )
-        self.feed_forward = FeedForward(config.d_model, config.d_ff, config.activation_dropout)
+        self.feed_forward = FeedForward(
+            config.d_model, config.d_ff, config.activation_dropout, config.activation
+        )
         self.self_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)
 

@@ -1,21 +1,33 @@
 """Section 3.3: the position-wise feed-forward network."""
 
+from collections.abc import Callable
+
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.config import Activation
 from nmt.model.dropout import Dropout
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,  # max(0, x), the paper
+    "gelu": F.gelu,  # x Phi(x) with the exact normal distribution, not its tanh approximation
+    "swish": F.silu,  # x sigmoid(x)
+}
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2)."""
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2), or another activation in the place of max."""
 
-    def __init__(self, d_model: int, d_ff: int, dropout: float = 0.0) -> None:
+    def __init__(
+        self, d_model: int, d_ff: int, dropout: float = 0.0, activation: Activation = "relu"
+    ) -> None:
         super().__init__()
         self.inner = nn.Linear(d_model, d_ff)
         self.outer = nn.Linear(d_ff, d_model)
         self.dropout = Dropout(dropout)
+        self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) -> (B, T, D), each position on its own."""
-        hidden = F.relu(self.inner(x))  # (B, T, F)
+        hidden = self.activation(self.inner(x))  # (B, T, F)
         return self.outer(self.dropout(hidden))

@@ -10,7 +10,7 @@ from typing import Literal, TypedDict, Unpack
 import torch
 from torch import Tensor, nn
 
-from nmt.config import DecodingConfig, ModelConfig
+from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.config_file import replace_settings
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
@@ -38,6 +38,7 @@ class Sizes(TypedDict, total=False):
     d_ff: int
     encoder_layers: int
     decoder_layers: int
+    activation: Activation
     norm: Literal["post", "pre"]
     dropout: float
     attention_dropout: float

@@ -4,19 +4,21 @@ import os
 import subprocess
 import sys
 import weakref
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import ModelConfig
-from nmt.errors import ConfigError, NonFiniteScoresError
+from nmt.config import Activation, ModelConfig
+from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
 from nmt.inference import int8, traced
 from nmt.inference import prepare as module
 from nmt.inference.int8 import Int8Linear
 from nmt.inference.prepare import LinearKind, PrepackedLinear, is_supported, prepare_for_inference
-from nmt.model.attention import AttentionRecord
+from nmt.model.attention import AttentionRecord, MultiHeadAttention
 from nmt.model.transformer import Transformer
+from nmt.search.ensemble import Ensemble
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
 
@@ -28,20 +30,48 @@ def inputs() -> tuple[Tensor, Tensor]:
     return source, target
 
 
-@pytest.mark.parametrize("embeddings", ["shared", "separate"])
 @pytest.mark.parametrize("precision, tolerance", [("fp32", 1e-6), ("bf16", 0.02), ("int8", 0.04)])
-def test_a_packed_model_is_the_same_function(
-    embeddings: str, precision: str, tolerance: float
+@pytest.mark.parametrize("activation", get_args(Activation))
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+def test_a_prepared_model_computes_the_same_logits(
+    embeddings: str, norm: str, activation: str, precision: str, tolerance: float
 ) -> None:
     torch.manual_seed(1)
-    config = CONFIG.model_copy(update={"embeddings": embeddings})
-    model = Transformer(config, 50, 50).eval()
+    changes = {"embeddings": embeddings, "norm": norm, "activation": activation}
+    model = Transformer(CONFIG.model_copy(update=changes), 50, 50).eval()
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(*inputs())
     difference = prepare_for_inference(model, precision)(*inputs()) - expected
     assert difference.norm() < tolerance * expected.norm()
     after = model.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
+
+
+class OtherNorm(torch.nn.LayerNorm):
+    """What an engineer might put in the place of a known module."""
+
+
+class OtherAttention(MultiHeadAttention):
+    """A subclass may compute something else with the same matrices."""
+
+
+def test_an_unknown_module_is_named() -> None:
+    model = Transformer(CONFIG, 50, 50)
+    model.encoder.layers[1].feed_forward_sublayer.norm = OtherNorm(32)
+    with pytest.raises(UnknownModuleError, match=r"encoder.layers.1.*unknown module OtherNorm"):
+        prepare_for_inference(model, "fp32")
+    model = Transformer(CONFIG, 50, 50)
+    model.decoder.layers[0].cross_attention = OtherAttention(32, 4)
+    with pytest.raises(UnknownModuleError, match=r"cross_attention: unknown module OtherAttention"):
+        prepare_for_inference(Ensemble([Transformer(CONFIG, 50, 50), model]), "int8")
+
+
+def test_an_unknown_activation_is_named() -> None:
+    model = Transformer(CONFIG, 50, 50)
+    model.decoder.layers[1].feed_forward.activation = torch.tanh
+    with pytest.raises(UnknownModuleError, match=r"layers.1.feed_forward: .*activation.*tanh"):
+        prepare_for_inference(model, "fp32")
 
 
 @pytest.mark.parametrize("precision, kind", [("fp32", PrepackedLinear), ("int8", Int8Linear)])

@@ -8,7 +8,7 @@ then differs is sought once more by a plain search, which must give ours.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,8 @@ from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
+from tests.marian_models import AsMarian
 
-AsMarian = Callable[[Transformer, int], torch.nn.Module]
 BEAM, BEYOND, SENTENCES, HEADS = 4, 10, 400, 4
 RULES = [
     pytest.param(penalty, early_stopping, id=f"{penalty}-{early_stopping}")
