@@ -38,7 +38,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     Raises:
         OSError: the file cannot be written; the old one stays.
     """
-    write_atomically(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    try:
+        content = text.encode("utf-8")
+    except UnicodeEncodeError:  # for instance a file name that is not UTF-8
+        content = json.dumps(value, indent=1).encode("utf-8")
+    write_atomically(path, content + b"\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

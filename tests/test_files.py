@@ -34,8 +34,9 @@ def test_a_write_that_fails_leaves_the_old_file(
 
 
 def test_a_json_object_is_read_as_it_was_written(tmp_path: Path) -> None:
-    write_json(tmp_path / "a.json", {"name": "größer", "steps": [1, 2]})
-    assert read_json(tmp_path / "a.json") == {"name": "größer", "steps": [1, 2]}
+    for value in ({"name": "größer", "steps": [1, 2]}, {"file": "gr\udcf6n"}):
+        write_json(tmp_path / "a.json", value)
+        assert read_json(tmp_path / "a.json") == value
     (tmp_path / "a.json").write_text("[1]")
     with pytest.raises(ValueError, match="expected a JSON object, found list"):
         read_json(tmp_path / "a.json")

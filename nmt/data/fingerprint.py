@@ -1,49 +1,49 @@
-"""A short name for inputs and settings: equal names mean equal prepared data."""
+"""A short name for input files and settings: equal names mean equal prepared data."""
 
+import contextlib
 import hashlib
 import json
-import os
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from nmt.config import Config, TextPair
 from nmt.errors import DataError
+from nmt.files import read_json, write_json
 
-# raise it when the same inputs and settings give other files than before
-FORMAT = 2
+CONTENT_VERSION = 2
+"""Raise this when the same inputs and settings give other ids than before."""
 
-# a file changed this recently could change again under the same time stamp
+# A file changed more recently than this could change again without another time stamp.
 _UNSETTLED_NS = 2_000_000_000
 
 
 def fingerprint(
     config: Config, texts: list[TextPair], directory: Path, *, remember: bool = True
 ) -> str:
-    """Sixteen hex digits over the bytes of `texts` and every setting that shapes a token store.
+    """Return sixteen hex digits of a hash of `texts` and every setting that shapes a token store.
 
-    What each file's bytes hash to is remembered in `directory`, by path, size and time stamp, so
-    that an unchanged corpus is not read again; if not to `remember`, what is known is looked up.
+    The hash of each file is kept in `directory` under the file's path, size and time stamp, so that
+    an unchanged corpus is not read again. `remember=False` only reads these hashes.
 
     Raises:
         DataError: a file of `texts` cannot be read.
     """
     hashes = _FileHashes(directory / "hashes.json")
     parts = {
-        "format": FORMAT,
+        "format": CONTENT_VERSION,
         "texts": [
             {
-                "files": [hashes.of(Path(path)) for path in text.paths],
+                "files": [hashes.hash_file(Path(path)) for path in text.paths],
                 "fields": [text.source_field, text.target_field],
-                # the keys of records that name no fields
+                # the keys of records if `fields` names none
                 "languages": config.data.languages if text.file else None,
             }
             for text in texts
         ],
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
-            "models": [hashes.of(Path(path)) for path in config.tokenizer.models],
+            "models": [hashes.hash_file(Path(path)) for path in config.tokenizer.models],
         },
         "cleaning": config.data.cleaning.model_dump(),
     }
@@ -53,19 +53,16 @@ def fingerprint(
 
 
 class _FileHashes:
-    """The sha256 of files, each computed once as long as the file stays as it is."""
+    """The sha256 of files, kept in a JSON file for as long as a file does not change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, list[Any]] = {}
-        try:
-            known = json.loads(path.read_text(encoding="utf-8"))
-            self._known = known if isinstance(known, dict) else {}
-        except (OSError, ValueError):
-            pass  # nothing remembered yet, or no longer legible: the files are read again
+        self._known: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError):  # else the files are read again
+            self._known = read_json(path)
 
-    def of(self, path: Path) -> str:
-        """The file's suffix, which decides how it is decompressed, and the sha256 of its bytes."""
+    def hash_file(self, path: Path) -> str:
+        """Return the file's suffix, which decides how it is decompressed, and its sha256."""
         try:
             stat = path.stat()
             key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
@@ -82,12 +79,7 @@ class _FileHashes:
         return digest
 
     def save(self) -> None:
-        """Remember for next time, where that is possible."""
-        beside = self._path.with_suffix(f".{os.getpid()}.tmp")
-        try:
+        """Keep the hashes for the next time if the directory can be written."""
+        with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(self._known), encoding="utf-8")
-            beside.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                beside.unlink()
+            write_json(self._path, self._known)

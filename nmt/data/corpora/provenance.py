@@ -4,12 +4,14 @@ Where nobody publishes the hash of a file, the first download decides: a later o
 noticed. Likewise the revision or version that was the newest then is the one that is taken again.
 """
 
-import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import DataError
+from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+
+FORMAT = 1
+"""The version of the file's layout."""
 
 Entry = dict[str, str | int]
 
@@ -34,14 +36,11 @@ class Provenance:
         Raises:
             DataError: the file cannot be read or written.
         """
-        entries = {**self._entries(), address: entry}
-        beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.tmp")
+        record = {FORMAT_KEY: FORMAT, **self._entries(), address: entry}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text(json.dumps(entries, indent=2, ensure_ascii=False) + "\n", "utf-8")
-            beside.replace(self.path)
+            write_json(self.path, record)
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise DataError(
                 f"{self.path}: cannot be written: {error.strerror}; free some space or choose "
                 "another directory"
@@ -49,12 +48,14 @@ class Provenance:
 
     def _entries(self) -> dict[str, Entry]:
         try:
-            entries = json.loads(self.path.read_text("utf-8"))
+            entries = read_json(self.path)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise self._illegible(str(error)) from error
-        if not isinstance(entries, dict) or not all(isinstance(e, dict) for e in entries.values()):
+        check_format(entries, FORMAT, self.path, "choose another data.directory")
+        entries.pop(FORMAT_KEY, None)
+        if not all(isinstance(entry, dict) for entry in entries.values()):
             raise self._illegible("not an object of objects")
         return entries
 

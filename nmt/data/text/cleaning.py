@@ -1,4 +1,4 @@
-"""Which pairs are not worth learning from: every rule with its name, its count and examples."""
+"""Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
 import hashlib
 from collections import Counter
@@ -24,21 +24,21 @@ RULES = {
     "length_ratio": "beyond data.cleaning.max_length_ratio",
     "duplicate": "duplicate",
 }
-"""what each reason is called, in the order in which they are looked for"""
+"""Each reason to leave a pair out with its words for people, in the order of the checks."""
 
 Hashes = npt.NDArray[np.uint64]
 
 EXAMPLES = 3
-"""pairs kept of each reason"""
+"""How many left-out pairs are kept as examples of each reason."""
 
 _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
-# how a byte that is no UTF-8 looks after decoding with `surrogateescape`
+# what `surrogateescape` makes of a byte that is not UTF-8
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
 
 
 @dataclass(frozen=True)
 class DroppedPair:
-    """A pair that was left out, and where it stands."""
+    """A pair that was left out, and the file and line of its source."""
 
     file: str
     line: int
@@ -48,7 +48,7 @@ class DroppedPair:
 
 @dataclass
 class Counts:
-    """What became of the pairs that were read."""
+    """How many pairs were read, and how many of them were left out for which reason."""
 
     read: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class Counts:
 
     @property
     def kept(self) -> int:
-        """Pairs that are learnt from."""
+        """The number of pairs that stay in the training text."""
         return self.read - self.dropped.total()
 
     def drop(self, reason: str, example: DroppedPair) -> None:
@@ -69,7 +69,7 @@ class Counts:
             kept.append(example)
 
     def add(self, other: "Counts") -> None:
-        """Add what became of the pairs that follow."""
+        """Add the counts of the pairs that follow."""
         self.read += other.read
         self.dropped.update(other.dropped)
         for reason, examples in other.examples.items():
@@ -78,10 +78,14 @@ class Counts:
 
 
 class Cleaner:
-    """The rules that look at one pair alone."""
+    """The rules that judge a pair by itself; duplicates are found by `SeenHashes`."""
 
     def __init__(self, config: CleaningConfig) -> None:
-        """Raises ConfigError for a script that Unicode does not know."""
+        """Build the rules of a configuration.
+
+        Raises:
+            ConfigError: a script that Unicode does not know.
+        """
         self._config = config
         self._rules: list[tuple[str, Callable[[SentencePair], object]]] = []
         if config.invalid_utf8:
@@ -100,20 +104,20 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """For `bytes.decode`: what is not UTF-8 reaches the rule for it, if there is one."""
+        """The `errors` of `bytes.decode`: lenient if a rule leaves out bytes that are not UTF-8."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
-        """Why the text of a pair rules it out; None keeps it."""
+        """Return the reason to leave a pair out by its text, or None to keep it."""
         for name, rules_out in self._rules:
             if rules_out(pair):
                 return name
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Why a pair of so many tokens (EOS not counted) is left out; None keeps it."""
+        """Return the reason to leave a pair out by its tokens (without EOS), or None to keep it."""
         if not (source and target):
-            return "empty"  # nothing was left of it once normalised
+            return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)
         if longer > self._config.max_length:
             return "too_long"
@@ -132,7 +136,8 @@ def _is_empty(pair: SentencePair) -> bool:
 
 
 def _has_control(pair: SentencePair) -> bool:
-    # what is printable holds none, and to see that is much cheaper than to search
+    # `isprintable` is much cheaper than the search, and printable text has no other control
+    # characters than U+FFFD
     return any(_CONTROL.search(side) for side in pair if "\ufffd" in side or not side.isprintable())
 
 
@@ -141,12 +146,12 @@ def _is_identical(pair: SentencePair) -> bool:
 
 
 def _other_script(key: str, script: str) -> Callable[[str], bool]:
-    """Whether fewer than half of the letters of a text are in the script."""
+    """Return a function that says whether fewer than half of a text's letters are in the script."""
     try:
         inside = regex.compile(rf"\p{{Script={script}}}")
     except regex.error as error:
         raise ConfigError(
-            f"data.cleaning.{key}: '{script}' is no script of Unicode; "
+            f"data.cleaning.{key}: '{script}' is not a script of Unicode; "
             "write for instance Latin, Cyrillic, Greek, Arabic, Han"
         ) from error
     letter = regex.compile(r"\p{L}")
@@ -159,23 +164,27 @@ def _other_script(key: str, script: str) -> Callable[[str], bool]:
 
 
 def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
-    """64 bits that tell pairs apart; among 40 million the chance of a mistake is 1 in 20,000."""
+    """Return a 64-bit hash of each pair.
+
+    Among 40 million pairs the chance that any two share a hash is 1 in 20,000.
+    """
     texts = (f"{source}\n{target}".encode("utf-8", "surrogatepass") for source, target in pairs)
     digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
     return np.frombuffer(digests, np.uint64)
 
 
 class SeenHashes:
-    """A set of 64-bit hashes in 8 to 16 bytes each, for tens of millions of them.
+    """A set of tens of millions of 64-bit hashes, in 8 to 16 bytes each.
 
-    Sorted arrays, each at least twice as long as the next: adding merges those that are not.
+    The hashes lie in sorted arrays, each at least twice as long as the next one; adding an array
+    merges it with those that are too short.
     """
 
     def __init__(self) -> None:
         self._runs: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add hashes and say of each whether it was there before, or earlier in `hashes`."""
+        """Add hashes and return for each whether it was in the set, or earlier in `hashes`."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for run in self._runs:

@@ -1,4 +1,4 @@
-"""Plain and compressed files as streams of bytes: .gz, .xz and .zst by their suffix."""
+"""Files as streams of bytes, decompressed by their suffix: .gz, .xz and .zst."""
 
 import gzip
 import io
@@ -54,7 +54,10 @@ def _open_zstandard(path: Path) -> IO[bytes]:
 
 
 class _ZstandardStream(io.RawIOBase):
-    """The decompressed bytes of all frames; the library's own reader ends quietly when cut."""
+    """The decompressed bytes of all frames of a file.
+
+    The reader of the library ends without an error where the file was cut short.
+    """
 
     def __init__(self, zstandard: ModuleType, file: IO[bytes]) -> None:
         self._zstandard = zstandard

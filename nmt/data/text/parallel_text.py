@@ -1,9 +1,4 @@
-"""Sentence pairs from line-aligned files, read without ever losing the alignment.
-
-A line ends at the byte "\\n" and nowhere else. `str.splitlines` and text mode also split at
-carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
-shift every later pair.
-"""
+"""Sentence pairs from line-aligned files, or from one file of records, in blocks of lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,9 +13,9 @@ from nmt.data.text.records import read_records
 from nmt.errors import DataError
 
 BLOCK = 20_000
-"""pairs read at once: bounds the memory, whatever the size of the corpus"""
+"""The most pairs in a block: bounds the memory, whatever the size of the corpus."""
 BLOCK_BYTES = 1 << 24
-"""fewer pairs where their source sides come to more than this"""
+"""A block ends earlier where its source sides come to more bytes than this."""
 
 _Line = TypeVar("_Line", bytes, tuple[bytes, bytes])
 
@@ -34,19 +29,22 @@ class SentencePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Consecutive pairs as they stand in their files: undecoded, so cheap to hand on."""
+    """Consecutive pairs as undecoded lines, which are cheap to send to another process."""
 
     sources: list[bytes]
     targets: list[bytes]
     source_file: Path
     target_file: Path
     first_line: int
-    """of both files, counted from 1"""
+    """the number of the first pair's line in both files, from 1"""
     stride: int = 1
-    """from one line to the next in the files"""
+    """the step from one pair's line number to the next one's"""
+
+    def __len__(self) -> int:
+        return len(self.sources)
 
     def every(self, stride: int, skip: int) -> "Block":
-        """Every `stride`-th pair after the first `skip`."""
+        """Return every `stride`-th pair after the first `skip`."""
         return replace(
             self,
             sources=self.sources[skip::stride],
@@ -55,21 +53,17 @@ class Block:
             stride=stride,
         )
 
-    def __len__(self) -> int:
-        return len(self.sources)
-
-    def line(self, place: int) -> "Block":
-        """The one pair at `place`, counted from 0."""
-        sources, targets = self.sources[place : place + 1], self.targets[place : place + 1]
-        return replace(self, sources=sources, targets=targets, first_line=self.first_line + place)
+    def pair(self, place: int) -> SentencePair:
+        """Return the pair at `place`, from 0; bytes that are not UTF-8 become lone surrogates."""
+        return self.every(len(self), place).pairs("surrogateescape")[0]
 
     def pairs(self, errors: str = "strict") -> list[SentencePair]:
-        """Decode the lines, without their ends; a byte order mark opens no sentence.
+        """Decode the lines; line ends and a byte order mark of the file are dropped.
 
         `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
 
         Raises:
-            DataError: naming file and line, unless `errors` lets it pass.
+            DataError: naming file and line: a line is not UTF-8 and `errors` is "strict".
         """
         numbers = range(self.first_line, self.first_line + len(self) * self.stride, self.stride)
         sources = decode_lines(self.sources, self.source_file, numbers, errors)
@@ -79,63 +73,61 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParallelText:
-    """The pairs of a text; iterating again reads them again."""
+    """The pairs of one text; each iteration reads its files again."""
 
     text: TextPair
     languages: tuple[str, str] = ("source", "target")
-    """the keys under which a record holds its two sides, unless the text names others"""
+    """the keys of a record's two sides, unless the text names others"""
 
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
             yield from block.pairs()
 
     def blocks(self) -> Iterator[Block]:
-        """The same in blocks of up to `BLOCK` pairs.
+        """Yield the pairs in order, in blocks of at most `BLOCK` pairs.
 
         Raises:
-            DataError: no pair at all, files of unequal length (both counts are named), or one
-                that cannot be read.
+            DataError: the text has no pair, its files differ in length (the message gives both
+                line counts), or a file cannot be read.
         """
-        if self.text.file is not None:
-            path = Path(self.text.file)
-            fields = self.text.source_field, self.text.target_field
-            records = read_records(path, fields, self.languages)
-            first = 1
-            while block := _take(records):
-                yield Block([r[0] for r in block], [r[1] for r in block], path, path, first)
-                first += len(block)
-            if first == 1:
-                raise DataError(f"{path} is empty; expected one sentence pair a record")
+        if self.text.file is None:
+            yield from _aligned_blocks(*map(Path, self.text.paths))
             return
-        yield from _aligned_blocks(*map(Path, self.text.paths))
+        path = Path(self.text.file)
+        fields = self.text.source_field, self.text.target_field
+        records = read_records(path, fields, self.languages)
+        first = 1
+        while taken := _take_block(records):
+            yield Block([r[0] for r in taken], [r[1] for r in taken], path, path, first)
+            first += len(taken)
+        if first == 1:
+            raise DataError(f"{path} is empty; expected one sentence pair a record")
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: a file is empty, or their line counts differ (found at the end of the shorter
-            one; both counts are named); and whatever `read_lines` raises.
+        DataError: what `ParallelText.blocks` and `Block.pairs` raise. A difference in length is
+            found at the end of the shorter file.
     """
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 
 
 def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
-    """Blocks of two files in step."""
+    """Yield blocks of two files that are read side by side."""
     source_lines, target_lines = raw_lines(source), raw_lines(target)
     count = 0
     while True:
-        sources = _take(source_lines)
-        # one more where the source has ended: is the target longer?
+        sources = _take_block(source_lines)
+        # at the end of the source, ask for one more line: the target may be longer
         targets = list(islice(target_lines, len(sources) or 1))
         if len(sources) != len(targets):
-            # the longer file is read to its end, to be counted
-            counts = (
-                count + len(sources) + sum(1 for _ in source_lines),
-                count + len(targets) + sum(1 for _ in target_lines),
-            )
+            # read the longer file to its end, to count its lines
+            source_count = count + len(sources) + sum(1 for _ in source_lines)
+            target_count = count + len(targets) + sum(1 for _ in target_lines)
             raise DataError(
-                f"{source} has {_lines(counts[0])}, {target} has {_lines(counts[1])}; "
+                f"{source} has {_plural(source_count)}, {target} has {_plural(target_count)}; "
                 "expected as many, line n of one being the translation of line n of the other"
             )
         if not sources:
@@ -146,8 +138,8 @@ def _aligned_blocks(source: Path, target: Path) -> Iterator[Block]:
         raise DataError(f"{source} and {target} are empty; expected one sentence per line")
 
 
-def _take(lines: Iterator[_Line]) -> list[_Line]:
-    """The next `BLOCK` lines, or fewer where they are long."""
+def _take_block(lines: Iterator[_Line]) -> list[_Line]:
+    """Take the next `BLOCK` lines or pairs of lines, or fewer where they are long."""
     taken: list[_Line] = []
     size = 0
     while len(taken) < BLOCK and size < BLOCK_BYTES:
@@ -159,5 +151,5 @@ def _take(lines: Iterator[_Line]) -> list[_Line]:
     return taken
 
 
-def _lines(count: int) -> str:
+def _plural(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"

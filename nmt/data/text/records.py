@@ -9,24 +9,24 @@ from typing import Any
 from nmt.data.text.compressed import SUFFIXES, raw_lines
 from nmt.errors import DataError
 
-# what a record is called that holds one text a language, in the data sets of the Hugging Face Hub
 TRANSLATION = "translation"
+"""The key that holds one text a language, in the data sets of the Hugging Face Hub."""
 
-_BREAKS = re.compile(r"[\r\n]+")
+_LINE_BREAKS = re.compile(r"[\r\n]+")
 
 _MISSING = object()
 
 Field = str | int | None
-Pair = tuple[bytes, bytes]
+LinePair = tuple[bytes, bytes]
 
 
 def read_records(
     path: Path, fields: tuple[Field, Field], languages: tuple[str, str]
-) -> Iterator[Pair]:
+) -> Iterator[LinePair]:
     """Yield source and target of each record as UTF-8 without line breaks.
 
     A field is a column number (TSV, counted from 1) or a key, with dots into nested records. None
-    stands for columns 1 and 2, or for the key that is the language code.
+    means columns 1 and 2, or the language code as the key.
 
     Raises:
         DataError: an unknown kind of file, or a record without the fields (with its number).
@@ -39,13 +39,12 @@ def read_records(
     if kind == ".parquet" and path.suffix == kind:
         return _read_parquet(path, fields, languages)
     raise DataError(
-        f"{path}: cannot tell what kind of file this is; expected .tsv, .jsonl (both also "
-        "compressed as .gz, .xz or .zst) or .parquet. Two line-aligned files go under source "
-        "and target"
+        f"{path}: unknown kind of file; expected .tsv, .jsonl (either may be compressed: .gz, .xz "
+        "or .zst) or .parquet. Give two line-aligned files as source and target"
     )
 
 
-def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[Pair]:
+def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
     source, target = (_column(path, f, default) for f, default in zip(fields, (1, 2), strict=True))
     for number, line in enumerate(raw_lines(path), start=1):
         columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
@@ -60,13 +59,15 @@ def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[Pair]:
 
 def _column(path: Path, field: Field, default: int) -> int:
     if isinstance(field, str):
-        raise DataError(f"{path}: '{field}' is no column; name it by its number, counted from 1")
+        raise DataError(
+            f"{path}: '{field}' is not the number of a column; columns are counted from 1"
+        )
     return default if field is None else field
 
 
 def _read_json_lines(
     path: Path, fields: tuple[Field, Field], languages: tuple[str, str]
-) -> Iterator[Pair]:
+) -> Iterator[LinePair]:
     for number, line in enumerate(raw_lines(path), start=1):
         place = f"{path}:{number}"
         if not line.strip():
@@ -75,12 +76,12 @@ def _read_json_lines(
             record = json.loads(line.decode("utf-8-sig", "surrogateescape"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{place}: not a JSON object on one line ({error})") from error
-        yield _pair(record, fields, languages, place)
+        yield _sides_of(record, fields, languages, place)
 
 
 def _read_parquet(
     path: Path, fields: tuple[Field, Field], languages: tuple[str, str]
-) -> Iterator[Pair]:
+) -> Iterator[LinePair]:
     import pyarrow
     import pyarrow.parquet
 
@@ -90,34 +91,42 @@ def _read_parquet(
         for batch in file.iter_batches(batch_size=10_000):
             for record in batch.to_pylist():
                 number += 1
-                yield _pair(record, fields, languages, f"{path}, row {number}")
+                yield _sides_of(record, fields, languages, f"{path}, row {number}")
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path in the configuration") from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
 
 
-def _pair(record: Any, fields: tuple[Field, Field], languages: tuple[str, str], place: str) -> Pair:
-    sides = []
-    for field, language in zip(fields, languages, strict=True):
-        key = language if field is None else str(field)
-        text = _look_up(record, key)
-        if text is _MISSING and field is None:
-            text = _look_up(record, f"{TRANSLATION}.{key}")
-        if text is None:
-            text = ""  # null: an empty sentence, left out and counted as such
-        if not isinstance(text, str):
-            found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
-            raise DataError(
-                f"{place}: no text under '{key}', found {found}; "
-                "name the keys with source_field and target_field, with dots into nested records"
-            )
-        sides.append(_encoded(_BREAKS.sub(" ", text)))
-    return sides[0], sides[1]
+def _sides_of(
+    record: Any, fields: tuple[Field, Field], languages: tuple[str, str], place: str
+) -> LinePair:
+    """Return the two sides of a record, null being an empty text, as one line each."""
+    source, target = (
+        _text_of(record, field, language, place)
+        for field, language in zip(fields, languages, strict=True)
+    )
+    return _encode(_LINE_BREAKS.sub(" ", source)), _encode(_LINE_BREAKS.sub(" ", target))
+
+
+def _text_of(record: Any, field: Field, language: str, place: str) -> str:
+    key = language if field is None else str(field)
+    text = _look_up(record, key)
+    if text is _MISSING and field is None:
+        text = _look_up(record, f"{TRANSLATION}.{key}")
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
+        raise DataError(
+            f"{place}: no text under '{key}', found {found}; "
+            "name the keys with source_field and target_field, with dots into nested records"
+        )
+    return text
 
 
 def _look_up(record: Any, key: str) -> Any:
-    """The value under a dotted key."""
+    """Return the value under a dotted key, or `_MISSING`."""
     value = record
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -126,9 +135,9 @@ def _look_up(record: Any, key: str) -> Any:
     return value
 
 
-def _encoded(text: str) -> bytes:
-    """As UTF-8; what was none when it was read is none again."""
+def _encode(text: str) -> bytes:
+    """Return the bytes of a text; bytes that were not UTF-8 when read are the same again."""
     try:
         return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a pair of surrogates, spelled out
+    except UnicodeEncodeError:  # a JSON escape such as "\ud800"
         return text.encode("utf-8", "surrogatepass")

@@ -1,5 +1,6 @@
-"""Clean and encode a corpus block by block, on all cores, in bounded memory and in order."""
+"""Cleans and encodes a corpus block by block: on all cores, in bounded memory and in order."""
 
+import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -9,14 +10,21 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import Cleaner, Counts, DroppedPair, Hashes, pair_hashes
+from nmt.data.text.cleaning import (
+    Cleaner,
+    Counts,
+    DroppedPair,
+    Hashes,
+    SeenHashes,
+    pair_hashes,
+)
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.data.tokens.bulk_encoding import bulk_encoders
 from nmt.data.tokens.token_store import Indices, Sentences
@@ -27,25 +35,32 @@ from nmt.processor import available_cores
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """What is kept of a block, and what became of the rest."""
+    """The ids of the pairs that are kept of a block, and the counts of the others."""
 
     source: Sentences
     target: Sentences
     lines: Indices
     """the place of each kept pair in the block, counted from 0"""
     hashes: Hashes
-    """of each kept pair, if duplicates are to be found; else empty"""
+    """the hash of each kept pair if duplicates are to be left out, else empty"""
     counts: Counts
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "EncodedBlock":
-        """Only the pairs that `keep` marks."""
-        return EncodedBlock(
-            self.source.select(keep),
-            self.target.select(keep),
-            self.lines[keep],
-            self.hashes[keep] if len(self.hashes) else self.hashes,
-            self.counts,
+        """Return only the pairs that `keep` marks."""
+        return replace(
+            self,
+            source=self.source.select(keep),
+            target=self.target.select(keep),
+            lines=self.lines[keep],
+            hashes=self.hashes[keep] if len(self.hashes) else self.hashes,
         )
+
+    def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
+        """Leave out the pairs of `block` that are in `seen` or occur earlier in the block."""
+        repeated = seen.add(self.hashes)
+        for line in self.lines[repeated].tolist():
+            self.counts.drop("duplicate", _dropped(block, line, block.pair(line)))
+        return self.select(~repeated)
 
 
 class BlockEncoder:
@@ -57,13 +72,17 @@ class BlockEncoder:
         self._cleaner = Cleaner(cleaning)
 
     def __call__(self, block: Block) -> EncodedBlock:
-        """Raises DataError for bytes that are not UTF-8, unless there is a rule for them."""
+        """Decode, clean and encode the pairs of a block.
+
+        Raises:
+            DataError: a line is not UTF-8 and no rule of the configuration leaves it out.
+        """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
         lines = []
         for line, pair in enumerate(pairs):
             if reason := self._cleaner.reason(pair):
-                counts.drop(reason, example(block, line, pair))
+                counts.drop(reason, _dropped(block, line, pair))
             else:
                 lines.append(line)
         kept = [pairs[line] for line in lines]
@@ -80,12 +99,12 @@ class BlockEncoder:
             return encoded
         for line, pair, reason in zip(lines, kept, reasons, strict=True):
             if reason:
-                counts.drop(reason, example(block, line, pair))
+                counts.drop(reason, _dropped(block, line, pair))
         return encoded.select(np.array([reason is None for reason in reasons]))
 
 
-def example(block: Block, line: int, pair: SentencePair) -> DroppedPair:
-    """A pair of a block that is left out, shortened to be shown."""
+def _dropped(block: Block, line: int, pair: SentencePair) -> DroppedPair:
+    """Return a left-out pair of a block with its place, shortened to be shown."""
     source, target = (
         side[:200].encode("utf-8", "backslashreplace").decode()
         for side in (pair.source, pair.target)
@@ -98,42 +117,57 @@ def encode_blocks(
 ) -> Iterator[tuple[Block, EncodedBlock]]:
     """Encode blocks with the tokenizer saved in a folder; the results come in order.
 
-    At most two blocks a process are in memory, however large the corpus.
+    At most two blocks a process are in memory, whatever the size of the corpus.
 
     Raises:
-        DataError: what `BlockEncoder` raises, or a process that died.
+        DataError: what `BlockEncoder` raises, or a process died.
     """
     if processes <= 1:
         encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
         yield from ((block, encoder(block)) for block in blocks)
         return
-    # spawned, not forked: the libraries loaded here run threads, which a fork would cut off
+    # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer_folder, cleaning))
-    waiting: deque[tuple[Block, Future[EncodedBlock]]] = deque()
+    pending: deque[tuple[Block, Future[EncodedBlock]]] = deque()
     try:
         for block in blocks:
-            waiting.append((block, pool.submit(_encode_in_worker, block)))
-            if len(waiting) >= 2 * processes:
-                first, result = waiting.popleft()
+            with _interrupts_blocked():  # this may start a process, which inherits the block
+                pending.append((block, pool.submit(_encode_in_worker, block)))
+            if len(pending) >= 2 * processes:
+                first, result = pending.popleft()
                 yield first, result.result()
-        while waiting:
-            first, result = waiting.popleft()
+        while pending:
+            first, result = pending.popleft()
             yield first, result.result()
     except BrokenProcessPool as error:
         raise DataError(
-            "a process that encodes text died, most likely for want of memory; close other "
+            "a process that encodes text died, most likely because memory ran out; close other "
             "programs, or encode with fewer cores (taskset, cgroups)"
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
+@contextlib.contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Hold back Ctrl-C, which reaches all processes of a terminal, also in processes started here.
+
+    Only the main process acts on it, and ends the others. A worker that is still importing its
+    modules would otherwise end with a traceback of its own.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 _encoder: BlockEncoder
 
 
 def _start_worker(tokenizer_folder: Path, cleaning: CleaningConfig) -> None:
-    """Ready a new process; Ctrl-C reaches the main one, which ends this one."""
+    """Load the tokenizer in a new process."""
     global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -141,7 +175,7 @@ def _start_worker(tokenizer_folder: Path, cleaning: CleaningConfig) -> None:
 
 
 def _end_with_parent() -> None:
-    """A main process that is killed cannot end its own."""
+    """End this process with the main one, which cannot do it itself if it is killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])

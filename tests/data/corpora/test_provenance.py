@@ -32,3 +32,15 @@ def test_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="(cannot be written|not the record).*"):
         Provenance(tmp_path / "file" / "r.json").remember("a", {})
+
+
+@pytest.mark.parametrize("version", ["", '"format": 1, ', '"format": 2, '])
+def test_a_newer_format_is_refused_and_an_absent_version_is_the_first(
+    tmp_path: Path, version: str
+) -> None:
+    (tmp_path / "r.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
+    if "2" in version:
+        with pytest.raises(DataError, match=r"r\.json was written by a newer nmt \(format 2"):
+            Provenance(tmp_path / "r.json").recall("a")
+    else:
+        assert Provenance(tmp_path / "r.json").recall("a") == {"sha256": "1"}

@@ -149,7 +149,7 @@ def test_a_block_that_skips_lines_still_numbers_them(tmp_path: Path) -> None:
     assert [pair.source for pair in block.every(5, 1).pairs()] == ["2", "7", "12", "17"]
     with pytest.raises(DataError, match=r"text\.txt:8: not valid UTF-8"):
         block.every(3, 1).pairs()
-    assert block.line(4).pairs() == [SentencePair("5", "5")]
+    assert block.pair(4) == SentencePair("5", "5")
 
 
 @pytest.mark.parametrize("lines", [3, 1700])

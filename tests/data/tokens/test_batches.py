@@ -110,7 +110,7 @@ def test_steps_are_nearly_as_few_as_the_budget_allows() -> None:
 def test_noise_that_needs_more_steps_than_promised_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def worst_order(plan: BatchPlan, pool: Indices, random: np.random.Generator) -> Indices:
+    def worst_order(plan: BatchPlan, pairs: Indices, random: np.random.Generator) -> Indices:
         return worst
 
     # long and short in turn: every step ends half full

@@ -89,7 +89,7 @@ def test_a_process_that_dies_is_told(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoding, "_encode_in_worker", _die)
-    with pytest.raises(DataError, match="a process that encodes text died, most likely for want"):
+    with pytest.raises(DataError, match="a process that encodes text died, most likely because"):
         encoded(text, tmp_path, 2)
 
 
