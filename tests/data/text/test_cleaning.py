@@ -62,7 +62,9 @@ def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
 @pytest.mark.parametrize("key", ["source_script", "target_script"])
 def test_an_unknown_script_is_refused(key: str) -> None:
     settings: dict[str, Any] = {key: "Klingon"}
-    with pytest.raises(ConfigError, match=rf"cleaning\.{key}: 'Klingon' is not a script of Unicode"):
+    with pytest.raises(
+        ConfigError, match=rf"cleaning\.{key}: 'Klingon' is not a script of Unicode"
+    ):
         Cleaner(CleaningConfig(**settings))
 
 
