@@ -1,9 +1,10 @@
-"""The README keeps its word: its commands run, its links lead somewhere, its tree is the tree."""
+"""The READMEs keep their word: commands run, links lead somewhere, the plan is the tree."""
 
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,34 +16,41 @@ from nmt.config_file import load_config
 from nmt.data.corpora.demo_corpus import generate
 
 PROJECT = Path(__file__).resolve().parent.parent
-README = (PROJECT / "README.md").read_text("utf-8")
-# What keeps a command of the README short here: a run of a few steps.
+FRONT_PAGE = "README.md"
+RECIPES = "configs/README.md"
+DOCUMENTS = sorted(
+    str(path.relative_to(PROJECT))
+    for pattern in (FRONT_PAGE, "*/README.md", "nmt/*/README.md", ".github/*.md")
+    for path in PROJECT.glob(pattern)
+)
+WITH_COMMANDS = [name for name in DOCUMENTS if not name.startswith(".github/")]
+TEXTS = {name: (PROJECT / name).read_text("utf-8") for name in DOCUMENTS}
+# What keeps a command short here: a run of a few steps.
 SHORT = {
+    "init": "--minutes 1 --size tiny",
     "train": "--set training.max_steps=4 --set training.validate_every=2 "
+    "--set training.warmup_steps=1 --set training.cooldown_steps=0 "
     "--set training.checkpoint_every=1 --set training.threads=1 --set model.d_model=16",
 }
 
 
-def blocks(language: str) -> list[str]:
+def blocks(document: str, language: str) -> list[str]:
     """The fenced blocks of one language, in order."""
-    fenced = README.split("```")[1::2]
+    fenced = TEXTS[document].split("```")[1::2]
     return [block.partition("\n")[2] for block in fenced if block.partition("\n")[0] == language]
 
 
-def commands() -> Iterator[str]:
+def commands(document: str) -> Iterator[str]:
     """Every command of the shell blocks, comments cut off."""
-    for block in blocks("bash"):
+    for block in blocks(document, "bash"):
         for line in block.splitlines():
             command = line.partition("  #")[0].strip()
             if command:
                 yield command
 
 
-@pytest.fixture(scope="module")
-def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the two text files and the configuration that the README speaks of."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "mine.yaml").write_text(blocks("yaml")[0], "utf-8")
+def write_workplace(folder: Path) -> None:
+    """Write the text files that the documents speak of."""
     corpus = generate()
     splits = {
         "train": corpus.train[:1500],
@@ -53,7 +61,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
             (folder / f"{split}.{language}").write_text(text, "utf-8")
-    return folder
 
 
 # Forks a child for each line it reads, with PyTorch loaded: a command takes no seconds to begin.
@@ -67,6 +74,7 @@ for line in sys.stdin:
     plan = json.loads(line)
     child = os.fork()
     if child == 0:
+        os.chdir(plan["folder"])
         for number, path, mode in plan["files"]:
             os.dup2(os.open(path, mode, 0o666), number)
         sys.argv = ["nmt", *plan["arguments"]]
@@ -83,14 +91,28 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def process(workplace: Path) -> Iterator[subprocess.Popen[str]]:
-    """What runs commands in the folder, with this source."""
+def process() -> Iterator[subprocess.Popen[str]]:
+    """What runs commands with this source."""
     environment = os.environ | {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1"}
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(
-        [sys.executable, "-c", COMMANDS], cwd=workplace, env=environment, **streams
+        [sys.executable, "-c", COMMANDS],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         yield process
+
+
+@pytest.fixture(scope="module")
+def trained(process: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with text, the hand-written recipe as mine.yaml, and runs/mine trained by it."""
+    folder = tmp_path_factory.mktemp("trained")
+    write_workplace(folder)
+    (folder / "mine.yaml").write_text(blocks(RECIPES, "yaml")[0], "utf-8")
+    words = ["train", "--config", "mine.yaml", *SHORT["train"].split()]
+    succeed(process, folder, words)
+    return folder
 
 
 def redirected(words: list[str]) -> tuple[list[str], dict[str, str]]:
@@ -116,48 +138,67 @@ def succeed(
         (1, files[">"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
         (2, "errors.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC),
     ]
-    plan = {"arguments": arguments, "files": opened, "program": program}
+    plan = {"folder": str(folder), "arguments": arguments, "files": opened, "program": program}
     print(json.dumps(plan), file=process.stdin, flush=True)
     code = process.stdout.readline()
     assert code == "0\n", f"{words or program}\n{(folder / 'errors.txt').read_text('utf-8')}"
 
 
-def test_every_nmt_command_runs_and_then_the_python_examples(
-    workplace: Path, process: subprocess.Popen[str]
-) -> None:
-    ran = 0
-    for command in commands():
+def run_document(process: subprocess.Popen[str], folder: Path, document: str) -> None:
+    """Run every command and every Python example of a document, in order."""
+    for command in commands(document):
         name, *words = shlex.split(command)
         if name == "nmt":
-            succeed(process, workplace, [*words, *SHORT.get(words[0], "").split()])
-            ran += 1
+            succeed(process, folder, [*words, *SHORT.get(words[0], "").split()])
         elif name == "printf":
-            subprocess.run(command, shell=True, cwd=workplace, check=True)
-    assert ran >= 10
-    for example in blocks("python"):
-        succeed(process, workplace, [], example)
+            subprocess.run(command, shell=True, cwd=folder, check=True)
+    for example in blocks(document, "python"):
+        succeed(process, folder, [], example)
 
 
-def test_every_script_it_names_is_there_and_executable() -> None:
-    scripts = [command.split()[0] for command in commands() if command.startswith("./scripts/")]
+def test_the_commands_of_the_front_page_run(tmp_path: Path, process: subprocess.Popen[str]) -> None:
+    write_workplace(tmp_path)
+    run_document(process, tmp_path, FRONT_PAGE)
+    assert (tmp_path / "out.de").stat().st_size
+
+
+@pytest.mark.parametrize("document", [name for name in WITH_COMMANDS if name != FRONT_PAGE])
+def test_the_commands_of_a_room_run(
+    tmp_path: Path, trained: Path, process: subprocess.Popen[str], document: str
+) -> None:
+    folder = tmp_path / "place"
+    shutil.copytree(trained, folder)
+    run_document(process, folder, document)
+
+
+def test_the_front_page_is_short_and_its_scripts_are_executable() -> None:
+    assert len(TEXTS[FRONT_PAGE].splitlines()) <= 250
+    scripts = [c.split()[0] for c in commands(FRONT_PAGE) if c.startswith("./scripts/")]
     assert {"./scripts/demo", "./scripts/test"} <= set(scripts)
     assert all(os.access(PROJECT / script, os.X_OK) for script in scripts)
 
 
 @pytest.mark.parametrize(
-    "recipe", sorted(set(re.findall(r"`(\w+\.yaml)`", README)) - {"mine.yaml"})
+    "recipe",
+    sorted({name for text in TEXTS.values() for name in re.findall(r"`(\w+\.yaml)`", text)}),
 )
-def test_every_recipe_it_names_is_bundled(recipe: str) -> None:
-    load_config(recipe)
+def test_every_recipe_that_is_named_is_bundled(recipe: str) -> None:
+    if recipe != "mine.yaml":
+        load_config(recipe)
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\((nmt/[^)]+)\)", README))))
-def test_every_link_leads_to_a_file(link: str) -> None:
-    assert (PROJECT / link).is_file()
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_link_leads_to_a_file(document: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", TEXTS[document])
+    folder = (PROJECT / document).parent
+    missing = [link for link in links if ":" not in link and not (folder / link).exists()]
+    assert missing == []
 
 
 def test_every_name_of_the_readers_map_is_in_its_file() -> None:
-    rows = re.findall(r"^\|[^|]+\|([^|]*\]\(nmt/[^|]+)\|([^|]+)\|$", README, flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\|[^|]+\|([^|]*\]\(nmt/[^|]+)\|([^|]+)\|$", TEXTS[FRONT_PAGE], flags=re.MULTILINE
+    )
     assert len(rows) >= 14
     for files, names in rows:
         folder = (PROJECT / re.findall(r"\((nmt/[^)]+)\)", files)[0]).parent
@@ -165,11 +206,8 @@ def test_every_name_of_the_readers_map_is_in_its_file() -> None:
         assert all(name in text for name in re.findall(r"`(\w+)`", names)), names
 
 
-def test_every_python_file_stands_in_the_tree() -> None:
-    tree = blocks("")[0]
-    paths = (path.relative_to(PROJECT / "nmt") for path in (PROJECT / "nmt").rglob("*.py"))
-    for path in paths:
-        if path.stem.startswith("__") or path.parts[0] in ("cli", "model"):
-            continue
-        name = "demo_grammar/" if "demo_grammar" in path.parts else path.name
-        assert name in tree, path
+def test_every_python_file_stands_in_the_plan_of_the_house() -> None:
+    plan = blocks("nmt/README.md", "")[0]
+    paths = [path.relative_to(PROJECT / "nmt") for path in (PROJECT / "nmt").rglob("*.py")]
+    names = [path for path in paths if not path.stem.startswith("__") and path.parts[0] != "cli"]
+    assert [str(path) for path in names if path.name not in plan] == []
