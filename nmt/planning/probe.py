@@ -21,8 +21,6 @@ from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.layers import prepare_layers
-from nmt.training.optimizer import update_weights
-from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
@@ -170,15 +168,12 @@ def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
 def _take_step(trainer: Trainer) -> _ProbedStep:
     """Take one step as the trainer does, and measure the gradient and the update separately."""
     trainer.model.train()
-    trainer.step += 1
+    trainer.state.step += 1
     start = _read_clock()
-    tokens = trainer.gradients.compute(trainer.step).tokens
+    gradient = trainer.gradients.compute(trainer.state.step)
     _synchronize(trainer.device)
     computed = _read_clock()
-    rate = learning_rate(trainer.step, trainer.config)
-    update_weights(trainer.optimizers, tokens, rate, trainer.config.training.clip_norm)
-    if trainer.moving_average:
-        trainer.moving_average.update(trainer.step)
+    trainer.stepper.update(gradient)
     _synchronize(trainer.device)
     end = _read_clock()
     return _ProbedStep(
@@ -186,7 +181,7 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
         updating=end.own_since(computed),
         elapsed=end.since(start),
         waited=end.waited_since(start),
-        tokens=tokens,
+        tokens=gradient.tokens,
     )
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints written in the background: training waits only while its state is copied."""
+"""Checkpoints are written by a thread: training waits only while its state is copied."""
 
 import contextlib
 import threading
@@ -22,81 +22,81 @@ def _copy(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def _room(tensor: Tensor) -> Tensor:
+def _allocate(tensor: Tensor) -> Tensor:
     return torch.zeros_like(tensor, device="cpu")
 
 
-def snapshot(value: Any, former: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
-    """Copies, on the CPU, of the tensors in dicts, lists and tuples; other values stay the same.
+def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
+    """Return a copy on the CPU of all tensors in nested dicts, lists and tuples.
 
-    Tensors of a `former` snapshot are overwritten where they fit: new memory takes longer to fill.
-    Where there is none to overwrite, `new` makes one.
+    Tensors of a `previous` snapshot are overwritten where they fit, because new memory takes
+    longer to fill; `new` makes the other ones. Values that are no tensors stay the same.
     """
     if isinstance(value, Tensor):
-        if isinstance(former, Tensor) and _alike(value, former):
-            return former.copy_(value.detach())
+        if isinstance(previous, Tensor) and _fits(value, previous):
+            return previous.copy_(value.detach())
         return new(value)
     if isinstance(value, Mapping):
-        known = former if isinstance(former, Mapping) else {}
+        known = previous if isinstance(previous, Mapping) else {}
         return {name: snapshot(item, known.get(name), new) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        known = dict(enumerate(former)) if isinstance(former, list | tuple) else {}
+        known = dict(enumerate(previous)) if isinstance(previous, list | tuple) else {}
         return type(value)(snapshot(item, known.get(i), new) for i, item in enumerate(value))
     return value
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
+def _fits(one: Tensor, other: Tensor) -> bool:
     return (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
 
 
 @dataclass
 class _Writing:
-    """A checkpoint on its way to the disk, and what has become of it."""
+    """A checkpoint that is being written."""
 
     saved: bool = False
-    """whether it is whole under its name"""
+    """whether it is complete under its name"""
     problem: str | None = None
-    mistake: BaseException | None = None
-    """what no disk is to blame for"""
+    bug: BaseException | None = None
+    """an exception that is not the fault of the disk"""
     thread: threading.Thread | None = None
 
 
 class CheckpointWriter:
-    """Writes one checkpoint at a time, and keeps what points to checkpoints true.
+    """Writes one checkpoint at a time, and updates what points to checkpoints.
 
-    For each `start`, ask for the `outcome` before the next one.
+    After each `start`, ask for the `result` before the next one.
     """
 
     def __init__(self, directory: RunDirectory, training: TrainingConfig) -> None:
         self._directory, self._training = directory, training
         self._writing: _Writing | None = None
         self._copied: Any = None
-        self._making_room: threading.Thread | None = None
+        self._allocation: threading.Thread | None = None
 
     @property
     def is_preallocated(self) -> bool:
         """Whether there is memory for a copy of the state, or soon will be."""
-        return self._copied is not None or self._making_room is not None
+        return self._copied is not None or self._allocation is not None
 
     def preallocate(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Claim memory for a copy of these in the background.
+        """Allocate memory for a copy of these in the background.
 
-        The kernel gives it page by page, which takes longer than to fill it: the first checkpoint
-        would hold training up for that long.
+        The kernel provides it page by page, which takes longer than to fill it. Without this,
+        training would wait for it at the first checkpoint.
         """
 
-        def claim() -> None:
-            # where there is none, the first checkpoint says so
+        def allocate() -> None:
+            # if there is not enough, the first checkpoint reports it
             with contextlib.suppress(RuntimeError, MemoryError):
-                self._copied = snapshot((weights, state), new=_room)
+                self._copied = snapshot((weights, state), new=_allocate)
 
-        self._making_room = threading.Thread(target=claim, daemon=True)
-        self._making_room.start()
+        self._allocation = threading.Thread(target=allocate, daemon=True)
+        self._allocation.start()
 
-    def _wait_for_preallocation(self) -> None:
-        if self._making_room:
-            self._making_room.join()
-        self._making_room = None
+    def _wait_for_allocation(self) -> None:
+        if self._allocation:
+            self._allocation.join()
+        self._allocation = None
 
     def start(
         self,
@@ -107,14 +107,14 @@ class CheckpointWriter:
         *,
         overwrite: bool = False,
     ) -> None:
-        """Begin to save `step`, `anew` if it is saved already.
+        """Start to save `step`; an existing checkpoint of it stays unless `overwrite`.
 
-        All steps of the ranking are saved already, except this one perhaps.
+        All steps of the ranking are saved already, except possibly this one.
         """
         assert self._writing is None
         self._writing = writing = _Writing()
         arguments = (writing, step, ranking.best, ranking.steps)
-        self._wait_for_preallocation()
+        self._wait_for_allocation()
         try:
             writing.saved = self._directory.checkpoint(step).exists() and not overwrite
             if not writing.saved:
@@ -126,7 +126,7 @@ class CheckpointWriter:
             reason = getattr(error, "strerror", None) or "no memory for a copy of the state"
             writing.problem = f"{path}: checkpoint not saved: {reason}"
             return
-        # a daemon: who asks twice for a stop does not wait for it
+        # a daemon thread: a second stop signal ends the process without waiting for it
         writing.thread = threading.Thread(target=self._write, args=arguments, daemon=True)
         writing.thread.start()
 
@@ -145,31 +145,31 @@ class CheckpointWriter:
             where = error.filename or self._directory.path
             writing.problem = f"{where}: not written: {error.strerror}"
         except BaseException as error:
-            writing.mistake = error
+            writing.bug = error
 
-    def writing(self) -> bool:
-        """Whether the last checkpoint begun is still being written."""
+    def is_writing(self) -> bool:
+        """Return whether the last checkpoint is still being written."""
         thread = self._writing.thread if self._writing else None
         return thread is not None and thread.is_alive()
 
     def wait(self) -> None:
-        """Until nothing is being written."""
+        """Wait until nothing is being written."""
         if self._writing and self._writing.thread:
             self._writing.thread.join()
 
-    def outcome(self) -> tuple[bool, str | None]:
-        """Wait for the last checkpoint begun; whether it is saved, and what went wrong, if any.
+    def result(self) -> tuple[bool, str | None]:
+        """Wait for the last checkpoint; return whether it is saved, and what went wrong.
 
-        A saved one may have a problem all the same: what points to it could not be written, or an
-        old one not be removed.
+        Both can be the case: the checkpoint is saved, but a file that points to it could not be
+        written, or an old checkpoint could not be deleted.
         """
         self.wait()
         writing, self._writing = self._writing or _Writing(saved=True), None
-        if writing.mistake:
-            raise writing.mistake
+        if writing.bug:
+            raise writing.bug
         return writing.saved, writing.problem
 
     def release_memory(self) -> None:
-        """Forget the copy of the state that was kept for the next checkpoint."""
-        self._wait_for_preallocation()
+        """Free the copy of the state that was kept for the next checkpoint."""
+        self._wait_for_allocation()
         self._copied = None

@@ -1,9 +1,9 @@
 """Several processes that train one model, each computing a part of every step.
 
 `torchrun --nproc-per-node N -m nmt train --config C` starts them, on one machine or on several that
-share the run directory, and starts them anew from the last checkpoint when one dies. Each takes
-every N-th pair of a step, shortest first; PyTorch's DistributedDataParallel adds up their
-gradients, so all of them make the same update. One of them, the leader, writes and talks.
+share the run directory, and restarts them from the last checkpoint when one dies. Process `rank`
+takes every N-th pair of a step, beginning with the shortest; DistributedDataParallel averages the
+gradients, so all processes make the same update. The main process, rank 0, writes files and logs.
 """
 
 import contextlib
@@ -20,61 +20,62 @@ from typing import TypeVar
 import torch
 import torch.distributed
 
-# Whose functions would keep the group, were they loaded when there is one: its threads would still
-# run when Python ends, which aborts the process now and then.
+# Imported before there is a process group: these functions would keep a reference to it, and its
+# threads would still run when Python ends, which sometimes aborts the process.
 import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]
 from torch.distributed.rendezvous import rendezvous as torch_rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from nmt.data.tokens.token_store import Indices, Lengths
+from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")
 
-# The others wait while the leader validates or prepares data.
-_PATIENCE = timedelta(hours=6)
-# Processes that do not find each other in that time are better started anew.
-_TIME_TO_MEET = timedelta(minutes=5)
-_LOOK_EVERY = 0.02  # seconds
+# The other processes wait this long while the main one validates or prepares data.
+_COLLECTIVE_TIMEOUT = timedelta(hours=6)
+# Processes that do not find each other in this time should rather be restarted.
+_RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
+_SECONDS_BETWEEN_CHECKS = 0.02
+
+
+def shard(store: TokenStore, rows: Indices, number: int, count: int) -> Indices:
+    """Return shard `number` of `count` of the pairs `rows`; all shards hold similar lengths."""
+    if count == 1:
+        return rows
+    total = store.target.lengths[rows] + store.source.lengths[rows]
+    return rows[total.argsort(kind="stable")[number::count]]
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process and those that train with it; a process alone leads itself."""
+    """This process and those that train with it; a process that trains alone is the main one."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the one that writes and talks."""
+        """Whether this process writes files and logs."""
         return self.rank == 0
 
-    def shard(self, indices: Indices, source_lengths: Lengths, target_lengths: Lengths) -> Indices:
-        """The pairs of a step that this process computes; lengths are alike in all shares."""
-        if self.size == 1:
-            return indices
-        total = target_lengths[indices] + source_lengths[indices]
-        return indices[total.argsort(kind="stable")[self.rank :: self.size]]
-
     def data_parallel(self, module: nn.Module) -> nn.Module:
-        """The module, its gradients being averaged over all processes in the backward pass."""
+        """Return the module so wrapped that its backward pass averages the gradients of all."""
         if self.size == 1:
             return module
-        with warnings.catch_warnings():  # 2.13 has another word for it, which 2.11 does not know
+        with warnings.catch_warnings():  # PyTorch 2.13 renames an argument that 2.11 needs
             warnings.simplefilter("ignore", FutureWarning)
             return DistributedDataParallel(module, broadcast_buffers=False)
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """The sum of a tensor over all processes, computed where the tensor is."""
+        """Return the sum of a tensor over all processes, on the device of the tensor."""
         if self.size > 1:
             torch.distributed.all_reduce(value)
         return value
 
     def all_reduce_max(self, value: int) -> int:
-        """The largest of a number over all processes."""
+        """Return the largest value of all processes."""
         if self.size == 1:
             return value
         number = torch.tensor(value)
@@ -82,7 +83,7 @@ class ProcessGroup:
         return int(number)
 
     def all_gather(self, value: _T) -> list[_T]:
-        """A value of each process, by rank."""
+        """Return the values of all processes, by rank."""
         if self.size == 1:
             return [value]
         values: list[_T] = [value] * self.size
@@ -90,13 +91,14 @@ class ProcessGroup:
         return values
 
     def broadcast_from_main(self, make: Callable[[], _T]) -> _T:
-        """What the leader makes, for all."""
+        """Call `make` in the main process and return its result in all processes."""
         return self.all_gather(make() if self.is_main else None)[0]  # type: ignore[return-value]
 
     def main_process_first(self, make: Callable[[], _T]) -> _T:
-        """Let each process make something of its own once the leader has succeeded in it.
+        """Call `make` in the main process and, after it has succeeded, in all the others.
 
-        Where it has not, the others leave without a word: it says why.
+        If it raises a NmtError in the main process, the others exit with the same code and print
+        nothing.
         """
         if not self.is_main:
             if exit_code := self.all_gather(0)[0]:
@@ -111,44 +113,45 @@ class ProcessGroup:
         return made
 
 
-def rendezvous(store: Store, rank: int, size: int, patience: timedelta) -> str:
-    """A name that the processes started together agree on, and none started before them knows.
+def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
+    """Return a name that only the processes that were started together know.
 
-    PyTorch's launcher keeps its store when it starts processes anew (seen in 2.13), with the
-    addresses of the dead in it; who reads one of those waits for ever. So each process announces
-    itself under a name of its own, and the leader answers to that name until all have heard it.
+    When torchrun restarts processes, it keeps its store (seen in PyTorch 2.13), and with it the
+    addresses of processes that have died; a process that reads one of those waits forever. So
+    each process announces itself under a name of its own, and the main process answers to that
+    name until all processes have read the answer.
 
     Raises:
-        TimeoutError: some have not come, says the leader after its `patience`.
-        torch.distributed.DistStoreError: the leader has not answered, say the others.
+        TimeoutError: in the main process: some processes have not announced themselves.
+        torch.distributed.DistStoreError: in another process: the main one has not answered.
     """
     own = uuid.uuid4().hex
     if rank > 0:
         store.set(f"nmt/arrived/{rank}", own)
-        store.wait([f"nmt/answer/{own}"], patience)
-        room = store.get(f"nmt/answer/{own}").decode()
-        store.set(f"nmt/heard/{room}/{rank}", "")
-        return room
-    missing, deadline = set(range(1, size)), time.monotonic() + patience.total_seconds()
+        store.wait([f"nmt/answer/{own}"], timeout)
+        name = store.get(f"nmt/answer/{own}").decode()
+        store.set(f"nmt/received/{name}/{rank}", "")
+        return name
+    missing, deadline = set(range(1, size)), time.monotonic() + timeout.total_seconds()
     while missing:
         for other in sorted(missing):
-            if store.check([f"nmt/heard/{own}/{other}"]):
+            if store.check([f"nmt/received/{own}/{other}"]):
                 missing.remove(other)
             elif store.check([f"nmt/arrived/{other}"]):
                 store.set(f"nmt/answer/{store.get(f'nmt/arrived/{other}').decode()}", own)
         if missing and time.monotonic() > deadline:
             raise TimeoutError(f"processes {sorted(missing)} of {size} have not come")
-        time.sleep(_LOOK_EVERY)
+        time.sleep(_SECONDS_BETWEEN_CHECKS)
     return own
 
 
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Join the other processes if `torchrun` has started this one, and leave them at the end.
+    """Join the other processes if `torchrun` has started this one; leave them at the end.
 
     Raises:
-        ConfigError: `device` (auto, cpu or cuda) has fewer GPUs than processes on this machine.
-        NmtError: they have not come, or cannot be reached.
+        ConfigError: this machine has fewer GPUs than processes; `device` is auto, cpu or cuda.
+        NmtError: some processes have not come or cannot be reached.
     """
     if not torch.distributed.is_torchelastic_launched():
         yield ProcessGroup()
@@ -164,24 +167,21 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
     try:
-        store, rank, size = next(torch_rendezvous("env://", timeout=_TIME_TO_MEET))
-        store.set_timeout(_PATIENCE)
-        room = PrefixStore(rendezvous(store, rank, size, _TIME_TO_MEET), store)
+        store, rank, size = next(torch_rendezvous("env://", timeout=_RENDEZVOUS_TIMEOUT))
+        store.set_timeout(_COLLECTIVE_TIMEOUT)
+        own_store = PrefixStore(rendezvous(store, rank, size, _RENDEZVOUS_TIMEOUT), store)
         torch.distributed.init_process_group(
-            backend, store=room, rank=rank, world_size=size, timeout=_PATIENCE
+            backend, store=own_store, rank=rank, world_size=size, timeout=_COLLECTIVE_TIMEOUT
         )
     except (TimeoutError, RuntimeError) as error:
         place = {name: os.environ.get(name, "?") for name in ("RANK", "MASTER_ADDR", "MASTER_PORT")}
+        reason = str(error).partition("\n")[0].rstrip(".")
         raise NmtError(
-            f"process {place['RANK']} has not met the others: {_first_line(error)}; see that "
-            "torchrun is started on every machine with the same command, and that each can reach "
+            f"process {place['RANK']} has not met the others: {reason}; check that torchrun is "
+            "started on every machine with the same command, and that each machine can reach "
             f"{place['MASTER_ADDR']}, port {place['MASTER_PORT']}"
         ) from error
     try:
         yield ProcessGroup(rank, size)
     finally:
         torch.distributed.destroy_process_group()
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")

@@ -1,7 +1,7 @@
-"""Which steps may change the weights: those whose loss and gradient are numbers, and usual ones.
+"""Detects divergence: a loss or gradient that is NaN or infinite, or a loss that jumped.
 
-It is decided on the device that computed them. A GPU is not waited for: the update that follows
-reads the decision there, and this program reads it when the next step is under way.
+The device that computed a step checks it. The update reads the result there, so that a GPU is not
+waited for; Python reads it when the next step has been given to the GPU.
 """
 
 import math
@@ -10,31 +10,31 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-_FOLLOW = 0.02
-"""the weight of a step in what loss is usual"""
+_SMOOTHING = 0.02
+"""weight of a step in the running mean of the loss"""
 
 
 def is_synchronous(device: torch.device) -> bool:
-    """Whether what is computed there is known as soon as it has been asked for."""
+    """Return whether operations on a device are finished when PyTorch returns."""
     return device.type == "cpu"
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a step was judged by."""
+    """The figures of a step and whether its update was rejected."""
 
     rejected: bool
-    """the step, or one before it"""
+    """whether this step or an earlier one has diverged"""
     loss: float
     """summed over the tokens of the step, in nats"""
     loss_per_token: float
     running_loss: float
-    """what the loss per token was before the step; not a number for the first one"""
+    """running mean of the loss per token before the step; NaN for the first one"""
     norm: float
     """of the gradient"""
 
     def problem(self) -> str:
-        """Why the step was refused, for people."""
+        """Return why the step was rejected, as text."""
         if not math.isfinite(self.loss):
             return f"the loss is {self.loss}"
         if not math.isfinite(self.norm):
@@ -46,61 +46,61 @@ class CheckResult:
 
 
 class PendingCheck:
-    """Whether a step may change the weights."""
+    """The check of a step that the device may still be computing."""
 
     def __init__(self, rejected: Tensor, figures: Tensor) -> None:
         self.rejected = rejected
-        """scalar float32, on the device: 1 if it may not, else 0"""
-        # PyTorch copies into pinned memory here, so that a GPU does it when it comes to it
+        """scalar float32 on the device: 1 if the weights must not change, else 0"""
+        # copied into pinned memory by the GPU itself, when the step is computed
         self._figures = figures.to("cpu", non_blocking=True)
-        self._written = torch.cuda.Event(blocking=True) if figures.is_cuda else None
-        if self._written:
-            self._written.record()
+        self._copied = torch.cuda.Event(blocking=True) if figures.is_cuda else None
+        if self._copied:
+            self._copied.record()
 
     def read(self) -> CheckResult:
-        """Wait until the step is computed, where it is not yet."""
-        if self._written:
-            self._written.synchronize()
+        """Wait until the step is computed and return its figures."""
+        if self._copied:
+            self._copied.synchronize()
         rejected, *figures = self._figures.tolist()
         return CheckResult(bool(rejected), *figures)
 
 
 class DivergenceDetector:
-    """Judges each step by itself and by the steps before.
+    """Checks every step, and keeps a running mean of the loss to compare the next one with.
 
-    What follows a refused step is refused as well, until the guard is told to `reset` from an
-    earlier state: nothing may be learnt from a gradient that was computed meanwhile.
+    After a divergent step all further steps are rejected until `reset` is called, because their
+    gradients were computed before Python knew of the divergence.
     """
 
     def __init__(self, device: torch.device, largest_spike: float | None) -> None:
-        """`largest_spike`: how far above the usual the loss per token may be, in nats."""
-        self._most = math.inf if largest_spike is None else largest_spike
+        """`largest_spike` is how far the loss may exceed its running mean, in nats per token.
+
+        Only NaN or infinity counts as divergence if it is None.
+        """
+        self._largest_spike = math.inf if largest_spike is None else largest_spike
         self._device = device
         self.reset(None)
 
     @property
     def running_loss(self) -> float | None:
-        """The usual loss per token (nats): a running mean; None before the first step."""
-        running_loss = self._running_loss.item()
-        return None if math.isnan(running_loss) else running_loss
+        """The running mean of the loss per token in nats; None before the first step."""
+        loss = self._running_loss.item()
+        return None if math.isnan(loss) else loss
 
     def reset(self, running_loss: float | None) -> None:
-        """Forget what was refused, `usual` being what the loss is."""
+        """Accept steps again, and compare them with this running mean (nats per token)."""
         number = math.nan if running_loss is None else running_loss
         self._running_loss = torch.tensor(number, dtype=torch.float64, device=self._device)
         self._rejected = torch.zeros((), device=self._device)
 
     @torch.no_grad()
     def check(self, loss: Tensor, tokens: int, norm: Tensor) -> PendingCheck:
-        """The next step, by its summed `loss` (nats, scalar float64) and its gradient's `norm`."""
-        per_token, running_loss = loss / tokens, self._running_loss
-        is_divergent = ~(loss.isfinite() & norm.isfinite()) | (
-            per_token > running_loss + self._most
-        )
+        """Check the next step by its summed loss (nats, scalar float64) and its gradient norm."""
+        per_token, mean = loss / tokens, self._running_loss
+        is_finite = loss.isfinite() & norm.isfinite()
+        is_divergent = ~is_finite | (per_token > mean + self._largest_spike)
         self._rejected = torch.maximum(self._rejected, is_divergent.float())
-        followed = running_loss + _FOLLOW * (per_token - running_loss)
-        self._running_loss = torch.where(running_loss.isnan(), per_token, followed).where(
-            ~is_divergent, running_loss
-        )
-        figures = [self._rejected.double(), loss, per_token, running_loss, norm.double()]
+        updated = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
+        self._running_loss = updated.where(~is_divergent, mean)
+        figures = [self._rejected.double(), loss, per_token, mean, norm.double()]
         return PendingCheck(self._rejected, torch.stack(figures))

@@ -1,11 +1,14 @@
-"""The gradient of one optimiser step: its pairs, cut into micro-batches that fit in memory.
+"""The gradient of one optimiser step: its pairs are cut into micro-batches that fit in memory.
 
-On a CPU several threads compute micro-batches side by side; on a GPU, in each of the processes that
-torchrun starts, and where random numbers cannot be kept apart, they are computed in turn.
+On a CPU several threads compute shards of the step at the same time. On a GPU, in each of the
+processes that torchrun starts, and with activation checkpointing, micro-batches are computed one
+after another.
 """
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,56 +22,57 @@ from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import is_out_of_memory, step_seed
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
-from nmt.training.distributed import ProcessGroup
+from nmt.training.distributed import ProcessGroup, shard
+from nmt.training.loss import Objective
 from nmt.training.micro_batch import MicroBatchSize
-from nmt.training.objective import Objective
 from nmt.training.step_memory import parameter_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
-# A GPU's kernels are fastest on multiples of 8, and are chosen anew for each new shape.
+# A GPU is fastest on multiples of 8, and chooses its kernels again for each new shape.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
-_EXAMPLES = 3
+_PAIRS_IN_MESSAGE = 3
 
 
 @dataclass
 class _Computed:
-    """Micro-batches and what came out of them."""
+    """Micro-batches and what was computed from them."""
 
-    parts: list[Indices] = field(default_factory=list)
+    micro_batches: list[Indices] = field(default_factory=list)
     losses: list[Tensor] = field(default_factory=list)
+    """summed loss of each micro-batch, scalars"""
     gradients: list[Tensor] = field(default_factory=list)
-    """of each parameter, where they are not in the parameters already"""
+    """gradient of each parameter; empty if the gradients are in the parameters already"""
 
     def add(self, rows: Indices, loss: Tensor) -> None:
-        """Take in a micro-batch with its summed loss."""
-        self.parts.append(rows)
+        """Add a micro-batch and its summed loss."""
+        self.micro_batches.append(rows)
         self.losses.append(loss)
 
 
 @dataclass(frozen=True)
 class StepGradient:
-    """What came out of a step's pairs beside the gradient itself; tensors are on the device."""
+    """What is known of a step beside its gradient; the tensors are on the device."""
 
     loss: Tensor
-    """summed over the tokens of all workers, in nats: scalar float64"""
+    """summed over the tokens of all processes, in nats: scalar float64"""
     norm: Tensor
-    """of the whole gradient: scalar"""
+    """L2 norm of the whole gradient: scalar"""
     tokens: int
-    """target tokens of all workers"""
+    """target tokens of all processes"""
     store: TokenStore
     pairs: Indices
-    """those of all workers, by their places in the store"""
-    parts: list[Indices]
-    """this worker's micro-batches"""
+    """rows of `store` that all processes together learn from"""
+    micro_batches: list[Indices]
+    """rows of each micro-batch of this process"""
     losses: list[Tensor]
-    """theirs: scalars"""
+    """summed loss of each of these micro-batches: scalars"""
 
 
-class Gradients:
-    """What a step's pairs say about the weights.
+class GradientComputer:
+    """Computes the gradient of any step of a run.
 
-    A function of the pairs, the weights, (seed, step), `shares` and `micro_batch`: dropout's masks
-    are drawn micro-batch by micro-batch.
+    The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
+    `micro_batch`: dropout masks are drawn micro-batch by micro-batch.
     """
 
     def __init__(
@@ -79,199 +83,203 @@ class Gradients:
         precision: str,
         group: ProcessGroup,
     ) -> None:
-        self._run, self._store, self._plan = run, store, plan
-        self._group = group
-        smoothing = run.config.training.label_smoothing
-        self._objective = Objective(run.model, smoothing, precision)
-        self._parallel: nn.Module | None = None
-        self._device = next(run.model.parameters()).device
-        self.shares = 1
-        """parts of a step that threads compute side by side"""
-        self._team: ThreadTeam | None = None
+        self.group = group
+        """the processes that compute each step together"""
+        self.cpu_shards = 1
+        """parts of a step that threads compute at the same time"""
         self.micro_batch = MicroBatchSize(run, store, precision, group.size)
-        self._adding_up = False
+        self._run, self._store, self._plan = run, store, plan
+        self._device = next(run.model.parameters()).device
+        self._objective = Objective(run.model, run.config.training.label_smoothing, precision)
+        self._parallel: nn.Module | None = None
+        self._team: ThreadTeam | None = None
+        self._reducing = False
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
+    def set_cpu_shards(self, shards: int) -> None:
+        """Cut all later steps into this many shards, where threads can compute them."""
+        training = self._run.config.training
+        self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
+        threads = torch.get_num_threads()
+        self._team = (
+            ThreadTeam(min(self.cpu_shards, threads), threads) if self.cpu_shards > 1 else None
+        )
+        self.micro_batch.fit(self.cpu_shards)
+
+    def state(self) -> dict[str, Any]:
+        """Return how the steps were cut; all processes must call this together."""
+        return {
+            "micro_batches": self.group.all_gather(self.micro_batch.state()),
+            "shares": self.cpu_shards,
+        }
+
+    def load_state(self, saved: Mapping[str, Any]) -> None:
+        """Cut the steps as they were cut when `state` was called, unless the recipe has changed."""
+        self.set_cpu_shards(saved["shares"])
+        sizes = saved["micro_batches"]  # one per process; their number may have changed
+        self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
+
     def release_process_group(self) -> None:
-        """Let go of the other workers, before their group is dissolved."""
+        """Drop all references to the process group, before it is destroyed."""
         self._parallel = None
 
-    def set_cpu_shards(self, shares: int) -> None:
-        """Cut the steps to come into so many shares, where that can be done."""
-        training = self._run.config.training
-        self.shares = shares if can_shard(self._device, training, self._group.size) else 1
-        threads = torch.get_num_threads()
-        self._team = ThreadTeam(min(self.shares, threads), threads) if self.shares > 1 else None
-        self.micro_batch.fit(self.shares)
-
     def compute(self, step: int) -> StepGradient:
-        """Leave the gradient in the parameters; a GPU may still be at it when this returns.
+        """Leave the gradient in the parameters; a GPU may still compute it when this returns.
 
-        The gradient is the sum over the step's pairs, divided by the number of workers. Where
-        memory runs out, the same pairs are computed again in smaller parts.
+        The gradient is the sum over the pairs of the step, divided by the number of processes. If
+        memory runs out, the same pairs are computed again in smaller micro-batches.
         """
-        if self._parallel is None:  # not before resumed weights are in place
-            self._parallel = self._group.data_parallel(self._objective)
+        if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
+            self._parallel = self.group.data_parallel(self._objective)
         store, pairs = self._pairs(step)
-        indices = self._group.shard(pairs, store.source.lengths, store.target.lengths)
-        self._adding_up = False
+        rows = shard(store, pairs, self.group.rank, self.group.size)
+        computed = self._compute_until_it_fits(step, store, rows)
+        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
+        return StepGradient(
+            loss=self.group.all_reduce_sum(self._sum(computed.losses)),
+            norm=torch.nn.utils.get_total_norm(gradients),
+            tokens=int(store.target.lengths[pairs].sum()),
+            store=store,
+            pairs=pairs,
+            micro_batches=computed.micro_batches,
+            losses=computed.losses,
+        )
+
+    def _pairs(self, step: int) -> tuple[TokenStore, Indices]:
+        """Return the pairs of a step: a store of token ids and the rows in it."""
+        pairs = self._plan.step(step - 1)
+        sampling, seed = self._run.config.tokenizer.sampling, self._run.config.seed
+        if not sampling:
+            return self._store, pairs
+        sampled = resample(self._store, pairs, self._run.tokenizer, sampling, seed, step)
+        return sampled, np.arange(len(pairs))
+
+    def _compute_until_it_fits(self, step: int, store: TokenStore, rows: Indices) -> _Computed:
+        self._reducing = False
         while True:
             try:
-                done = (self._side_by_side if self._team else self._one_after_another)(
-                    step, store, indices
-                )
-                break
+                if self._team:
+                    return self._compute_shards(self._team, step, store, rows)
+                return self._compute_in_turn(step, store, rows)
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error) or not self._compute_less_at_once(store, indices):
+                if not is_out_of_memory(error) or not self._compute_less_at_once(store, rows):
                     raise
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._run.model.zero_grad(set_to_none=True)
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
-        gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
-        return StepGradient(
-            loss=self._group.all_reduce_sum(self._sum(done.losses)),
-            norm=torch.nn.utils.get_total_norm(gradients),
-            tokens=int(store.target.lengths[pairs].sum()),
-            store=store,
-            pairs=pairs,
-            parts=done.parts,
-            losses=done.losses,
-        )
 
-    def _sum(self, losses: list[Tensor]) -> Tensor:
-        """Of this worker's micro-batches, if it has any."""
-        none = torch.zeros((), device=self._device)
-        return (torch.stack(losses).sum() if losses else none).double()
-
-    def examples(self, gradient: StepGradient) -> str:
-        """Some of a step's pairs, for people: of those whose loss is no number, if there are any.
-
-        To be asked by all workers together.
-        """
-        store = gradient.store
-        of_parts = zip(gradient.parts, gradient.losses, strict=True)
-        is_divergent = next((rows for rows, loss in of_parts if not loss.isfinite()), None)
-        named = self._group.all_gather(
-            "" if is_divergent is None else self._name(store, is_divergent)
-        )
-        return next(filter(None, named), self._name(store, gradient.pairs))
-
-    def _compute_less_at_once(self, store: TokenStore, indices: Indices) -> bool:
-        """Smaller micro-batches, or one after the other; whether there is anything smaller."""
-        if self._adding_up:  # with the other workers, who cannot begin anew
+    def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
+        """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""
+        if self._reducing:  # the other processes are in the all-reduce and cannot start again
             return False
-        if self.micro_batch.halve(smallest=self._longest(store, indices)):
+        longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
+        if self.micro_batch.halve(smallest=int(longest)):
             return True
         if self._team is None or self._team.members == 1:
             return False
         self._team = ThreadTeam(1, torch.get_num_threads() // self._team.members)
         return True
 
-    def _one_after_another(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
-        """One micro-batch after the other; the gradients add up in the parameters."""
-        torch.manual_seed(step_seed(self._run.config.seed, step, self._group.rank))
+    def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> _Computed:
+        """Compute one micro-batch after another; the gradients add up in the parameters."""
+        torch.manual_seed(step_seed(self._run.config.seed, step, self.group.rank))
         assert self._parallel is not None
-        done = _Computed()
-        parts = self._parts(store, indices)
-        for rows in parts:
-            batch = self._batch(store, rows)
-            with self._no_sync(unless=rows is parts[-1]):
+        computed = _Computed()
+        parts = self._micro_batches(store, rows)
+        for part in parts:
+            batch = self._collate(store, part)
+            is_last = part is parts[-1]
+            with contextlib.nullcontext() if is_last else self._no_sync():
                 loss = self._parallel(batch).total
-                self._adding_up = self._group.size > 1 and rows is parts[-1]
+                self._reducing = self.group.size > 1 and is_last
                 loss.backward()
-            done.add(rows, loss.detach())
+            computed.add(part, loss.detach())
         if not parts:
             self._join_all_reduce()
-        return done
+        return computed
 
-    def _side_by_side(self, step: int, store: TokenStore, indices: Indices) -> _Computed:
-        """Shares, then the sum of their gradients in the order of the shares."""
-        assert self._team is not None
-        lengths = (store.source.lengths, store.target.lengths)
-        indices_of = [
-            ProcessGroup(number, self.shares).shard(indices, *lengths)
-            for number in range(self.shares)
-        ]
-        computed = self._team.map(
-            lambda number: self._share(step, store, number, indices_of[number]), self.shares
+    def _compute_shards(
+        self, team: ThreadTeam, step: int, store: TokenStore, rows: Indices
+    ) -> _Computed:
+        """Compute shards on threads, then sum their gradients in the order of the shards."""
+        shards = [shard(store, rows, n, self.cpu_shards) for n in range(self.cpu_shards)]
+        results = team.map(
+            lambda number: self._compute_shard(team, step, store, number, shards[number]),
+            self.cpu_shards,
         )
         parameters = list(self._run.model.parameters())
-        for share in computed:
-            for parameter, gradient in zip(parameters, share.gradients, strict=False):
+        for result in results:
+            for parameter, gradient in zip(parameters, result.gradients, strict=False):
                 parameter.grad = (
                     gradient if parameter.grad is None else parameter.grad.add_(gradient)
                 )
         return _Computed(
-            [rows for share in computed for rows in share.parts],
-            [loss for share in computed for loss in share.losses],
+            [part for result in results for part in result.micro_batches],
+            [loss for result in results for loss in result.losses],
         )
 
-    def _share(self, step: int, store: TokenStore, number: int, indices: Indices) -> _Computed:
-        """What one of the threads does, with random numbers of the share's own."""
-        assert self._team is not None
+    def _compute_shard(
+        self, team: ThreadTeam, step: int, store: TokenStore, number: int, rows: Indices
+    ) -> _Computed:
+        """Compute one shard in the calling thread, with a random generator of its own."""
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._run.config.seed, step, number))
         parameters = list(self._run.model.parameters())
-        done = _Computed()
+        computed = _Computed()
         with masks_from(generator):
-            for rows in self._parts(store, indices):
-                if self._team.given_up:
+            for part in self._micro_batches(store, rows):
+                if team.cancelled:
                     break
-                batch = self._batch(store, rows)
-                loss = self._objective(batch).total
+                loss = self._objective(self._collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
-                if done.gradients:
-                    torch._foreach_add_(done.gradients, gradients)
+                if computed.gradients:
+                    torch._foreach_add_(computed.gradients, gradients)
                 else:
-                    done.gradients = list(gradients)
-                done.add(rows, loss.detach())
-        return done
+                    computed.gradients = list(gradients)
+                computed.add(part, loss.detach())
+        return computed
 
-    def _parts(self, store: TokenStore, indices: Indices) -> list[Indices]:
-        """Micro-batches; those of all shares together fit in memory."""
+    def _micro_batches(self, store: TokenStore, rows: Indices) -> list[Indices]:
+        """Cut rows into micro-batches; those of all shards together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
-        tokens = self.micro_batch.tokens // self.shares
-        return micro_batches(indices, *lengths, tokens, PAD_MULTIPLE[self._device.type])
+        tokens = self.micro_batch.tokens // self.cpu_shards
+        return micro_batches(rows, *lengths, tokens, PAD_MULTIPLE[self._device.type])
 
-    def _batch(self, store: TokenStore, rows: Indices) -> Batch:
+    def _collate(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
 
+    def _no_sync(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which gradients are not reduced over the processes."""
+        if isinstance(self._parallel, DistributedDataParallel):
+            return self._parallel.no_sync()
+        return contextlib.nullcontext()
+
     def _join_all_reduce(self) -> None:
-        """Add nothing to the sum of the gradients, which needs every worker."""
+        """Add zero to the all-reduce of the gradients, which needs every process."""
         assert self._parallel is not None
-        nothing = self._parallel(self._batch(self._store, np.zeros(1, np.int64))).total * 0.0
-        self._adding_up = True
-        nothing.backward()
+        zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
+        self._reducing = True
+        zero.backward()
 
-    def _no_sync(self, *, unless: bool) -> contextlib.AbstractContextManager[None]:
-        """Keep the workers' gradients apart, unless this is the part after which they are added."""
-        if unless or not isinstance(self._parallel, DistributedDataParallel):
-            return contextlib.nullcontext()
-        return self._parallel.no_sync()
+    def _sum(self, losses: list[Tensor]) -> Tensor:
+        """Return the sum of the losses of this process as float64; zero without micro-batches."""
+        if not losses:
+            return torch.zeros((), device=self._device).double()
+        return torch.stack(losses).sum().double()
 
-    def _pairs(self, step: int) -> tuple[TokenStore, Indices]:
-        """The pairs that a step learns from, and their places in what holds their ids."""
-        indices = self._plan.step(step - 1)
-        config = self._run.config
-        if not config.tokenizer.sampling:
-            return self._store, indices
-        pairs = resample(
-            self._store,
-            indices,
-            self._run.tokenizer,
-            config.tokenizer.sampling,
-            config.seed,
-            step,
-        )
-        return pairs, np.arange(len(indices))
+    def describe_pairs(self, gradient: StepGradient) -> str:
+        """Return a few pairs of a step as text, from a micro-batch whose loss is not finite if any.
 
-    def _longest(self, store: TokenStore, indices: Indices) -> int:
-        """Tokens of the longest sentence: less than that cannot be computed at once."""
-        sides = (store.source.lengths[indices], store.target.lengths[indices])
-        return int(max(lengths.max(initial=1) for lengths in sides))
+        All processes must call this together.
+        """
+        parts = zip(gradient.micro_batches, gradient.losses, strict=True)
+        divergent = next((rows for rows, loss in parts if not loss.isfinite()), None)
+        own = "" if divergent is None else self._describe(gradient.store, divergent)
+        named = self.group.all_gather(own)
+        return next(filter(None, named), self._describe(gradient.store, gradient.pairs))
 
-    def _name(self, store: TokenStore, rows: Indices) -> str:
-        targets = [store.target.sentence(row).tolist() for row in rows[:_EXAMPLES]]
+    def _describe(self, store: TokenStore, rows: Indices) -> str:
+        targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.decode(targets))
         return f"{len(rows)} pairs such as the translations {texts}"

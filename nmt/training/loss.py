@@ -4,19 +4,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.tokenizer import PAD
+from nmt.device import autocast
+from nmt.model.layout import PADDED, Layout, UnpaddedLayout
+from nmt.model.transformer import Transformer
+
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
-"""positions whose softmax is computed at once: what stays in a processor's second-level cache, with
-the vocabularies that are trained on one; what fills a GPU"""
+"""positions whose softmax is computed at once: on a CPU what fits into the second-level cache with
+the vocabularies that are trained on CPUs; on a GPU what keeps all of it busy"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
-"""positions whose logits are in memory at once: enough for a product to be fast"""
+"""positions whose logits are in memory at once: enough for a fast matrix product"""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Summed over real target tokens, in nats; divided once, by the tokens of the whole step."""
+    """Loss summed over real target tokens, in nats.
+
+    It is divided once, by the tokens of the whole step.
+    """
 
     total: Tensor
     """the smoothed cross-entropy that training minimises: scalar, carries the gradient"""
@@ -24,17 +33,97 @@ class Loss:
     """-log p of the right tokens, without smoothing: scalar"""
 
 
-def _into_gradient(
+class Objective(nn.Module):
+    """The loss of a model on a batch: a module, so that DistributedDataParallel can wrap it."""
+
+    def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
+        super().__init__()
+        self.model, self.smoothing, self.precision = model, smoothing, precision
+
+    def forward(self, batch: Batch) -> Loss:
+        """Return the loss summed over the target tokens of the batch."""
+        device = batch.source.device
+        # A GPU computes the padding as well: to leave it out, it would have to tell Python where
+        # the tokens are, and Python would wait for that.
+        layouts: tuple[Layout, Layout] = (PADDED, PADDED)
+        if device.type == "cpu":
+            layouts = UnpaddedLayout(batch.target_input, PAD), UnpaddedLayout(batch.source, PAD)
+        with autocast(device, self.precision, once=True):
+            x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
+        if self.precision == "bf16":  # a GPU computes the last norm in float32
+            x = x.to(torch.bfloat16)
+        target = layouts[0].tokens(batch.target_output)
+        matrix = self.model.output_embedding.weight
+        return label_smoothed_cross_entropy(x, matrix, target, PAD, self.smoothing)
+
+
+def label_smoothed_cross_entropy(
+    x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
+) -> Loss:
+    """Return the loss of the logits x E^T for target ids: x (..., D), E (V, D), ids (...).
+
+    Positions of `padding` do not count. Products are in the precision of x, all else in float32.
+    """
+    total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
+    )
+    return Loss(total, cross_entropy)
+
+
+class _SmoothedCrossEntropy(torch.autograd.Function):
+    """The loss of the logits x E^T, x (N, D) and E (V, D), with its gradients computed at once.
+
+    For some positions at a time, the logits are overwritten by their gradient G, from which G E
+    and G^T x follow. So the logits of all positions, the largest tensor of a step, are never in
+    memory together.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, embedding: Tensor, target: Tensor, real: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        matrix = embedding.to(x.dtype)
+        rows = PROJECTION_ROWS.get(x.device.type, len(x))
+        buffer = x.new_empty(min(rows, len(x)), len(matrix))
+        x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
+        totals, cross_entropies = [], []
+        parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
+        for some, its_gradient, symbols, is_real in parts:
+            logits = torch.mm(some, matrix.t(), out=buffer[: len(some)])
+            total, cross_entropy = _replace_by_gradient(logits, symbols, is_real, smoothing)
+            totals.append(total)
+            cross_entropies.append(cross_entropy)
+            if any(ctx.needs_input_grad):
+                torch.mm(logits, matrix, out=its_gradient)
+                matrix_gradient += logits.t() @ some
+        cross_entropy = torch.stack(cross_entropies).sum()
+        ctx.save_for_backward(x_gradient, matrix_gradient)
+        ctx.mark_non_differentiable(cross_entropy)
+        return torch.stack(totals).sum(), cross_entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(
+        ctx: Any, grad_total: Tensor, _: Tensor
+    ) -> tuple[Tensor, Tensor, None, None, None]:
+        x_gradient, matrix_gradient = ctx.saved_tensors
+        # On a GPU, `item` would wait for the GPU.
+        if grad_total.is_cuda or grad_total.item() != 1.0:
+            x_gradient, matrix_gradient = x_gradient * grad_total, matrix_gradient * grad_total
+        return x_gradient, matrix_gradient, None, None, None
+
+
+def _replace_by_gradient(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Replace logits (N, V) by the gradient of their loss; returns the loss, smoothed and plain.
+    """Overwrite logits (N, V) by the gradient of their loss; return the loss, smoothed and plain.
 
     With q_y = 1 - e for the right symbol and e / (V - 1) for every other one (sum 1),
 
         loss = -sum_v q_v log p_v    and    d loss / d logit_v = p_v - q_v
 
-    A softmax over V symbols costs more than a small model's layers, so it is computed once, in
-    float32, a few rows at a time, for both.
+    A softmax over V symbols costs more than the layers of a small model. So it is computed only
+    once for both, in float32, a few rows at a time.
     """
     right, wrong = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
     rows = SOFTMAX_ROWS.get(logits.device.type, len(logits))
@@ -54,57 +143,3 @@ def _into_gradient(
         p.sub_(wrong).scatter_add_(1, y, p.new_full(y.shape, wrong - right))
         x.copy_(p.mul_(is_real[:, None]))
     return total, cross_entropy
-
-
-class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The loss of the logits x E^T, x (N, D) and E (V, D), and at once what it says about both.
-
-    The logits of some positions become their gradient G, and that G E and G^T x, before there are
-    the next: the largest tensor of a step, written and read four times, never exists as a whole.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, embedding: Tensor, target: Tensor, real: Tensor, smoothing: float
-    ) -> tuple[Tensor, Tensor]:
-        matrix = embedding.to(x.dtype)
-        rows = PROJECTION_ROWS.get(x.device.type, len(x))
-        buffer = x.new_empty(min(rows, len(x)), len(matrix))
-        x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
-        totals, cross_entropies = [], []
-        parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
-        for some, its_gradient, symbols, is_real in parts:
-            logits = torch.mm(some, matrix.t(), out=buffer[: len(some)])
-            total, cross_entropy = _into_gradient(logits, symbols, is_real, smoothing)
-            totals.append(total)
-            cross_entropies.append(cross_entropy)
-            if any(ctx.needs_input_grad):
-                torch.mm(logits, matrix, out=its_gradient)
-                matrix_gradient += logits.t() @ some
-        cross_entropy = torch.stack(cross_entropies).sum()
-        ctx.save_for_backward(x_gradient, matrix_gradient)
-        ctx.mark_non_differentiable(cross_entropy)
-        return torch.stack(totals).sum(), cross_entropy
-
-    @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, grad_total: Tensor, _: Tensor
-    ) -> tuple[Tensor, Tensor, None, None, None]:
-        x_gradient, matrix_gradient = ctx.saved_tensors
-        if grad_total.is_cuda or grad_total.item() != 1.0:  # a GPU is not asked
-            x_gradient, matrix_gradient = x_gradient * grad_total, matrix_gradient * grad_total
-        return x_gradient, matrix_gradient, None, None, None
-
-
-def label_smoothed_cross_entropy(
-    x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
-) -> Loss:
-    """Loss of the logits x E^T for target ids: x (..., D), E (V, D), ids (...).
-
-    Positions of `padding` count nothing. Products are in the precision of x, all else in float32.
-    """
-    total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
-    )
-    return Loss(total, cross_entropy)

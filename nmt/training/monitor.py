@@ -1,4 +1,4 @@
-"""What a run says of itself: metrics.jsonl always, a progress bar where there is a terminal."""
+"""The records of a run: metrics.jsonl, a progress bar on a terminal, TensorBoard if asked."""
 
 import contextlib
 import json
@@ -14,18 +14,20 @@ from tqdm import tqdm
 
 from nmt.training.tensorboard import TensorBoard
 
+_COUNTERS = ("loss", "tokens", "total_tokens", "seconds")
+
 
 class Monitor:
     """Sums losses between two records, appends records to metrics.jsonl, and moves the bar.
 
-    What decides a record is in `state()`, so a resumed run writes the records of an uninterrupted
-    one; only `seconds` and `tokens_per_second` measure the machine.
+    All counters are in `state()`, so a resumed run writes the same records as an uninterrupted one;
+    only `seconds` and `tokens_per_second` depend on the machine.
     """
 
     def __init__(
         self, metrics: Path, *, silent: bool = False, tensorboard: Path | None = None
     ) -> None:
-        """Write to the file `metrics` and the folder `tensorboard`; a silent one only counts."""
+        """Write to the file `metrics` and the folder `tensorboard`; only count if `silent`."""
         self.metrics = metrics
         self._silent = silent
         self._board = TensorBoard(tensorboard, self.say) if tensorboard and not silent else None
@@ -39,26 +41,21 @@ class Monitor:
         self._bar: tqdm[Any] | None = None
 
     def state(self) -> dict[str, Any]:
-        """What `load_state` needs to go on from here."""
-        return {
-            "loss": self.loss,
-            "tokens": self.tokens,
-            "total_tokens": self.total_tokens,
-            "seconds": self.seconds,
-        }
+        """Return what `load_state` needs."""
+        return {name: getattr(self, name) for name in _COUNTERS}
 
-    def load_state(self, state: dict[str, Any], step: int, *, validated: bool = True) -> None:
-        """Go on after `step`; records of steps that will be taken again are dropped.
-
-        So is that of the validation after `step`, unless it was `validated`.
-        """
-        self.loss, self.tokens = state["loss"], state["tokens"]
-        self.total_tokens, self.seconds = state["total_tokens"], state["seconds"]
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Continue to count from a `state()`."""
+        for name in _COUNTERS:
+            setattr(self, name, state[name])
         self._recorded = (self.total_tokens, self.seconds)
-        self.drop_records_after(step, validated=validated)
 
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
-        """Drop the lines of later steps, and a last line that was cut off while being written."""
+        """Remove the records of later steps, which the resumed run writes again.
+
+        The record of the validation at `step` is removed as well unless it is `validated`, and so
+        is a last line that was cut off while it was written.
+        """
 
         def stays(line: str) -> bool:
             record = json.loads(line)
@@ -93,7 +90,7 @@ class Monitor:
         self._clock = time.perf_counter()
 
     def close_bar(self) -> None:
-        """Take the bar off the screen."""
+        """Write what is left to write and remove the bar from the screen."""
         self.flush()
         if self._bar is not None:
             self._bar.close()
@@ -102,7 +99,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Validation and saving are no training time."""
+        """Return a context whose time does not count as training time: validation and saving."""
         self._tick()
         try:
             yield
@@ -124,7 +121,7 @@ class Monitor:
             self._bar.update()
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
-        """Write the mean loss per token since the last such record, and the speed."""
+        """Write the mean loss per token since the last such record, and the speed since then."""
         tokens, seconds = self._recorded
         elapsed = self.seconds - seconds
         speed = (self.total_tokens - tokens) / elapsed if elapsed > 0 else 0.0
@@ -148,7 +145,7 @@ class Monitor:
             self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Write the loss (nats per token) and the scores of the validation set, and say it."""
+        """Write and print the loss (nats per token) and the scores of a validation."""
         perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",
@@ -162,7 +159,7 @@ class Monitor:
         )
 
     def record_roll_back(self, step: int, to: int) -> None:
-        """Write that the weights after `step` are again those after step `to`."""
+        """Write that the weights of step `to` have replaced those of `step`."""
         self._write(event="roll_back", step=step, to=to, seconds=round(self.seconds, 2))
 
     def _write(self, **record: Any) -> None:
@@ -172,7 +169,7 @@ class Monitor:
         self.flush()
 
     def flush(self) -> None:
-        """Write what is unwritten; where the disk is full it stays in memory for the next time."""
+        """Write all records; on a full disk they stay in memory until the next call."""
         if self._board:
             self._board.flush()
         if self._silent or not self._unwritten:
@@ -185,10 +182,10 @@ class Monitor:
         except OSError as error:
             with contextlib.suppress(OSError):
                 os.truncate(self.metrics, size)
-            self.say(f"{self.metrics}: not written: {error.strerror}; it is tried again later")
+            self.say(f"{self.metrics}: not written: {error.strerror}; will be tried again")
 
     def say(self, message: str) -> None:
-        """Tell the user one thing on stderr, above the bar."""
+        """Print a message on stderr, above the bar."""
         if not self._silent:
-            with contextlib.suppress(OSError):  # nobody may be reading it any more
+            with contextlib.suppress(OSError):  # the program that reads it may have ended
                 tqdm.write(message, file=sys.stderr)

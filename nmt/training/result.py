@@ -1,7 +1,8 @@
-"""The row that a finished run leaves in the ledger of results: what it scores, and how that arose.
+"""The result of a finished run: what it scores on the test set, and how it was trained.
 
-The test set is translated once, by the weights that the validation set chose, as `nmt eval-bleu
---model RUN` does it. The row is `result.json` in the run; `scripts/results` makes tables of rows.
+The test set is translated once, with the weights that the validation set chose, in the way of `nmt
+eval-bleu --model RUN`. The result is `result.json` in the run; `scripts/results` makes tables of
+such files.
 """
 
 import hashlib
@@ -19,6 +20,7 @@ from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 from nmt.evaluation.evaluate import translate_test_set
+from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import set_of_pairs
 from nmt.evaluation.text_checks import warning_about_references
@@ -26,19 +28,21 @@ from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
 from nmt.translation.translator import Translator
 
+FORMAT = 1
+"""version of result.json; a file without a version has format 1"""
 _PRECISION = "fp32"
-"""that of `nmt eval-bleu`, whatever the run was trained in"""
+"""that of `nmt eval-bleu`, whatever the precision of training was"""
 _HARDWARE = ("system", "processor", "cores", "processes", "threads", "device", "precision")
 _VERSIONS = ("nmt", "git", "python", "libraries")
-_PLACES = ("--run-dir", "--set data.directory")
-"""options that say where files lie, and nothing of what is trained"""
+_LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
+"""options that name folders of this machine and change nothing about the training"""
 
 
 def read_test_set(config: Config) -> list[SentencePair]:
-    """The test set that a run is to be scored on at its end; empty where there is none.
+    """Return the test set on which a finished run is scored; empty if there is none.
 
     Raises:
-        DataError: it cannot be read; says how to do without.
+        DataError: the test set cannot be read.
     """
     text = resolve(config.data).test if config.training.score_test_set else None
     if text is None:
@@ -53,12 +57,12 @@ def read_test_set(config: Config) -> list[SentencePair]:
 
 
 def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
-    """Whether the row of the weights that the run has chosen, on this test set, is written."""
-    row, best = _read(directory.result), _read(directory.best)
-    known, validation = row.get("test_set"), row.get("validation")
+    """Return whether result.json holds the scores of the best weights on this test set."""
+    result, best = _read(directory.result), _read(directory.best)
+    known, validation = result.get("test_set"), result.get("validation")
     if not isinstance(known, dict) or not isinstance(validation, dict):
         return False
-    chosen = {name: row.get(name) for name in ("weights", "trained_steps")} | validation
+    chosen = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
     return known.get("sha256") == text_fingerprint(pairs) and all(
         best.get(name) == value for name, value in chosen.items()
     )
@@ -70,10 +74,10 @@ def write_result(
     pairs: Sequence[SentencePair],
     log: Callable[[str], None],
 ) -> None:
-    """Score the weights that the run has chosen and write its row, at once or not at all.
+    """Score the best weights of the run on the test set and write result.json.
 
-    What the row says of hardware and versions is of the session that trained to the end; the score
-    may be of a later one, of whose versions it then tells as well.
+    Hardware and versions are those of the session that finished training; `scored_with` holds the
+    versions of the session that translated the test set, which may be a later one.
     """
     run = load_run(directory.path, device)
     settings = run.config.decoding
@@ -88,13 +92,14 @@ def write_result(
     best = _read(directory.best)
     environment = _read(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
-    row = {
+    result = {
+        "format": FORMAT,
         "scores": [score.as_json() for score in scores],
         "doubt": warning,
-        "test_set": _described(run.config, pairs),
+        "test_set": _describe_test_set(run.config, pairs),
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
         "weights": best.get("weights"),
-        "validation": {name: best[name] for name in ("loss", "bleu", "chrf") if name in best},
+        "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
         **{name: best.get(name) for name in ("trained_steps", "target_tokens", "training_seconds")},
         "command": portable_command(sessions[-1].get("command", [])),
         "sessions": len(sessions),
@@ -104,14 +109,14 @@ def write_result(
         "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    directory.write_json(directory.result, row)
+    directory.write_json(directory.result, result)
     for score in scores:
         log(f"test set: {score}")
-    log(f"written down in {directory.result}")
+    log(f"written to {directory.result}")
 
 
 def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
-    """The sha256 of the text of a test set, whatever files it stands in."""
+    """Return the SHA-256 of the text of sentence pairs, which does not depend on their files."""
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(f"{pair.source}\n{pair.target}\n".encode())
@@ -119,9 +124,9 @@ def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
 
 
 def configuration_digest(config: Config) -> str:
-    """The sha256 of all settings that are not the defaults, but for the folder where data lie.
+    """Return the SHA-256 of all settings that differ from the defaults, except data.directory.
 
-    A knob that a later version adds leaves it as it is.
+    So a setting that a later version adds does not change it.
     """
     chosen = config.model_dump(mode="json", exclude_defaults=True)
     chosen["data"].pop("directory", None)
@@ -129,7 +134,7 @@ def configuration_digest(config: Config) -> str:
 
 
 def portable_command(argv: Sequence[str]) -> str:
-    """A command line as another machine may repeat it: without the places of files on this one."""
+    """Return a command line without the options that name folders of this machine."""
     words = list(argv[1:])
     joined: list[str] = []
     while words:
@@ -137,7 +142,7 @@ def portable_command(argv: Sequence[str]) -> str:
         option, separator, value = word.partition("=")
         if option in ("--run-dir", "--set", "--config"):
             value = value if separator else (words.pop(0) if words else "")
-            if f"{option} {value}".startswith(_PLACES):
+            if f"{option} {value}".startswith(_LOCAL_OPTIONS):
                 continue
             value = Path(value).name if option == "--config" else value
             joined.append(f"{option} {shlex.quote(value)}")
@@ -146,8 +151,8 @@ def portable_command(argv: Sequence[str]) -> str:
     return " ".join(["nmt", *joined])
 
 
-def _described(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
-    """Which test set it is."""
+def _describe_test_set(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
+    """Return name, languages, size and digest of the test set."""
     own = config.data.test
     files = [Path(path).name for path in own.paths] if own else []
     return {
@@ -159,7 +164,7 @@ def _described(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A JSON object of the run, or nothing where it is missing or damaged."""
+    """Return a JSON object of the run; an empty one if the file is missing or damaged."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Going on with an earlier run: what may have changed since, and where it stood."""
+"""Continuing a run: what may have changed since it began, and where to continue."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,9 +13,10 @@ from nmt.errors import ConfigError, DataError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training.examples import delete_examples_after
 from nmt.training.schedule import learning_rate
+from nmt.training.state import check_format
 from nmt.training.trainer import Trainer
 
-# Keys that may change between two parts of one run: none of them alters a step already taken.
+# Keys that may change when a run is resumed: none of them alters a step already taken.
 CHANGEABLE_KEYS = {
     "training.max_steps",
     "training.micro_batch_tokens",
@@ -38,44 +39,33 @@ CHANGEABLE_KEYS = {
     "data.test",
     "data.directory",
 }
-
+_CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
 
 FINGERPRINTS = {
     "data_fingerprint": "training text",
     "validation_fingerprint": "validation set",
 }
-"""what environment.json calls the digests of a run's text"""
+"""digests of the text of a run, by their names in environment.json"""
 MAX_ROLL_BACKS = 10
 """in one run; a recipe that needs more does not work"""
 
 
-def _flat(section: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in section.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
 def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
-    """Refuse to continue a run under a recipe that contradicts what it was trained with.
+    """Check that a run can be resumed with this recipe.
 
     Raises:
-        ConfigError: naming each key with both values.
+        ConfigError: it contradicts the recipe of the run; names each key with both values.
     """
     saved = directory.saved_checkpoints()
     if not saved:
         return
     trained_with = load_config(str(directory.config))
-    old = _flat(trained_with.model_dump())
-    new = _flat(config.model_dump())
+    old, new = _flatten(trained_with.model_dump()), _flatten(config.model_dump())
     changed = [
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
         if old.get(key) != new.get(key)
-        and not key.startswith(("decoding.", "data.test."))
+        and not key.startswith(_CHANGEABLE_SECTIONS)
         and key not in CHANGEABLE_KEYS
     ]
     if changed:
@@ -83,11 +73,25 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
             f"{directory.path}: already holds a run with another recipe; "
             f"choose another --run-dir, or undo: {'; '.join(changed)}"
         )
-    _check_rates_unchanged(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
+    _check_learning_rates(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
 
 
-def _check_rates_unchanged(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
-    """A schedule that ends at max_steps cannot be given another end once it has begun to fall."""
+def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the values of nested sections by their full names, such as `model.norm`."""
+    flat: dict[str, Any] = {}
+    for key, value in section.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _check_learning_rates(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
+    """Check that another `max_steps` leaves the learning rates of the `taken` steps as they were.
+
+    A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
+    """
     for step in range(1, taken + 1):
         if learning_rate(step, old) != learning_rate(step, new):
             raise ConfigError(
@@ -99,11 +103,10 @@ def _check_rates_unchanged(directory: RunDirectory, old: Config, new: Config, ta
 
 
 def check_data_unchanged(directory: RunDirectory, fingerprints: Mapping[str, str]) -> None:
-    """Refuse to continue a run on other text than that of these `fingerprints`.
+    """Check that a run is resumed on the text that it began with, by these `fingerprints`.
 
     Raises:
-        ConfigError: the training text, the tokenizer's settings or the validation set are not those
-            of the run.
+        ConfigError: the training text, the settings of the tokenizer or the validation set differ.
     """
     if not directory.saved_checkpoints():
         return
@@ -111,7 +114,7 @@ def check_data_unchanged(directory: RunDirectory, fingerprints: Mapping[str, str
         known = json.loads(directory.environment.read_text("utf-8"))
         before = {name: known.get(name) for name in fingerprints}
     except (OSError, ValueError, AttributeError):
-        return  # a run whose provenance is lost can only be trusted
+        return  # without environment.json there is nothing to compare with
     for name, text in FINGERPRINTS.items():
         if before[name] and before[name] != fingerprints[name]:
             raise ConfigError(
@@ -122,12 +125,12 @@ def check_data_unchanged(directory: RunDirectory, fingerprints: Mapping[str, str
 
 
 def check_tokenizer_unchanged(directory: RunDirectory, tokenizer: Tokenizer) -> None:
-    """Refuse to continue a run with another tokenizer: its ids would mean other words.
+    """Check that a run is resumed with its own tokenizer: another one gives ids to other words.
 
-    One that is lost is written again.
+    A tokenizer that was lost is written again.
 
     Raises:
-        ConfigError: the run's own is another one.
+        ConfigError: the run has another tokenizer.
     """
     if not directory.saved_checkpoints():
         return
@@ -138,40 +141,39 @@ def check_tokenizer_unchanged(directory: RunDirectory, tokenizer: Tokenizer) -> 
         return
     if own.differs_from(tokenizer):
         raise ConfigError(
-            f"{directory.path}: its tokenizer is another than the one learnt from the same text "
-            "now, by another version of SentencePiece perhaps; set tokenizer.model to a copy of "
-            f"what is in {directory.tokenizer}, or choose another --run-dir"
+            f"{directory.path}: its tokenizer differs from the one that was learnt from the same "
+            "text now, perhaps by another version of SentencePiece; set tokenizer.model to a copy "
+            f"of what is in {directory.tokenizer}, or choose another --run-dir"
         )
 
 
-def resume(trainer: Trainer, directory: RunDirectory, log: Callable[[str], None]) -> None:
-    """Continue from the newest checkpoint that verifies; a run without any starts at step 0.
+def resume(trainer: Trainer, log: Callable[[str], None]) -> None:
+    """Continue from the newest intact checkpoint; a run without checkpoints starts at step 0.
 
     Raises:
-        CheckpointError: there are checkpoints, and every one is damaged.
+        CheckpointError: there are checkpoints, but all are damaged.
     """
-    path = _restore(trainer, log)
+    path = _load_newest_checkpoint(trainer, log)
     if path is None:
-        trainer.monitor.drop_records_after(0)
-        if trainer.group.is_main:
-            delete_examples_after(directory.translations, 0)
+        _drop_later_records(trainer)  # those of a start that failed
     else:
-        log(f"resuming after step {trainer.step:,} from {path}")
+        log(f"resuming after step {trainer.state.step:,} from {path}")
 
 
 def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]) -> None:
-    """After a step that diverged, go on from the last checkpoint without the steps since.
+    """After a step that diverged, continue with the weights of the last checkpoint.
 
-    The weights are taken back; the place in the data and in the schedule is not.
+    The place in the data and in the schedule stays: the steps since then are left out.
 
     Raises:
-        DivergedError: with advice, where the recipe does not ask for this, or it did not help.
+        DivergedError: with advice, if the recipe does not allow it or it did not help.
     """
-    trainer.wait_for_checkpoint()
-    diverged, roll_backs = trainer.step, trainer.roll_backs
+    trainer.checkpointer.wait()
+    state = trainer.state
+    diverged, roll_backs = state.step, state.roll_backs
     if trainer.config.training.on_divergence == "stop":
         raise DivergedError(
-            f"{error}. Whatever is in {trainer.directory.checkpoints} is from before. "
+            f"{error}. All checkpoints in {trainer.directory.checkpoints} are from before. "
             "Lower training.peak_learning_rate, "
             "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
             "training.on_divergence: roll_back"
@@ -182,7 +184,7 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
             "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
             "--run-dir"
         ) from error
-    path = _restore(trainer, log)
+    path = _load_newest_checkpoint(trainer, log)
     if path is None:
         raise DivergedError(
             f"{error}. There is no checkpoint yet to go back to; lower "
@@ -190,19 +192,30 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
         ) from error
     trainer.model.zero_grad(set_to_none=True)
     log(f"{error}; going on with the weights of {path.name}, without the steps since")
-    trainer.monitor.record_roll_back(diverged, trainer.step)
-    trainer.skip_to(diverged)
-    trainer.roll_backs = roll_backs + 1
+    trainer.monitor.record_roll_back(diverged, state.step)
+    state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
     trainer.save(wait=trainer.finished())
 
 
-def _restore(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
-    """Put back the newest checkpoint that verifies, and say which that is, if there is any."""
+def _load_newest_checkpoint(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
+    """Load the newest intact checkpoint and return its folder; return None if there is none."""
     path = trainer.group.broadcast_from_main(lambda: _newest(trainer.directory, log))
     if path is not None:
+        saved = load_state(path)
+        check_format(saved, path)
         load_into(trainer.model, load_weights(path), path)
-        trainer.load_state(load_state(path))
+        trainer.stepper.discard_pending()
+        trainer.state.load_state(saved)
+        _drop_later_records(trainer)
     return path
+
+
+def _drop_later_records(trainer: Trainer) -> None:
+    """Remove the records and example translations of all steps that will be taken again."""
+    step, validation_due = trainer.state.step, trainer.state.validation_due
+    trainer.monitor.drop_records_after(step, validated=not validation_due)
+    if trainer.group.is_main:
+        delete_examples_after(trainer.directory.translations, step - validation_due)
 
 
 def _newest(directory: RunDirectory, log: Callable[[str], None]) -> Path | None:

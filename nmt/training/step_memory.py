@@ -65,11 +65,13 @@ def training_memory(
     config: Config, model: Transformer, hardware: Hardware, length: float
 ) -> Memory:
     """Of a usual step, sentences being of `length` tokens."""
-    most = micro_batch(config, model, hardware, length)
+    most = micro_batch_tokens(config, model, hardware, length)
     return _memory(config, model, hardware, length, min(most, config.training.batch_tokens))
 
 
-def micro_batch(config: Config, model: Transformer, hardware: Hardware, length: float) -> int:
+def micro_batch_tokens(
+    config: Config, model: Transformer, hardware: Hardware, length: float
+) -> int:
     """Padded tokens a side that are computed at once at most, over all shares.
 
     Where the recipe leaves it open, as many as are of use, halved until they fit in memory: in all

@@ -1,7 +1,7 @@
-"""SIGINT and SIGTERM while training: obeyed at once where nothing is lost by it, else very soon.
+"""SIGINT and SIGTERM during training: stop at once where nothing is lost by it, else very soon.
 
-A gradient that is being computed or a validation is abandoned and done again by the resumed run; an
-update of the weights or a checkpoint that is being written is finished first.
+The computation of a gradient or a validation is interrupted; the resumed run repeats it. An update
+of the weights or a checkpoint that is being written is finished first.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ from nmt.errors import StoppedBySignal
 
 
 class Interrupted(BaseException):
-    """What was going on has been given up for a stop; it left no trace."""
+    """A stop signal has interrupted a computation, which has changed nothing."""
 
 
 class StopSignals:
-    """Notices the two signals for as long as it is entered."""
+    """A context in which the two signals are noticed instead of ending the process."""
 
-    def __init__(self, *, insistent: bool = True) -> None:
-        """`insistent`: whether a second signal stops whatever is going on."""
-        self._insistent = insistent
+    def __init__(self, *, second_stops_at_once: bool = True) -> None:
+        """Without `second_stops_at_once` all signals after the first are ignored."""
+        self._second_stops_at_once = second_stops_at_once
         self.number = 0
-        """of the first signal that came; 0: none has"""
-        self._may_abandon = False
+        """number of the first signal that came; 0 if none has come"""
+        self._may_interrupt = False
         self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -40,30 +40,30 @@ class StopSignals:
 
     @contextlib.contextmanager
     def interruptible(self, allowed: bool = True) -> Iterator[None]:
-        """Do what can be given up at any point, if `allowed`.
+        """Return a context in which a signal may interrupt at any point, if `allowed`.
 
         Raises:
             Interrupted: a signal has come.
         """
-        self._may_abandon = allowed
+        self._may_interrupt = allowed
         try:
             if allowed and self.number:
                 raise Interrupted
             yield
         finally:
-            self._may_abandon = False
+            self._may_interrupt = False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """The first signal asks for a stop; the second one is obeyed whatever it costs."""
+        """Ask for a stop at the first signal; stop at once at the second one."""
         if self.number:
-            if not self._insistent:
+            if not self._second_stops_at_once:
                 return
             raise StoppedBySignal(
                 f"stopped at once by a second {signal.Signals(number).name}", number
             )
         self.number = number
         # Straight to stderr: the handler may have interrupted a write to Python's own buffer.
-        with contextlib.suppress(OSError):  # what it is piped into may have got the signal too
+        with contextlib.suppress(OSError):  # the program at the other end may have stopped too
             os.write(2, b"stopping and saving; a second signal stops at once\n")
-        if self._may_abandon:
+        if self._may_interrupt:
             raise Interrupted

@@ -1,7 +1,7 @@
-"""Threads that compute the gradients of shares of a step side by side, on cores of their own.
+"""Threads that compute the gradients of shards of a step at the same time, each on its own cores.
 
-On a CPU a second core makes one operation little faster where matrices are small: the two wait for
-each other after every one of them. Whole passes through the model do not.
+With small matrices a second core makes a single operation little faster, because both cores wait
+for each other after every operation. Whole passes through the model need no such waiting.
 """
 
 import threading
@@ -15,70 +15,70 @@ from nmt.config import TrainingConfig
 
 _T = TypeVar("_T")
 
-# Bytes: each thread holds a gradient of the whole model for a moment.
-_GRADIENTS = 1 << 30
+# Bytes for all gradients together: each thread holds one of the whole model for a moment.
+_GRADIENT_BYTES = 1 << 30
 
 
 def number_of_shards(threads: int, parameters: int) -> int:
-    """How many shares a step is cut into for so many threads, at so many float32 parameters."""
-    return max(1, min(threads, _GRADIENTS // (4 * parameters)))
+    """Return how many shards a step is cut into, for a model of so many float32 parameters."""
+    return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))
 
 
 def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
-    """Whether threads can compute shares of a step: on a CPU, where one process trains.
+    """Return whether threads can compute shards of a step: on a CPU, in a single process.
 
-    Not where activations are computed again, which restores only the generator of all threads.
+    Activation checkpointing excludes it: it restores only the global random generator.
     """
     return device.type == "cpu" and processes == 1 and not training.activation_checkpointing
 
 
 class ThreadTeam:
-    """Threads that divide the cores among them; operations of each use its own."""
+    """Threads that divide the cores among them; PyTorch operations of a thread use its cores."""
 
     def __init__(self, members: int, threads: int) -> None:
-        """Divide the cores of so many `threads` among so many `members`."""
+        """Start `members` threads that share the cores of `threads`."""
         self.members = members
-        # cores that cannot be divided evenly go to the first of them
+        # the first members get the cores that cannot be divided evenly
         cores = iter([len(range(number, threads, members)) for number in range(members)])
         self._pool = ThreadPoolExecutor(
             members, "gradient", lambda: torch.set_num_threads(next(cores))
         )
-        self._given_up = threading.Event()
+        self._cancelled = threading.Event()
 
     @property
-    def given_up(self) -> bool:
-        """Whether nobody waits for what is being computed any more."""
-        return self._given_up.is_set()
+    def cancelled(self) -> bool:
+        """Whether the results of the running tasks are not needed any more."""
+        return self._cancelled.is_set()
 
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
-        """`compute` of each number below `count`; an exception of one is raised for all.
+        """Return `compute(number)` for each number below `count`; raises the first exception.
 
-        Returns or raises when none is being computed any more; they should look at `given_up` now
-        and then.
+        No task is running any more when this returns or raises, so a long task should look at
+        `cancelled` now and then.
         """
-        self._given_up.clear()
+        self._cancelled.clear()
         tasks: list[Future[_T]] = []
         failed: BaseException | None = None
         try:
             tasks += [self._pool.submit(compute, number) for number in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
-            failed = _failure(tasks)
+            failed = _first_exception(tasks)
             if failed:
                 raise failed
             return [task.result() for task in tasks]
         finally:
-            self._given_up.set()
-            _end(tasks)
-            failed = None  # whose traceback holds this frame, and so all that it still names
+            self._cancelled.set()
+            _cancel(tasks)
+            failed = None  # its traceback keeps this frame, and so every tensor named here
 
 
-def _failure(tasks: list[Future[_T]]) -> BaseException | None:
-    ended = (task.exception() for task in tasks if task.done())
-    return next(filter(None, ended), None)
+def _first_exception(tasks: list[Future[_T]]) -> BaseException | None:
+    exceptions = (task.exception() for task in tasks if task.done())
+    return next(filter(None, exceptions), None)
 
 
-def _end(tasks: list[Future[_T]]) -> None:
-    """Start none of them any more, wait for the others, and forget all."""
+def _cancel(tasks: list[Future[_T]]) -> None:
+    """Start none of the tasks any more, wait for the running ones, and drop all results."""
     for task in tasks:
         task.cancel()
     wait(tasks)

@@ -1,4 +1,4 @@
-"""How good the model is on sentences it never learns from: loss, and BLEU or chrF."""
+"""Validation: the loss on sentences that the model never learns from, and BLEU or chrF."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
 from nmt.run_directory import LoadedModel
 from nmt.training.examples import EXAMPLES, ExampleTranslation
-from nmt.training.objective import Objective
+from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
 
 BATCH_TOKENS = 4096
@@ -27,7 +27,7 @@ class Validation:
     loss: float
     """cross-entropy without smoothing, nats per target token"""
     quality: dict[str, float]
-    """what the translations score, by metric; empty where nothing was translated"""
+    """score of the translations by the name of the metric; empty if nothing was translated"""
     translations: list[str]
 
     @property
@@ -36,7 +36,7 @@ class Validation:
         return next(iter(self.quality.values()), -self.loss)
 
     def figures(self) -> dict[str, float]:
-        """What is written down of it."""
+        """Return the figures that are recorded."""
         return {"loss": self.loss, **self.quality}
 
     def __str__(self) -> str:
@@ -60,33 +60,22 @@ class Validator:
         self.batches: list[Batch] = [collate(encoded, part) for part in parts]
 
     def validate(self, beam_size: int = 1) -> Validation:
-        """Loss over the set, and what its translations score by the recipe's metric."""
-        model, config = self.run.model, self.run.config
+        """Compute the loss, and score the translations unless the recipe's metric is the loss."""
+        model, metric = self.run.model, self.run.config.training.validation_metric
         model.eval()
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
-        metric = config.training.validation_metric
         if metric != "loss" and math.isfinite(loss):
-            settings = config.decoding.model_copy(update={"beam_size": beam_size})
-            translator = Translator(self.run, settings, self.precision)
-            translations = [t.text for t in translator.translate(p.source for p in self.pairs)]
-            references = [pair.target for pair in self.pairs]
-            if metric == "chrf":
-                score = chrf(translations, references, confidence=False)
-            else:
-                tokenize = bleu_tokenizer(config.data.target_language, config.data.tokenized)
-                score = bleu(translations, references, tokenize, confidence=False)
-            quality[metric] = score.value
+            translations = self._translate(beam_size)
+            quality[metric] = self._score(metric, translations)
         model.train()
         return Validation(loss, quality, translations)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
-        """The first sentences as they were translated, to be kept beside the metrics."""
-        found = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
-        return [
-            ExampleTranslation(pair.source, pair.target, translation) for pair, translation in found
-        ]
+        """Return the first sentences with their translations, to be kept beside the metrics."""
+        examples = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
+        return [ExampleTranslation(pair.source, pair.target, text) for pair, text in examples]
 
     @torch.inference_mode()
     def _loss(self) -> float:
@@ -97,3 +86,17 @@ class Validator:
             total += objective(batch.to(device)).cross_entropy.item()
             tokens += batch.tokens
         return total / tokens
+
+    def _translate(self, beam_size: int) -> list[str]:
+        settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
+        translator = Translator(self.run, settings, self.precision)
+        return [t.text for t in translator.translate(pair.source for pair in self.pairs)]
+
+    def _score(self, metric: str, translations: list[str]) -> float:
+        """Return what the translations score by a metric of `METRIC_NAMES`."""
+        references = [pair.target for pair in self.pairs]
+        if metric == "chrf":
+            return chrf(translations, references, confidence=False).value
+        data = self.run.config.data
+        tokenize = bleu_tokenizer(data.target_language, data.tokenized)
+        return bleu(translations, references, tokenize, confidence=False).value

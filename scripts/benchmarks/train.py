@@ -112,7 +112,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
     for number in range(1, arguments.warm_up + arguments.steps + 1):
-        gradient = trainer.take_step()
+        gradient = trainer.stepper.take()
         losses.append(gradient.loss)
         tokens.append(gradient.tokens)
         ends.append(end_of_step(number, arguments, device))

@@ -67,10 +67,10 @@ def test_room_is_made_for_a_snapshot_before_there_is_one(
     assert not writer.is_preallocated
     writer.preallocate(weights, {"optimizers": moments})
     assert writer.is_preallocated
-    writer._wait_for_preallocation()
+    writer._wait_for_allocation()
     room = writer._copied
     writer.start(1, weights, {"optimizers": moments, "step": 1}, Ranking(0))
-    assert writer.outcome() == (True, None)
+    assert writer.result() == (True, None)
     assert writer._copied[0]["w"] is room[0]["w"]
     assert writer._copied[1]["optimizers"][0]["m"] is room[1]["optimizers"][0]["m"]
     assert load_weights(directory.checkpoint(1))["w"].tolist() == [1, 1, 1]
@@ -88,7 +88,7 @@ def test_where_there_is_no_room_the_checkpoint_says_so(
     monkeypatch.setattr(checkpoint_writer, "snapshot", none)
     writer.preallocate({"w": torch.ones(3)}, {})
     writer.start(1, {"w": torch.ones(3)}, {}, Ranking(0))
-    saved, problem = writer.outcome()
+    saved, problem = writer.result()
     assert not saved and problem and "no memory for a copy of the state" in problem
 
 
@@ -97,11 +97,11 @@ def test_training_may_go_on_while_a_checkpoint_is_written(
 ) -> None:
     weights, state = {"w": torch.ones(3)}, {"moment": torch.ones(2), "step": 7}
     writer.start(7, weights, state, Ranking(1))
-    assert writer.writing() and not directory.checkpoint(7).exists()
+    assert writer.is_writing() and not directory.checkpoint(7).exists()
     weights["w"].zero_()
     state["moment"].zero_()
     hold.set()
-    assert writer.outcome() == (True, None) and not writer.writing()
+    assert writer.result() == (True, None) and not writer.is_writing()
     assert load_weights(directory.checkpoint(7))["w"].tolist() == [1, 1, 1]
     assert load_state(directory.checkpoint(7))["moment"].tolist() == [1, 1]
     assert directory.last.is_file() and not directory.best.exists()
@@ -112,7 +112,7 @@ def test_what_is_saved_is_saved_again_only_if_asked_for(
 ) -> None:
     for value, overwrite, found in ((1.0, False, 1.0), (2.0, False, 1.0), (3.0, True, 3.0)):
         writer.start(1, {"w": torch.full((1,), value)}, {}, Ranking(1), overwrite=overwrite)
-        assert writer.outcome() == (True, None)
+        assert writer.result() == (True, None)
         assert load_weights(directory.checkpoint(1))["w"].item() == found
 
 
@@ -131,8 +131,8 @@ def test_what_went_wrong_is_told_once(
 
     monkeypatch.setattr(checkpoint_writer, "save_checkpoint", fail)
     writer.start(1, {}, {}, Ranking(1))
-    assert writer.outcome() == (False, message)
-    assert writer.outcome() == (True, None)
+    assert writer.result() == (False, message)
+    assert writer.result() == (True, None)
 
 
 def test_what_is_a_mistake_of_the_program_is_no_mere_message(
@@ -141,7 +141,7 @@ def test_what_is_a_mistake_of_the_program_is_no_mere_message(
     monkeypatch.setattr(checkpoint_writer, "save_checkpoint", Callable)
     writer.start(1, {}, {}, Ranking(1))
     with pytest.raises(TypeError):
-        writer.outcome()
+        writer.result()
 
 
 def test_what_is_saved_counts_as_saved_where_only_the_rest_fails(
@@ -152,7 +152,7 @@ def test_what_is_saved_counts_as_saved_where_only_the_rest_fails(
 
     monkeypatch.setattr(checkpoint_writer, "write_pointers", fail)
     writer.start(1, {"w": torch.ones(1)}, {}, Ranking(1))
-    assert writer.outcome() == (True, "last.json: not written: No space left")
+    assert writer.result() == (True, "last.json: not written: No space left")
     assert directory.checkpoint(1).is_dir()
 
 
@@ -164,5 +164,5 @@ def test_no_memory_for_a_copy_is_a_problem_and_no_end(
 
     monkeypatch.setattr(checkpoint_writer, "snapshot", fail)
     writer.start(1, {}, {}, Ranking(1))
-    saved, problem = writer.outcome()
+    saved, problem = writer.result()
     assert not saved and "no memory for a copy" in str(problem)

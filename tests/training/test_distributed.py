@@ -16,8 +16,9 @@ import torch
 from nmt.checkpoint import load_state
 from nmt.config import Config
 from nmt.config_file import dump_config
+from nmt.data.tokens.token_store import TokenStore
 from nmt.run_directory import RunDirectory
-from nmt.training.distributed import ProcessGroup
+from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
@@ -37,7 +38,8 @@ def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     random = np.random.default_rng(pairs)
     lengths = random.integers(1, 60, 80)
     indices = random.permutation(80)[:pairs]
-    shares = [ProcessGroup(rank, size).shard(indices, lengths, lengths) for rank in range(size)]
+    store = TokenStore.of([[5] * n for n in lengths], [[5] * n for n in lengths])
+    shares = [shard(store, indices, rank, size) for rank in range(size)]
     assert sorted(np.concatenate(shares)) == sorted(indices)
     tokens = [int(lengths[share].sum()) for share in shares]
     assert max(tokens) - min(tokens) <= 60

@@ -20,11 +20,12 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.model.layout import PADDED
 from nmt.run_directory import RunDirectory
-from nmt.training import objective
-from nmt.training import trainer as trainer_module
+from nmt.training import loss as loss_module
+from nmt.training import step as step_module
 from nmt.training.divergence import CheckResult, DivergenceDetector
-from nmt.training.gradients import Gradients, StepGradient
+from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.layers import prepare_layers
+from nmt.training.step import Stepper
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
 
@@ -90,14 +91,14 @@ def test_the_usual_loss_follows_slowly() -> None:
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hear of each step when the next one is taken, as where a GPU computes."""
-    monkeypatch.setattr(trainer_module, "is_synchronous", lambda device: False)
+    monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
 
 
 def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loss of a step be no number, and its gradient with it."""
-    original = Gradients.compute
+    original = GradientComputer.compute
 
-    def compute(self: Gradients, number: int) -> StepGradient:
+    def compute(self: GradientComputer, number: int) -> StepGradient:
         gradient = original(self, number)
         if number == step:
             for parameter in self._run.model.parameters():
@@ -106,7 +107,7 @@ def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
             gradient.loss.mul_(math.nan)
         return gradient
 
-    monkeypatch.setattr(Gradients, "compute", compute)
+    monkeypatch.setattr(GradientComputer, "compute", compute)
 
 
 @pytest.fixture
@@ -144,14 +145,14 @@ def test_a_step_refused_late_and_the_one_begun_meanwhile_leave_weights_and_momen
         for _ in range(2)
     )
     for _ in range(3):
-        kept.take_step()
+        kept.stepper.take()
     for _ in range(4):
-        diverged.take_step()
+        diverged.stepper.take()
     with pytest.raises(DivergedError, match=r"step 4: the loss is nan for \d+ pairs .* 'text'"):
-        diverged.take_step()
-    assert diverged.step == 4
+        diverged.stepper.take()
+    assert diverged.state.step == 4
     exactly(kept.model.state_dict(), diverged.model.state_dict())
-    for one, other in zip(kept.optimizers, diverged.optimizers, strict=True):
+    for one, other in zip(kept.state.optimizers, diverged.state.optimizers, strict=True):
         exactly(one.state_dict()["state"], other.state_dict()["state"])
 
 
@@ -176,7 +177,7 @@ def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
         spoiled(7, monkeypatch)
     said: dict[str, list[str]] = {"at once": [], "late": []}
     at_once = train(config, tmp_path / "at once", said["at once"].append)
-    monkeypatch.setattr(trainer_module, "is_synchronous", lambda device: False)
+    monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
     late = train(config, tmp_path / "late", said["late"].append)
     assert contents(at_once) == contents(late)
     refusals = [
@@ -190,16 +191,16 @@ def test_a_stop_waits_for_what_is_not_heard_of_yet(
     recipe: Recipe, contents: Contents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = train(recipe(), tmp_path / "whole", lambda message: None)
-    original = trainer_module.update_weights
+    original = step_module.update_weights
 
     def update(*arguments: Any) -> None:
         original(*arguments)
-        if trainer_module.update_weights is update and not stopped:
+        if step_module.update_weights is update and not stopped:
             stopped.append(1)
             signal.raise_signal(signal.SIGTERM)
 
     stopped: list[int] = []
-    monkeypatch.setattr(trainer_module, "update_weights", update)
+    monkeypatch.setattr(step_module, "update_weights", update)
     with pytest.raises(StoppedBySignal, match="after step 1;"):
         train(recipe(), tmp_path / "parts", lambda message: None)
     parts = train(recipe(), tmp_path / "parts", lambda message: None)
@@ -244,7 +245,7 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     settings: dict[str, Any],
     precision: str,
 ) -> None:
-    monkeypatch.setattr(objective, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
+    monkeypatch.setattr(loss_module, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
     monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
     tried = trainer(
         optimizer=optimizer,
@@ -257,12 +258,12 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     )
     prepare_layers(tried.model, tried.config.training)
     tried.gradients._objective.precision = precision
-    tried.take_step()
-    monkeypatch.setattr(Trainer, "_finish_step", lambda self, taken: None)
+    tried.stepper.take()
+    monkeypatch.setattr(Stepper, "_finish_step", lambda self, step: None)
     with Questions() as questions:
         for name in ("tolist", "numpy", "cpu"):
             monkeypatch.setattr(Tensor, name, asking(getattr(Tensor, name), questions))
-        tried.take_step()
+        tried.stepper.take()
     # the loss asks a CPU alone whether it may save itself a product
     (line,) = questions.asked
     assert line.startswith("if grad_total.is_cuda or ")
@@ -301,11 +302,11 @@ def test_no_step_waits_for_a_gpu(
     tried = trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
     tried.gradients._objective.precision = precision
     for _ in range(3):
-        tried.take_step()
+        tried.stepper.take()
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(3):
-            tried.take_step()
+            tried.stepper.take()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-    tried.synchronize()
+    tried.stepper.synchronize()

@@ -18,7 +18,7 @@ LAUNCHER = """
 import dataclasses, json, math, os, pathlib, signal, sys
 from nmt.config_file import load_config
 from nmt.errors import DivergedError
-from nmt.training import gradients, objective, trainer
+from nmt.training import gradients, loss as losses, step as steps
 from nmt.training.train import train
 from nmt.training.validation import Validator
 
@@ -60,14 +60,14 @@ def update(*arguments):
     now["weights"] = sum(p.double().sum().item() for p in now["model"].parameters())
 
 
-original_compute, gradients.Gradients.compute = gradients.Gradients.compute, compute
-original_cross_entropy = objective.label_smoothed_cross_entropy
-objective.label_smoothed_cross_entropy = cross_entropy
+original_compute, gradients.GradientComputer.compute = gradients.GradientComputer.compute, compute
+original_cross_entropy = losses.label_smoothed_cross_entropy
+losses.label_smoothed_cross_entropy = cross_entropy
 original_validate, Validator.validate = Validator.validate, validate
-original_update, trainer.update_weights = trainer.update_weights, update
+original_update, steps.update_weights = steps.update_weights, update
 for recipe in sorted(folder.glob("*.yaml")):
     now.update(name=recipe.stem, steps=[], error=None)
-    trainer.is_synchronous = lambda device: now["name"] != "late"
+    steps.is_synchronous = lambda device: now["name"] != "late"
     try:
         train(load_config(str(recipe), []), folder / recipe.stem, lambda message: None)
     except DivergedError as error:

@@ -10,7 +10,7 @@ import pytest
 from nmt.config import Config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
-from nmt.training import trainer as trainer_module
+from nmt.training import step as step_module
 from nmt.training.train import train
 
 Recipe = Callable[..., Config]
@@ -47,7 +47,7 @@ def test_another_tokenizer_is_refused(recipe: Recipe, tmp_path: Path) -> None:
     run = train(recipe(FIRST), tmp_path / "run", quiet)
     other = train(recipe(FIRST, "tokenizer.vocabulary_size=40"), tmp_path / "other", quiet)
     shutil.copytree(other.tokenizer, run.tokenizer, dirs_exist_ok=True)
-    with pytest.raises(ConfigError, match="its tokenizer is another than the one learnt from"):
+    with pytest.raises(ConfigError, match="its tokenizer differs from the one that was learnt"):
         train(recipe(), run.path, quiet)
 
 
@@ -79,6 +79,6 @@ def test_memory_that_does_not_suffice_is_one_sentence(
     def update(*arguments: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
-    monkeypatch.setattr(trainer_module, "update_weights", update)
+    monkeypatch.setattr(step_module, "update_weights", update)
     with pytest.raises(NmtError, match="not suffice to train this model; lower training.micro"):
         train(recipe(), tmp_path / "run", quiet)

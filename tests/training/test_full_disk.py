@@ -206,7 +206,7 @@ from nmt.checkpoint import newest_checkpoint
 from nmt.config_file import load_config
 from nmt.run_directory import RunDirectory
 from nmt.training.train import train
-from nmt.training.trainer import Trainer
+from nmt.training.step import Stepper
 
 torch.set_num_threads(1)
 disk, folder = sys.argv[1], pathlib.Path(sys.argv[2])
@@ -234,19 +234,19 @@ def free():
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 
 
-def take_step(trainer):
-    if trainer.step == 5:
+def take(stepper):
+    if stepper._state.step == 5:
         deadline = time.monotonic() + 20
         while "step-00000005" not in run.last.read_text() and time.monotonic() < deadline:
             time.sleep(0.01)
         fill()
-    if trainer.step == 10:
+    if stepper._state.step == 10:
         print(newest_checkpoint(run.saved_checkpoints(), print).name)
         free()
-    return original(trainer)
+    return original(stepper)
 
 
-original, Trainer.take_step = Trainer.take_step, take_step
+original, Stepper.take = Stepper.take, take
 train(load_config(str(folder / "recipe.yaml"), []), run.path, lambda message: None)
 shutil.copytree(run.path, folder / "run")
 """

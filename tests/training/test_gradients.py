@@ -19,7 +19,7 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError
 from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
-from nmt.training.gradients import Gradients
+from nmt.training.gradients import GradientComputer
 from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.trainer import Trainer
 
@@ -141,7 +141,7 @@ def test_a_loss_that_is_no_number_names_the_pairs_and_changes_nothing(
         diverged.model.decoder.layers[0].feed_forward.outer.bias.fill_(float("nan"))
     before = [parameter.clone() for parameter in diverged.model.parameters()]
     with pytest.raises(DivergedError, match=r"step 1: the loss is nan for \d+ pairs .* 'w\d+ "):
-        diverged.take_step()
+        diverged.stepper.take()
     for parameter, old in zip(diverged.model.parameters(), before, strict=True):
         torch.testing.assert_close(parameter, old, rtol=0, atol=0, equal_nan=True)
 
@@ -151,18 +151,18 @@ def test_only_the_micro_batch_at_fault_is_named(trainer: Callable[..., Trainer])
     with torch.no_grad():
         diverged.model.target_embedding.weight[7] = float("inf")
     with pytest.raises(DivergedError, match=r"for \d pairs"):
-        diverged.take_step()
+        diverged.stepper.take()
 
 
 def test_a_leap_of_the_loss_stops_before_the_update(trainer: Callable[..., Trainer]) -> None:
     trained = trainer(largest_spike=0.5)
     for _ in range(5):
-        trained.take_step()
+        trained.stepper.take()
     with torch.no_grad():
         trained.model.output_embedding.weight.mul_(20)
     before = [parameter.clone() for parameter in trained.model.parameters()]
     with pytest.raises(DivergedError, match=r"step 6: the loss is .* for \d+ pairs"):
-        trained.take_step()
+        trained.stepper.take()
     for parameter, old in zip(trained.model.parameters(), before, strict=True):
         assert torch.equal(parameter, old)
 
@@ -182,7 +182,7 @@ def test_a_gradient_that_is_no_number_stops_before_the_update(
     monkeypatch.setattr(Tensor, "backward", infinite)
     before = [parameter.clone() for parameter in diverged.model.parameters()]
     with pytest.raises(DivergedError, match=r"step 1: the norm of the gradient is inf for \d+ pai"):
-        diverged.take_step()
+        diverged.stepper.take()
     assert all(map(torch.equal, before, diverged.model.parameters()))
 
 
@@ -301,15 +301,15 @@ def test_what_failed_is_not_kept_alive(
         assert all(reference() is None for reference in kept)
         return gradients
 
-    def less_at_once(self: Gradients, *arguments: Any) -> bool:
+    def less_at_once(self: GradientComputer, *arguments: Any) -> bool:
         first_attempt[0] = False
         return original(self, *arguments)
 
-    original = Gradients._compute_less_at_once
+    original = GradientComputer._compute_less_at_once
     gc.disable()
     try:
         monkeypatch.setattr(torch.autograd, "grad", grad)
-        monkeypatch.setattr(Gradients, "_compute_less_at_once", less_at_once)
+        monkeypatch.setattr(GradientComputer, "_compute_less_at_once", less_at_once)
         limited.gradients.compute(1)
     finally:
         gc.enable()
@@ -350,7 +350,7 @@ def test_a_run_goes_on_with_the_micro_batches_it_had_unless_the_recipe_has_other
     trainer: Callable[..., Trainer], before: Any, now: dict[str, Any], expected: int
 ) -> None:
     resumed = trainer(**now)
-    resumed.load_state({**resumed.state(), "micro_batches": [before]})
+    resumed.state.load_state({**resumed.state.state(), "micro_batches": [before]})
     assert resumed.gradients.micro_batch.tokens == expected
     assert resumed.gradients.micro_batch.halved == before["halved"]
 
@@ -359,12 +359,12 @@ def test_going_back_to_an_earlier_state_does_not_bring_more_memory(
     trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = trainer(micro_batch_tokens=1000)
-    earlier = limited.state()
+    earlier = limited.state.state()
     no_room_above(100, monkeypatch)
     limited.gradients.compute(1)
     found = limited.gradients.micro_batch.tokens
-    limited.load_state(earlier)
+    limited.state.load_state(earlier)
     assert limited.gradients.micro_batch.tokens == found < 1000
     resumed = trainer(micro_batch_tokens=1000)
-    resumed.load_state(limited.state())
+    resumed.state.load_state(limited.state.state())
     assert resumed.gradients.micro_batch.tokens == found

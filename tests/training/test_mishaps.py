@@ -13,13 +13,14 @@ from nmt.checkpoint import load_weights
 from nmt.config import Config
 from nmt.errors import CheckpointError, DivergedError
 from nmt.run_directory import RunDirectory
-from nmt.training import checkpoint_writer
+from nmt.training import checkpoint_writer, checkpointing
 from nmt.training import resume as resume_module
-from nmt.training import trainer as trainer_module
+from nmt.training import step as step_module
 from nmt.training.checkpoint_writer import CheckpointWriter
-from nmt.training.gradients import Gradients, StepGradient
+from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.step import PendingStep, Stepper
 from nmt.training.train import train
-from nmt.training.trainer import PendingStep, Trainer
+from nmt.training.trainer import Trainer
 
 Recipe = Callable[..., Config]
 
@@ -59,8 +60,8 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
 ) -> None:
     whole = train(recipe(), tmp_path / "whole", quiet)
     failing_saves(monkeypatch, 8)
-    monkeypatch.setattr(trainer_module, "_STEPS_TO_SAVE", 1)
-    monkeypatch.setattr(CheckpointWriter, "writing", lambda writer: False)
+    monkeypatch.setattr(checkpointing, "_STEPS_BETWEEN_POLLS", 1)
+    monkeypatch.setattr(CheckpointWriter, "is_writing", lambda writer: False)
     run = train(recipe(), tmp_path / "run", quiet)
     said = capsys.readouterr().err
     assert "No space left (needs 9 MiB); training goes on and tries again" in said
@@ -91,14 +92,14 @@ def test_what_could_not_be_saved_is_not_the_best(
 
 
 def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = Trainer._finish_step
+    original = Stepper._finish_step
 
-    def hear_of(trainer: Trainer, taken: PendingStep) -> None:
-        if taken.step == 6:
+    def finish(stepper: Stepper, step: PendingStep) -> None:
+        if step.number == 6:
             signal.raise_signal(signal.SIGTERM)
-        original(trainer, taken)
+        original(stepper, step)
 
-    monkeypatch.setattr(Trainer, "_finish_step", hear_of)
+    monkeypatch.setattr(Stepper, "_finish_step", finish)
 
 
 @pytest.mark.parametrize("how", ["at the end", "when stopped"])
@@ -117,15 +118,15 @@ def test_what_must_be_saved_and_cannot_is_an_error(
 
 
 def diverging(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
-    original = Gradients.compute
+    original = GradientComputer.compute
 
-    def compute(self: Gradients, step: int) -> StepGradient:
+    def compute(self: GradientComputer, step: int) -> StepGradient:
         result = original(self, step)
         if step in steps:
             raise DivergedError(f"step {step}: the loss is nan for 3 pairs")
         return result
 
-    monkeypatch.setattr(Gradients, "compute", compute)
+    monkeypatch.setattr(GradientComputer, "compute", compute)
 
 
 def test_divergence_stops_with_advice(
@@ -133,7 +134,7 @@ def test_divergence_stops_with_advice(
 ) -> None:
     diverging(monkeypatch, 7)
     with pytest.raises(
-        DivergedError, match=r"step 7: .* for 3 pairs\. Whatever is in .* is from before"
+        DivergedError, match=r"step 7: .* for 3 pairs\. All checkpoints in .* are from before"
     ):
         train(recipe(), tmp_path / "run", quiet)
 
@@ -171,7 +172,7 @@ def test_a_run_that_rolls_back_at_its_last_step_saves_it(
     save = Trainer.save
 
     def noted(self: Trainer, *, overwrite: bool = False, wait: bool = False) -> None:
-        waited.append((self.step, wait))
+        waited.append((self.state.step, wait))
         save(self, overwrite=overwrite, wait=wait)
 
     monkeypatch.setattr(Trainer, "save", noted)
@@ -184,7 +185,7 @@ def test_weights_that_are_not_numbers_are_not_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The update of step 7 ruins them; step 5 remains to go back to."""
-    original = trainer_module.update_weights
+    original = step_module.update_weights
 
     def ruined(optimizers: Any, *arguments: Any) -> None:
         original(optimizers, *arguments)
@@ -193,7 +194,7 @@ def test_weights_that_are_not_numbers_are_not_saved(
             optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))
 
     calls: list[int] = []
-    monkeypatch.setattr(trainer_module, "update_weights", ruined)
+    monkeypatch.setattr(step_module, "update_weights", ruined)
     settings = ("training.on_divergence=roll_back", "training.checkpoint_every=1")
     run = train(recipe(*settings), tmp_path / "run", quiet)
     assert ("roll_back", 7, 6) in events(run)

@@ -8,7 +8,7 @@ from nmt.config import ModelConfig
 from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import PAD
 from nmt.model.transformer import Transformer
-from nmt.training.objective import Objective
+from nmt.training.loss import Objective
 
 V = 40
 

@@ -37,7 +37,7 @@ def test_only_the_very_best_ends_the_wait_for_a_gain() -> None:
 
 def test_what_could_not_be_saved_is_taken_back() -> None:
     ranking = ranked(3)
-    ranking.keep()
+    ranking.commit()
     ranking.add(2, 7, {})
     ranking.rollback()
     assert ranking.steps == [1]

@@ -57,7 +57,7 @@ def test_a_process_that_waits_in_vain_says_so_in_a_sentence(
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port)}
     for name, value in {**started, **place, "TORCHELASTIC_RUN_ID": "test"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(distributed, "_TIME_TO_MEET", timedelta(seconds=1))
+    monkeypatch.setattr(distributed, "_RENDEZVOUS_TIMEOUT", timedelta(seconds=1))
     expected = f"process {rank} has not met the others: .*, port {unused_port}$"
     with pytest.raises(NmtError, match=expected) as raised, join_process_group("cpu"):
         pass

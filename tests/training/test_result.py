@@ -50,7 +50,7 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
     kept = ("weights", "trained_steps", "target_tokens", "training_seconds")
     assert {name: row[name] for name in kept} == {name: best[name] for name in kept}
     assert row["decoding"]["beam_size"] == 2 and row["decoding"]["precision"] == "fp32"
-    assert log[-2] == f"written down in {run.result}"
+    assert log[-2] == f"written to {run.result}"
     assert log[-1] == f"translate with: nmt translate --model {run.path}"
 
 

@@ -15,10 +15,9 @@ from nmt.config import Config
 from nmt.data.tokens.batch import Batch
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import RunDirectory
-from nmt.training import trainer as trainer_module
-from nmt.training.gradients import Gradients, StepGradient
-from nmt.training.loss import Loss
-from nmt.training.objective import Objective
+from nmt.training import step as step_module
+from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.loss import Loss, Objective
 from nmt.training.schedule import learning_rate
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
@@ -48,9 +47,9 @@ def interrupted(
             how()
         original(*arguments)
 
-    original = trainer_module.update_weights
+    original = step_module.update_weights
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(trainer_module, "update_weights", update)
+        patched.setattr(step_module, "update_weights", update)
         with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
             train(config, path, log)
     return raised.value
@@ -177,9 +176,9 @@ def test_a_stop_inside_accumulation_abandons_the_gradient(
     monkeypatch: pytest.MonkeyPatch,
     step: int,
 ) -> None:
-    compute, forward, place = Gradients.compute, Objective.forward, [0, 0]
+    compute, forward, place = GradientComputer.compute, Objective.forward, [0, 0]
 
-    def computed(gradients: Gradients, number: int) -> StepGradient:
+    def computed(gradients: GradientComputer, number: int) -> StepGradient:
         place[:] = number, 0
         return compute(gradients, number)
 
@@ -192,7 +191,7 @@ def test_a_stop_inside_accumulation_abandons_the_gradient(
 
     expected = "before the first step" if step == 1 else f"after step {step - 1}; saved"
     with monkeypatch.context() as patched:
-        patched.setattr(Gradients, "compute", computed)
+        patched.setattr(GradientComputer, "compute", computed)
         patched.setattr(Objective, "forward", stopped)
         with pytest.raises(StoppedBySignal, match=expected):
             train(recipe(PARTS), tmp_path / "run", quiet)
@@ -384,15 +383,15 @@ def test_several_threads_go_on_bit_for_bit(recipe: Recipe, tmp_path: Path) -> No
 def test_a_rolled_back_run_resumes_bit_for_bit(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Gradients.compute
+    original = GradientComputer.compute
 
-    def compute(self: Gradients, step: int) -> StepGradient:
+    def compute(self: GradientComputer, step: int) -> StepGradient:
         result = original(self, step)
         if step == 7:
             raise DivergedError("step 7: the loss is nan")
         return result
 
-    monkeypatch.setattr(Gradients, "compute", compute)
+    monkeypatch.setattr(GradientComputer, "compute", compute)
     config = recipe("training.on_divergence=roll_back")
     whole = train(config, tmp_path / "whole", quiet)
     interrupted(config, tmp_path / "run", 10, fail)

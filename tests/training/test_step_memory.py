@@ -13,7 +13,7 @@ from nmt.training.optimizer import build_optimizers, update_weights
 from nmt.training.step_memory import (
     Hardware,
     activation_bytes,
-    micro_batch,
+    micro_batch_tokens,
     optimizer_bytes,
     training_memory,
 )
@@ -74,20 +74,20 @@ def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
     plain, frugal = recipe(*layers), recipe(*layers, "training.activation_checkpointing=true")
     model = build_meta_model(plain.model, 60, 60)
     gpu = Hardware("cuda", "bf16")
-    running_loss, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
-    assert again.activations < 0.4 * running_loss.activations
+    usual, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
+    assert again.activations < 0.4 * usual.activations
     alone, shared = (
         training_memory(plain, model, Hardware("cpu", "fp32", shares=n), 20) for n in (1, 4)
     )
     assert shared.gradients == 5 * alone.gradients
     parts = (
-        running_loss.weights,
-        running_loss.gradients,
-        running_loss.optimizer,
-        running_loss.activations,
-        running_loss.logits,
+        usual.weights,
+        usual.gradients,
+        usual.optimizer,
+        usual.activations,
+        usual.logits,
     )
-    assert running_loss.total == sum(parts)
+    assert usual.total == sum(parts)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -96,7 +96,7 @@ def test_a_micro_batch_is_as_large_as_is_of_use_and_as_fits(recipe: Recipe, devi
     model = build_meta_model(config.model, 1000, 1000)
 
     def found(memory: float | None, recipe: Config = config) -> int:
-        return micro_batch(recipe, model, Hardware(device, "bf16", memory), 20)
+        return micro_batch_tokens(recipe, model, Hardware(device, "bf16", memory), 20)
 
     largest = found(None)
     assert largest == found(1e12) == {"cpu": 8192, "cuda": 32_768}[device]

@@ -29,7 +29,7 @@ PARTS = [1, 2, 4]
 LAUNCHER = """
 import json, os, pathlib, sys
 from nmt.config_file import load_config
-from nmt.training.gradients import Gradients
+from nmt.training.gradients import GradientComputer
 from nmt.training.train import train
 
 folder, rank = pathlib.Path(sys.argv[1]), os.environ.get("RANK", "0")
@@ -37,11 +37,11 @@ folder, rank = pathlib.Path(sys.argv[1]), os.environ.get("RANK", "0")
 
 def compute(self, step):
     gradient = original(self, step)
-    noted[step] = [rows.tolist() for rows in gradient.parts]
+    noted[step] = [rows.tolist() for rows in gradient.micro_batches]
     return gradient
 
 
-original, Gradients.compute = Gradients.compute, compute
+original, GradientComputer.compute = GradientComputer.compute, compute
 for recipe in sorted(folder.glob("*.yaml")):
     noted = {}
     train(load_config(str(recipe), []), folder / recipe.stem, lambda message: None)

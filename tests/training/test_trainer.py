@@ -49,7 +49,7 @@ def test_micro_batches_add_up_to_one_batch(trainer: Callable[[Config], Trainer])
         for size in (10_000, 40)
     )
     for _ in range(5):
-        one, other = whole.take_step(), cut.take_step()
+        one, other = whole.stepper.take(), cut.stepper.take()
         assert other.tokens == one.tokens
         assert other.loss.item() == pytest.approx(one.loss.item(), rel=1e-5)
     for weight, its_like in zip(whole.model.parameters(), cut.model.parameters(), strict=True):
@@ -58,15 +58,15 @@ def test_micro_batches_add_up_to_one_batch(trainer: Callable[[Config], Trainer])
 
 def test_a_step_counts_each_target_token_once(trainer: Callable[[Config], Trainer]) -> None:
     trained = trainer(configured(micro_batch_tokens=40))
-    counted = sum(trained.take_step().tokens for _ in range(trained.plan.steps_per_epoch))
+    counted = sum(trained.stepper.take().tokens for _ in range(trained.plan.steps_per_epoch))
     assert counted == trained.store.target.lengths.sum()
 
 
 def test_seeded_training_is_deterministic(trainer: Callable[[Config], Trainer]) -> None:
     first, second = (trainer(configured(dropout=0.3)) for _ in range(2))
-    losses = [first.take_step().loss for _ in range(20)]
+    losses = [first.stepper.take().loss for _ in range(20)]
     torch.rand(7)  # whatever else draws random numbers has no say
-    assert [second.take_step().loss for _ in range(20)] == losses
+    assert [second.stepper.take().loss for _ in range(20)] == losses
     for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
         assert torch.equal(one, other)
 
@@ -74,7 +74,7 @@ def test_seeded_training_is_deterministic(trainer: Callable[[Config], Trainer]) 
 def test_the_copy_task_is_learnt(trainer: Callable[[Config], Trainer]) -> None:
     trained = trainer(configured(warmup_steps=60, peak_learning_rate=5e-3, label_smoothing=0.0))
     for _ in range(500):
-        trained.take_step()
+        trained.stepper.take()
     unseen = copy_task(50, seed=2)
     trained.model.eval()
     source = collate_source(unseen)
@@ -88,10 +88,10 @@ def test_the_copy_task_is_learnt(trainer: Callable[[Config], Trainer]) -> None:
 def test_state_survives_a_round_trip(trainer: Callable[[Config], Trainer]) -> None:
     first = trainer(configured(dropout=0.3))
     for _ in range(3):
-        first.take_step()
+        first.stepper.take()
     second = trainer(configured(dropout=0.3))
     second.model.load_state_dict(first.model.state_dict())
-    second.load_state(copy.deepcopy(first.state()))
-    assert second.step == 3
+    second.state.load_state(copy.deepcopy(first.state.state()))
+    assert second.state.step == 3
     for _ in range(3):
-        assert first.take_step().loss == second.take_step().loss
+        assert first.stepper.take().loss == second.stepper.take().loss

@@ -1,0 +1,104 @@
+"""The state of a run: everything that training changes, beside the weights of the model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import CheckpointError
+from nmt.run_directory import LoadedModel
+from nmt.training.divergence import DivergenceDetector
+from nmt.training.gradients import GradientComputer
+from nmt.training.monitor import Monitor
+from nmt.training.moving_average import MovingAverage
+from nmt.training.optimizer import build_optimizers
+from nmt.training.ranking import Ranking
+from nmt.training.retention import ranking_size
+
+FORMAT = 1
+"""version of what `RunState.state` returns; a state without a version has format 1"""
+_ALWAYS_SAVED = {"optimizers", "ranking", "shares", "micro_batches"}
+
+
+class RunState:
+    """The step that was taken last, the moments of the optimizers and all that is counted.
+
+    A step depends on the weights, on this state and on its own number: its pairs and its dropout
+    masks are functions of (seed, step). So a run that is resumed from a saved state takes exactly
+    the steps of an uninterrupted run.
+    """
+
+    def __init__(
+        self, run: LoadedModel, precision: str, gradients: GradientComputer, monitor: Monitor
+    ) -> None:
+        """Start at step 0; `gradients` and `monitor` keep a part of the state themselves."""
+        training = run.config.training
+        self.step = 0
+        """the last step that was taken, counted from 1"""
+        self.validation_due = False
+        """whether the weights of `step` still have to be validated"""
+        self.roll_backs = 0
+        """how often the run has returned to an earlier checkpoint"""
+        self.optimizers = build_optimizers(run.model, training, precision)
+        decay = training.moving_average
+        self.moving_average = MovingAverage(run.model, decay) if decay else None
+        self.ranking = Ranking(ranking_size(training))
+        self.divergence = DivergenceDetector(
+            next(run.model.parameters()).device, training.largest_spike
+        )
+        self._gradients, self._monitor = gradients, monitor
+
+    def state(self) -> dict[str, Any]:
+        """Return what a resumed run needs beside the weights: plain types and tensors only.
+
+        All processes of a group must call this together.
+        """
+        return {
+            "format": FORMAT,
+            "step": self.step,
+            **self.large_tensors(),
+            "ranking": self.ranking.state(),
+            "monitor": self._monitor.state(),
+            "usual_loss": self.divergence.running_loss,
+            "roll_backs": self.roll_backs,
+            "validation_due": self.validation_due,
+            **self._gradients.state(),
+        }
+
+    def large_tensors(self) -> dict[str, Any]:
+        """Return the part of `state` that takes memory."""
+        return {
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "moving_average": self.moving_average.weights if self.moving_average else None,
+        }
+
+    def load_state(self, saved: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned; the weights are already in the model."""
+        self.step = saved["step"]
+        for optimizer, moments in zip(self.optimizers, saved["optimizers"], strict=True):
+            optimizer.load_state_dict(moments)
+        if self.moving_average:
+            self.moving_average.load(saved["moving_average"])
+        self.ranking.load_state(saved["ranking"])
+        self._monitor.load_state(saved["monitor"])
+        self.divergence.reset(saved["usual_loss"])
+        self.roll_backs = saved["roll_backs"]
+        self.validation_due = saved["validation_due"]
+        self._gradients.load_state(saved)
+
+
+def check_format(saved: Mapping[str, Any], path: Path) -> None:
+    """Check that this version can continue from the training state `saved` of the file `path`.
+
+    Raises:
+        CheckpointError: a newer version of nmt wrote it, or one that is too old.
+    """
+    if saved.get("format", 1) > FORMAT:
+        raise CheckpointError(
+            f"{path}: its training state has format {saved['format']}, and this version of nmt "
+            f"reads formats up to {FORMAT}; install a newer nmt, or choose another --run-dir"
+        )
+    if not saved.keys() >= _ALWAYS_SAVED:
+        raise CheckpointError(
+            f"{path}: its training state is of an earlier version of nmt; "
+            "continue the run with that version, or choose another --run-dir"
+        )

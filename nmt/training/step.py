@@ -1,0 +1,115 @@
+"""One optimiser step: compute the gradient, check it for divergence, update the weights."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from nmt.config import Config
+from nmt.errors import DivergedError
+from nmt.training.divergence import PendingCheck, is_synchronous
+from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.monitor import Monitor
+from nmt.training.optimizer import update_weights
+from nmt.training.schedule import learning_rate
+from nmt.training.state import RunState
+from nmt.training.stopping import Interrupted, StopSignals
+
+
+@dataclass(frozen=True)
+class PendingStep:
+    """A step that was given to the device and whose result has not been read yet."""
+
+    number: int
+    gradient: StepGradient
+    check: PendingCheck
+
+
+class Stepper:
+    """Takes the steps of a run.
+
+    A GPU is usually still computing a step when `take` returns. Its loss is read when the next
+    step has been given to the GPU, so that the GPU never waits for Python. A step that diverged
+    changes nothing meanwhile: the update on the device reads the result of the check there.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        state: RunState,
+        gradients: GradientComputer,
+        monitor: Monitor,
+        signals: StopSignals,
+    ) -> None:
+        """`signals` may interrupt the computation of a gradient if one process trains alone."""
+        self._config, self._state, self._gradients = config, state, gradients
+        self._monitor, self._signals = monitor, signals
+        self._pending_step: PendingStep | None = None
+
+    def take(self) -> StepGradient:
+        """Update the weights once, from `batch_tokens` tokens; returns what the update came from.
+
+        Raises:
+            DivergedError: this step or the one before has diverged; `state.step` is its number.
+                Weights and moments are those before it.
+            Interrupted: a stop signal came while the gradient was computed.
+        """
+        state = self._state
+        gradient = self._compute_gradient()
+        check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
+        previous, self._pending_step = self._pending_step, PendingStep(state.step, gradient, check)
+        synchronous = is_synchronous(gradient.loss.device)
+        if synchronous:
+            self.synchronize()
+        self.update(gradient, None if synchronous else check.rejected)
+        if previous:
+            self._finish_step(previous)
+        return gradient
+
+    def _compute_gradient(self) -> StepGradient:
+        self._state.step += 1
+        try:
+            # other processes would wait for this one
+            with self._signals.interruptible(self._gradients.group.size == 1):
+                return self._gradients.compute(self._state.step)
+        except Interrupted:
+            self._state.step -= 1
+            raise
+
+    def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
+        """Update the weights and their moving average from the gradient of the current step.
+
+        Nothing changes where `rejected` (scalar float32) is 1.
+        """
+        state = self._state
+        # the gradients are means over the processes, of sums over their tokens
+        divisor = gradient.tokens / self._gradients.group.size
+        rate = learning_rate(state.step, self._config)
+        clip_norm = self._config.training.clip_norm
+        update_weights(state.optimizers, divisor, rate, clip_norm, rejected)
+        if state.moving_average:
+            state.moving_average.update(state.step)
+
+    def synchronize(self) -> None:
+        """Wait for the last step and count it; call this before anything is validated or saved.
+
+        Raises:
+            DivergedError: as in `take`.
+        """
+        previous, self._pending_step = self._pending_step, None
+        if previous:
+            self._finish_step(previous)
+
+    def discard_pending(self) -> None:
+        """Forget the last step without reading its result, before an earlier state is loaded."""
+        self._pending_step = None
+
+    def _finish_step(self, step: PendingStep) -> None:
+        """Read the result of a step, and count the step unless it has diverged."""
+        result = step.check.read()
+        if result.rejected:
+            self._state.step = step.number
+            raise DivergedError(
+                f"step {step.number:,}: {result.problem()} for "
+                f"{self._gradients.describe_pairs(step.gradient)}"
+            )
+        self._monitor.count(result.loss, step.gradient.tokens)
