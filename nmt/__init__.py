@@ -51,7 +51,8 @@ def load(
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
-    `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu or cuda;
+    `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda,
+    cuda:1 or another that PyTorch finds;
     `precision`: auto, fp32, bf16 or int8, in which scores are computed as in fp32. None leaves a
     setting as the run has it. `shortlist`: with so many candidates of each source token, learnt by
     `nmt shortlist`, instead of the whole vocabulary.

@@ -305,8 +305,9 @@ class TrainingConfig(Section):
     score_test_set: bool = True
     """translate the test set once at the end, by the weights that validated best, and write what it
     scores into result.json of the run"""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: the GPU if PyTorch finds one"""
+    device: str = Field("auto", pattern=r"^[a-z]+(:[0-9]{1,3})?$")
+    """auto: the GPU of CUDA if PyTorch finds one, else cpu; or a device that PyTorch knows by name:
+    cpu, cuda, cuda:1, mps, xpu"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 where the processor has it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"

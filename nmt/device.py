@@ -18,37 +18,83 @@ ONEDNN_CACHED_KERNELS = "128"
 
 
 def pick_device(name: str) -> torch.device:
-    """`auto`: the GPU if there is one.
+    """Return the device of this name and make it the current one of its kind.
+
+    `auto` is the GPU of CUDA if there is one, else the CPU.
 
     Raises:
-        ConfigError: cuda asked for where PyTorch finds none.
+        ConfigError: PyTorch does not know or does not find the device; names those it finds.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and not torch.cuda.is_available():
+    try:
+        device = torch.device(str(name))
+        present = _count_devices(device.type) > (device.index or 0)
+    except (RuntimeError, AttributeError):  # an unknown name, or a kind without its module
+        present = False
+    if not present:
         raise ConfigError(
-            "device: cuda was asked for, but PyTorch finds no CUDA device here; use cpu or auto"
+            f"device: {name!r} was asked for, but PyTorch finds only "
+            f"{', '.join(available_devices())} here; use one of them, or auto"
         )
-    return torch.device(name)
+    if device.index is not None and device.type != "cpu":
+        torch.accelerator.set_device_index(device.index)
+    return device
+
+
+def available_devices() -> list[str]:
+    """Return the names of the devices that PyTorch finds, such as cpu, cuda:0 and cuda:1."""
+    accelerator = torch.accelerator.current_accelerator()
+    kind = accelerator.type if accelerator else "cuda"
+    return ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
+
+
+def _count_devices(kind: str) -> int:
+    module = torch.get_device_module(kind)
+    return int(module.device_count()) if module.is_available() else 0
+
+
+def device_name(device: torch.device) -> str:
+    """Return what the maker of a GPU calls it; the kind of any other device, such as cpu."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
+    """Return which column of a table of sizes holds for a device; any accelerator counts as cuda.
+
+    The sizes for cuda were measured on GPUs of NVIDIA.
+    """
+    return "cpu" if device.type == "cpu" else "cuda"
+
+
+def widest_float(device: torch.device) -> torch.dtype:
+    """Return float64, or float32 on a device that does not have it."""
+    return torch.float32 if device.type == "mps" else torch.float64
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """`auto`: bf16 where the processor multiplies it natively, else fp32."""
-    if name == "auto":
-        if device.type == "cuda":
-            return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
-        return "bf16" if processor_features() & {"avx512_bf16", "amx_bf16"} else "fp32"
-    return "bf16" if name == "bf16" else "fp32"
+    """Return the precision of this name; `auto` is bf16 if the hardware multiplies it natively.
+
+    Whether it does is known of CPUs and of GPUs of CUDA; on other devices `auto` is fp32.
+    """
+    if name != "auto":
+        return "bf16" if name == "bf16" else "fp32"
+    if device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        features = processor_features() & {"avx512_bf16", "amx_bf16"}
+        native = device.type == "cpu" and bool(features)
+    return "bf16" if native else "fp32"
 
 
 def autocast(
     device: torch.device, precision: str, *, once: bool = False
 ) -> contextlib.AbstractContextManager[object]:
-    """Matrix products in bfloat16 over float32 weights, or nothing at all.
+    """Return a context that multiplies matrices in bfloat16 if `precision` is bf16.
 
-    On a CPU what passes between the layers is then in bfloat16 as well (`Transformer`). The
-    weights in bfloat16 are kept for the whole block, unless each is used `once`: several threads
-    would share them.
+    Weights stay in float32. On a CPU the values between the layers are then in bfloat16 as well
+    (see `Transformer`). PyTorch caches the converted weights until the context ends, unless each is
+    used only `once`; threads would share that cache.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)
@@ -56,9 +102,10 @@ def autocast(
 
 
 def use_threads(threads: int | Literal["auto"]) -> int:
-    """Set the CPU threads of one operation; returns their number.
+    """Set the number of CPU threads of one operation and return it.
 
-    `auto` is one a core, shared fairly among the processes that torchrun starts on this machine.
+    `auto` is one thread for each core, divided by the processes that torchrun starts on this
+    machine.
     """
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     count = max(1, available_cores() // processes) if threads == "auto" else threads
@@ -67,15 +114,16 @@ def use_threads(threads: int | Literal["auto"]) -> int:
 
 
 def tune_memory() -> None:
-    """Make computing on a CPU neither slow nor large where every batch has another shape.
+    """Keep freed memory and few compiled kernels, for CPUs whose batches differ in shape.
 
-    A step of training frees and asks again for the same hundreds of megabytes. glibc would return
-    them to the kernel and fetch them anew, page by page, which costs as much as the arithmetic on
-    them; it is told to keep them. (In one place for all threads, they would wait for each other
-    and search long lists: a tenth of a step of two threads.) oneDNN caches 1,024 compiled kernels
-    with megabytes of scratch each, one for every shape it met; the lengths of text rarely repeat,
-    so it is told to keep the latest few.
-    To be called before the first matrix product; elsewhere than on Linux without effect.
+    A training step frees and allocates the same hundreds of megabytes again and again. By default
+    glibc returns them to the kernel and fetches them page by page, which costs as much as the
+    arithmetic on them. Here glibc keeps them. (One arena for all threads would make them wait for
+    each other: a tenth of a step of two threads.) oneDNN caches 1,024 compiled kernels with
+    megabytes of scratch memory each, one for each shape. Lengths of text rarely repeat, so here it
+    keeps only the latest ones.
+
+    Call it before the first matrix product. It has no effect on other systems than Linux.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
@@ -85,29 +133,33 @@ def tune_memory() -> None:
 
 
 def memory_of(device: torch.device) -> float | None:
-    """Bytes that a device has for this process, free or not; None where it is not known.
+    """Return the bytes that a device has for this process, free or not; None if unknown.
 
     Processes that torchrun starts on this machine share its memory, but have a GPU each.
     """
-    if device.type == "cuda":
-        return float(torch.cuda.get_device_properties(device).total_memory)
+    if device.type == "mps":
+        return float(torch.mps.recommended_max_memory())
+    if device.type != "cpu":
+        properties = getattr(torch.get_device_module(device), "get_device_properties", None)
+        return float(properties(device).total_memory) if properties else None
     memory = installed_memory()
     return memory and memory / int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an operation failed for want of memory, on a GPU or elsewhere."""
+    """Return whether an operation failed because memory ran out, on any device."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    messages = ("can't allocate memory", "MPS backend out of memory")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in messages)
 
 
 @contextlib.contextmanager
 def memory_explained(shortage: str) -> Iterator[None]:
-    """Where memory runs out, say for what it does not suffice, and what to do about it.
+    """Replace the error of memory that runs out inside by a message with the remedy.
 
     Raises:
-        NmtError: "the memory does not suffice " and `shortage`.
+        NmtError: its message is "the memory does not suffice " and `shortage`.
     """
     try:
         yield
@@ -118,10 +170,11 @@ def memory_explained(shortage: str) -> Iterator[None]:
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """64 bits for all random numbers of a step: a function of (seed, step) and the rank alone.
+    """Return the 64-bit seed of all random numbers of a step on one rank.
 
-    A resumed run then draws the dropout masks of an uninterrupted one with no state to restore.
-    The two are hashed together because PyTorch's CPU generator looks at 32 bits of a seed only.
+    It depends on nothing else, so a resumed run draws the same dropout masks as one that was not
+    interrupted, and no random state is saved. The numbers are hashed together because PyTorch's CPU
+    generator uses only 32 bits of a seed.
     """
     place = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
     digest = hashlib.blake2b(place.encode(), digest_size=8).digest()

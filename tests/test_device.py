@@ -6,12 +6,15 @@ import torch
 from nmt import device
 from nmt.device import (
     autocast,
+    device_name,
+    hardware_kind,
     memory_of,
     pick_device,
     pick_precision,
     step_seed,
     tune_memory,
     use_threads,
+    widest_float,
 )
 from nmt.errors import ConfigError
 from nmt.processor import available_cores
@@ -24,14 +27,48 @@ def test_auto_takes_the_gpu_if_there_is_one(
     monkeypatch: pytest.MonkeyPatch, found: bool, expected: str
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: found)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: int(found))
     assert pick_device("auto").type == expected
     assert pick_device("cpu").type == "cpu"
 
 
-def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ConfigError, match="finds no CUDA device here; use cpu or auto"):
-        pick_device("cuda")
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "mps", "xpu", "meta", "tpu", "", "cpu:9"])
+def test_a_missing_device_is_an_error(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    for kind in ("cuda", "mps", "xpu"):
+        monkeypatch.setattr(torch.get_device_module(kind), "is_available", lambda: False)
+    with pytest.raises(ConfigError, match=f"'{name}' was .* PyTorch finds only cpu here"):
+        pick_device(name)
+
+
+def test_one_of_several_gpus_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    current: list[int] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.accelerator, "set_device_index", current.append)
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: CUDA)
+    assert pick_device("cuda") == CUDA
+    assert pick_device("cuda:1") == torch.device("cuda:1")
+    assert current == [1]
+    with pytest.raises(ConfigError, match="finds only cpu, cuda:0, cuda:1 here"):
+        pick_device("cuda:2")
+
+
+@pytest.mark.parametrize("name", ["mps", "xpu:0"])
+def test_sizes_of_other_accelerators_are_those_of_cuda(name: str) -> None:
+    accelerator = torch.device(name)
+    assert (hardware_kind(CPU), hardware_kind(CUDA), hardware_kind(accelerator)) == (
+        "cpu",
+        "cuda",
+        "cuda",
+    )
+    assert device_name(accelerator) == accelerator.type
+    assert pick_precision("auto", accelerator) == "fp32"
+    assert pick_precision("bf16", accelerator) == "bf16"
+
+
+def test_sums_are_in_float64_where_the_device_has_it() -> None:
+    assert widest_float(CPU) == widest_float(CUDA) == torch.float64
+    assert widest_float(torch.device("mps")) == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from nmt.cli.options.model import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
-    Device,
     DeviceOption,
     Precision,
     PrecisionOption,
@@ -58,7 +57,7 @@ def compare(
     checkpoint: CheckpointOption = "best",
     beam_size: BeamSizeOption = None,
     batch_tokens: BatchTokensOption = None,
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
     """Compare systems on one test set, by default the first run's own.

@@ -23,7 +23,6 @@ from nmt.cli.options.model import (
     BatchTokensOption,
     BeamSizeOption,
     CheckpointOption,
-    Device,
     DeviceOption,
     LengthPenaltyOption,
     ModelOption,
@@ -103,7 +102,7 @@ def eval_bleu(
     length_penalty: LengthPenaltyOption = None,
     batch_tokens: BatchTokensOption = None,
     shortlist: ShortlistOption = None,
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
     """Translate a test set and print its scores, or score a file of translations.

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.lines.streams import STDOUT, open_output
-from nmt.cli.options.model import CheckpointOption, Device, DeviceOption
+from nmt.cli.options.model import CheckpointOption, DeviceOption
 from nmt.cli.plot import ModelOption
 
 
@@ -47,7 +47,7 @@ def report(
         typer.Option(metavar="TEXT", help="Show its attention; may be given several times."),
     ] = None,
     checkpoint: CheckpointOption = "best",
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
 ) -> None:
     """Write one HTML file about a run: curves, data, scores, translations and attention.
 
@@ -72,7 +72,7 @@ def report(
         def log(message: str) -> None:
             tqdm.write(message, file=sys.stderr)
 
-        text = write_report(Path(model), wishes, pick_device(device.value), log, progress)
+        text = write_report(Path(model), wishes, pick_device(device), log, progress)
         sink.write(text.encode("utf-8"))
     if str(path) not in STDOUT:
         typer.echo(path)

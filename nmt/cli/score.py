@@ -22,7 +22,6 @@ from nmt.cli.lines.streams import (
 )
 from nmt.cli.options.model import (
     CheckpointOption,
-    Device,
     DeviceOption,
     ModelsOption,
     Precision,
@@ -71,7 +70,7 @@ def score(
     length_penalty: PenaltyOption = 0.0,
     checkpoint: CheckpointOption = "best",
     batch_tokens: BatchTokensOption = None,
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.fp32,
 ) -> None:
     """Print log P of each translation given its source, in nats, a line for a pair, in order.

@@ -32,7 +32,6 @@ from nmt.cli.options.model import (
     CheckpointOption,
     CopyUnknownOption,
     CoveragePenaltyOption,
-    Device,
     DeviceOption,
     DocumentOption,
     EarlyStoppingOption,
@@ -122,7 +121,7 @@ def translate(
     glossary: GlossaryOption = None,
     forbid: ForbidOption = None,
     forbid_file: ForbidFileOption = None,
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.auto,
 ) -> None:
     """Translate text, a line for a line; typed at a terminal, each at once, and Ctrl-D ends."""

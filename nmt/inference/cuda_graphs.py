@@ -39,13 +39,13 @@ Recorder = Callable[[Program], Program]
 class CudaRecorder:
     """Records CUDA graphs, which take turns in the same memory."""
 
-    def __init__(self) -> None:
-        self._stream = torch.cuda.Stream()  # memory is reused within a stream alone
+    def __init__(self, device: torch.device) -> None:
+        self._stream = torch.cuda.Stream(device)  # memory is reused only within a stream
         self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
 
     def __call__(self, program: Program) -> Program:
         """The program's kernels as one launch; nothing is computed meanwhile."""
-        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream()
+        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
         # a pool ends with the last of its graphs
         pool = next((other.pool() for other in self._graphs), None)
         self._stream.wait_stream(now)

@@ -108,7 +108,7 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
     if supported:
         _prepack(ready, kind)
     if weight.device.type == "cuda" and graphs:
-        use_cuda_graphs(ready, CudaRecorder())
+        use_cuda_graphs(ready, CudaRecorder(weight.device))
     return ready.eval()
 
 

@@ -38,14 +38,14 @@ class Dropout(nn.Module):
         """Any shape, unchanged outside training."""
         if not self.training or self.p == 0:
             return x
-        if x.is_cuda:
+        if not x.is_cpu:
             return torch.dropout(x, self.p, True)
         kept, scale = self._mask(x)
         return x * kept * scale
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
         """`residual` + Dropout(x); a CPU multiplies by the scale while it adds."""
-        if not self.training or self.p == 0 or x.is_cuda:
+        if not self.training or self.p == 0 or not x.is_cpu:
             return residual + self(x)
         kept, scale = self._mask(x)
         return torch.add(residual, x * kept, alpha=scale)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from nmt.config import Config
-from nmt.device import memory_of, pick_device, pick_precision, use_threads
+from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
 from nmt.planning.check import gigabytes
@@ -154,7 +154,7 @@ def _hardware(config: Config, device: torch.device, parameters: int) -> Hardware
     shards = number_of_shards(use_threads(config.training.threads), parameters)
     if not can_shard(device, config.training):
         shards = 1
-    return Hardware(device.type, precision, memory_of(device), shards)
+    return Hardware(hardware_kind(device), precision, memory_of(device), shards)
 
 
 def _check_model_fits(memory: Memory, device: torch.device) -> None:

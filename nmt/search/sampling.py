@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
+from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.search.constraints import IMPOSSIBLE
@@ -33,7 +34,7 @@ class Sampling:
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What tokens are drawn with: logits (R, V) -> (R, V) in float64, rows of sum 1."""
-        logits = logits.double() / self.temperature
+        logits = logits.to(widest_float(logits.device)) / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[1]:
             least = logits.topk(self.top_k).values[:, -1:]
             logits = logits.masked_fill(logits < least, IMPOSSIBLE)
@@ -65,7 +66,7 @@ class Draws:
         if cumulative[:, -1].isnan().any():
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
-        level = torch.tensor(drawn, dtype=torch.float64, device=logits.device)[:, None]
+        level = torch.tensor(drawn, dtype=cumulative.dtype, device=logits.device)[:, None]
         # the first token at which the sum exceeds the level; never one that adds nothing to it
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
 

@@ -150,12 +150,17 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
     """Join the other processes if `torchrun` has started this one; leave them at the end.
 
     Raises:
-        ConfigError: this machine has fewer GPUs than processes; `device` is auto, cpu or cuda.
+        ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.
         NmtError: some processes have not come or cannot be reached.
     """
     if not torch.distributed.is_torchelastic_launched():
         yield ProcessGroup()
         return
+    if ":" in device:
+        raise ConfigError(
+            f"training.device: {device} is one GPU, and torchrun gives each process one of its "
+            "own; set training.device: cuda"
+        )
     backend = "gloo"
     if device != "cpu" and torch.cuda.is_available():
         processes, count = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()

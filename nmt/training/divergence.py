@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nmt.device import widest_float
+
 _SMOOTHING = 0.02
 """weight of a step in the running mean of the loss"""
 
@@ -90,7 +92,8 @@ class DivergenceDetector:
     def reset(self, running_loss: float | None) -> None:
         """Accept steps again, and compare them with this running mean (nats per token)."""
         number = math.nan if running_loss is None else running_loss
-        self._running_loss = torch.tensor(number, dtype=torch.float64, device=self._device)
+        kind = widest_float(self._device)
+        self._running_loss = torch.tensor(number, dtype=kind, device=self._device)
         self._rejected = torch.zeros((), device=self._device)
 
     @torch.no_grad()
@@ -102,5 +105,6 @@ class DivergenceDetector:
         self._rejected = torch.maximum(self._rejected, is_divergent.float())
         updated = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
         self._running_loss = updated.where(~is_divergent, mean)
-        figures = [self._rejected.double(), loss, per_token, mean, norm.double()]
+        rejected, gradient_norm = self._rejected.to(loss.dtype), norm.to(loss.dtype)
+        figures = [rejected, loss, per_token, mean, gradient_norm]
         return PendingCheck(self._rejected, torch.stack(figures))

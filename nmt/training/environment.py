@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 import nmt
+from nmt.device import device_name
 from nmt.processor import available_cores
 from nmt.run_directory import RunDirectory
 
@@ -35,7 +36,7 @@ def describe_environment(
         "cores": available_cores(),
         "processes": processes,
         "threads": torch.get_num_threads(),
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "precision": precision,
         **fingerprints,
     }

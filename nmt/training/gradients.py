@@ -19,7 +19,7 @@ from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
 from nmt.data.tokens.subword_regularization import resample
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import is_out_of_memory, step_seed
+from nmt.device import hardware_kind, is_out_of_memory, step_seed, widest_float
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
@@ -244,10 +244,10 @@ class GradientComputer:
         """Cut rows into micro-batches; those of all shards together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch.tokens // self.cpu_shards
-        return micro_batches(rows, *lengths, tokens, PAD_MULTIPLE[self._device.type])
+        return micro_batches(rows, *lengths, tokens, PAD_MULTIPLE[hardware_kind(self._device)])
 
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
-        return collate(store, rows, PAD_MULTIPLE[self._device.type]).to(self._device)
+        return collate(store, rows, PAD_MULTIPLE[hardware_kind(self._device)]).to(self._device)
 
     def _no_sync(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which gradients are not reduced over the processes."""
@@ -265,8 +265,8 @@ class GradientComputer:
     def _sum(self, losses: list[Tensor]) -> Tensor:
         """Return the sum of the losses of this process as float64; zero without micro-batches."""
         if not losses:
-            return torch.zeros((), device=self._device).double()
-        return torch.stack(losses).sum().double()
+            return torch.zeros((), dtype=widest_float(self._device), device=self._device)
+        return torch.stack(losses).sum().to(widest_float(self._device))
 
     def describe_pairs(self, gradient: StepGradient) -> str:
         """Return a few pairs of a step as text, from a micro-batch whose loss is not finite if any.

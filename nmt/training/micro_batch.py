@@ -3,7 +3,7 @@
 from typing import TypedDict
 
 from nmt.data.tokens.token_store import TokenStore
-from nmt.device import memory_of
+from nmt.device import hardware_kind, memory_of
 from nmt.run_directory import LoadedModel
 from nmt.training.step_memory import Hardware, micro_batch_tokens
 
@@ -34,7 +34,8 @@ class MicroBatchSize:
     def fit(self, cpu_shards: int) -> None:
         """Set the size for this many shards that are computed at the same time."""
         memory = memory_of(self._device)
-        hardware = Hardware(self._device.type, self._precision, memory, cpu_shards, self._processes)
+        kind = hardware_kind(self._device)
+        hardware = Hardware(kind, self._precision, memory, cpu_shards, self._processes)
         tokens = micro_batch_tokens(self._run.config, self._run.model, hardware, self._length)
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
 

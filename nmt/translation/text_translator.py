@@ -20,7 +20,6 @@ from nmt.translation.scoring import Scorer
 from nmt.translation.terminology import Terminology
 from nmt.translation.translator import Translator
 
-DEVICES = ("auto", "cpu", "cuda")
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
 
@@ -173,7 +172,6 @@ def load_text_translator(
         CheckpointError: one of `models` holds no usable weights.
         ConfigError: a device, a precision or a setting that cannot be, or different vocabularies.
     """
-    _refuse_unknown("device", device, DEVICES)
     _refuse_unknown("precision", precision, PRECISIONS)
     place = pick_device(device)
     if precision != "int8":

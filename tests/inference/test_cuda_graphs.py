@@ -262,7 +262,7 @@ def test_a_gpu_replays_its_steps(model: Transformer) -> None:
     sources = [batch.cuda() for batch in batches()]
     expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
     counted = []
-    record: Callable[[Program], Program] = CudaRecorder()
+    record: Callable[[Program], Program] = CudaRecorder(torch.device("cuda"))
 
     def counting(program: Program) -> Program:
         counted.append(program)

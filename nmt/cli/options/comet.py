@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options.model import Device
 from nmt.cli.options.test_set import TextOptions
 from nmt.errors import ConfigError, NmtError
 
@@ -26,11 +25,11 @@ class CometOptions:
     """How to compute COMET."""
 
     model: str | None
-    device: Device
+    device: str
 
 
 def comet_options(
-    comet: bool, model: str | None, device: Device, text: TextOptions
+    comet: bool, model: str | None, device: str, text: TextOptions
 ) -> CometOptions | None:
     """Group the options of COMET; None if it is not asked for.
 
@@ -57,7 +56,7 @@ def add_comet(
     from nmt.device import pick_device
     from nmt.evaluation.comet import comet
 
-    gpus = int(pick_device(options.device.value).type == "cuda")
+    gpus = int(pick_device(options.device).type == "cuda")
     try:
         score = comet(translations, test_set, options.model, gpus)
     except NmtError as error:

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from nmt.translation.translator import Translator
 
 
-class Device(StrEnum):
-    """Where to compute."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
 class Precision(StrEnum):
     """How precisely to compute."""
 
@@ -128,7 +120,14 @@ ShortlistOption = Annotated[
         "learnt, and what is frequent: faster.  [default: the whole vocabulary]",
     ),
 ]
-DeviceOption = Annotated[Device, typer.Option(help="Where to compute.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option(
+        "--device",
+        metavar="auto|cpu|cuda|...",
+        help="Where to compute: auto (a GPU of CUDA if there is one), cpu, cuda, cuda:1, mps, xpu.",
+    ),
+]
 PrecisionOption = Annotated[
     Precision,
     typer.Option(
@@ -161,7 +160,7 @@ def sampling_of(
 def load_translator(
     models: list[str],
     checkpoint: str,
-    device: Device,
+    device: str,
     precision: Precision,
     sampling: "Sampling | None" = None,
     terminology: "Terminology | None" = None,
@@ -195,7 +194,7 @@ def load_translator(
 def load_scorer(
     models: list[str],
     checkpoint: str,
-    device: Device,
+    device: str,
     precision: Precision,
     batch_tokens: int | None,
 ) -> "Scorer":
@@ -215,7 +214,7 @@ def load_scorer(
 def _load(
     models: list[str],
     checkpoint: str,
-    device: Device,
+    device: str,
     precision: Precision,
     given: Mapping[str, object],
     sampling: "Sampling | None" = None,
@@ -226,7 +225,7 @@ def _load(
 
     tune_memory()
     return load_text_translator(
-        models, checkpoint, device.value, precision.value, given, sampling, shortlist
+        models, checkpoint, device, precision.value, given, sampling, shortlist
     )
 
 

@@ -28,8 +28,9 @@ class Batch:
         """The same batch on another device; a GPU fetches it while the program goes on."""
 
         def sent(ids: torch.Tensor) -> torch.Tensor:
-            ready = ids.pin_memory() if device.type == "cuda" else ids
-            return ready.to(device, non_blocking=True)
+            if device.type == "cuda":
+                return ids.pin_memory().to(device, non_blocking=True)
+            return ids.to(device)
 
         return Batch(
             sent(self.source), sent(self.target_input), sent(self.target_output), self.tokens
