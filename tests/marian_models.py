@@ -5,13 +5,14 @@ before all cosines where ours interleaves them as the paper does, so the width D
 whatever reads or writes the residual stream is permuted with it.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 import torch
 from torch import Tensor
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.model.attention import MultiHeadAttention
 from nmt.model.transformer import Transformer
 
 
@@ -36,7 +37,7 @@ def linear(ours: torch.nn.Linear, name: str, reads: bool, writes: bool) -> dict[
     return {f"{name}.weight": weight, f"{name}.bias": bias}
 
 
-def attention(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
+def attention(ours: MultiHeadAttention, name: str) -> dict[str, Tensor]:
     return {
         **linear(ours.query, f"{name}.q_proj", reads=True, writes=False),
         **linear(ours.key, f"{name}.k_proj", reads=True, writes=False),
@@ -50,7 +51,7 @@ def norm(ours: torch.nn.LayerNorm, name: str) -> dict[str, Tensor]:
     return {f"{name}.weight": ours.weight.data[order], f"{name}.bias": ours.bias.data[order]}
 
 
-def layer(ours: torch.nn.Module, name: str) -> dict[str, Tensor]:
+def layer(ours: Any, name: str) -> dict[str, Tensor]:
     """An encoder or decoder layer in Marian's names."""
     state = {
         **attention(ours.self_attention, f"{name}.self_attn"),
@@ -82,6 +83,7 @@ def as_marian() -> AsMarian:
 
     def converted(ours: Transformer, heads: int, activation: str = "relu") -> torch.nn.Module:
         vocabulary, width = ours.target_embedding.weight.shape
+        first: Any = ours.encoder.layers[0]
         config = MarianConfig(
             vocab_size=vocabulary,
             d_model=width,
@@ -89,8 +91,8 @@ def as_marian() -> AsMarian:
             decoder_layers=len(ours.decoder.layers),
             encoder_attention_heads=heads,
             decoder_attention_heads=heads,
-            encoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
-            decoder_ffn_dim=len(ours.encoder.layers[0].feed_forward.inner.bias),
+            encoder_ffn_dim=len(first.feed_forward.inner.bias),
+            decoder_ffn_dim=len(first.feed_forward.inner.bias),
             activation_function=activation,
             scale_embedding=True,
             share_encoder_decoder_embeddings=True,
@@ -103,12 +105,13 @@ def as_marian() -> AsMarian:
             decoder_start_token_id=BOS,
             forced_eos_token_id=None,
         )
-        model = MarianMTModel(config).eval()
+        model: torch.nn.Module = MarianMTModel(config)
+        model.eval()
         missing, unexpected = model.load_state_dict(marian_state(ours), strict=False)
         assert not unexpected
         tied_or_computed = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")
         assert all(name.endswith((*tied_or_computed, "final_logits_bias")) for name in missing)
-        model.tie_weights()
+        model.tie_weights()  # type: ignore[operator]
         return model
 
     return converted

@@ -70,7 +70,7 @@ class Copier(nn.Module):
         self.batches: list[tuple[int, int]] = []
 
     def encode(self, source: Tensor) -> Tensor:
-        self.batches.append(tuple(source.shape))
+        self.batches.append((source.shape[0], source.shape[1]))
         return source
 
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:

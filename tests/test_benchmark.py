@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ VOCABULARY = 40
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("beam", [1, 4])
 def test_ctranslate2_finds_the_same_translations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, norm: str, beam: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, norm: Literal["post", "pre"], beam: int
 ) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     monkeypatch.syspath_prepend(str(BENCHMARKS))

@@ -187,7 +187,9 @@ NAMES = {path.split(".")[-1] for path in keys(yaml.compose(TEXTS[-1], yaml.BaseL
 def told(message: str, path: Path, data: bytes) -> bool:
     """Whether each sentence names the file, and the line or the key or both."""
     for sentence in message.removeprefix(f"{path}:").split(f"\n{path}:"):
-        line, problem = re.fullmatch(r"(?:(\d+):)? (.*)", sentence, re.DOTALL).groups()
+        parts = re.fullmatch(r"(?:(\d+):)? (.*)", sentence, re.DOTALL)
+        assert parts is not None, sentence
+        line, problem = parts.groups()
         if re.match("not valid (YAML here|UTF-8)|nested too deeply", problem):
             lines = data.decode(errors="replace").splitlines()
             known = line and 1 <= int(line) <= len(lines) + 1
@@ -230,7 +232,8 @@ def test_a_mutated_file_is_read_as_it_stands_or_refused(
 
 
 def test_the_command_refuses_with_exit_code_2_and_no_traceback(tmp_path: Path) -> None:
-    path, seeds, codes = tmp_path / "c.yaml", iter(range(1000)), []
+    path, seeds = tmp_path / "c.yaml", iter(range(1000))
+    codes: list[int] = []
     while len(codes) < 10:
         seed = next(seeds)
         mutated = (mutated_bytes, mutated_structure)[seed % 2]

@@ -19,7 +19,7 @@ def test_no_processor_features_where_the_system_tells_none(
     def refuse(*arguments: object, **settings: object) -> str:
         raise FileNotFoundError
 
-    monkeypatch.setattr(processor.Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "read_text", refuse)
     processor_features.cache_clear()
     request.addfinalizer(processor_features.cache_clear)
     assert processor_features() == set()

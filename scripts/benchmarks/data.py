@@ -193,6 +193,7 @@ def padding(arguments: argparse.Namespace, folder: Path) -> None:
 
 
 def chosen(names: list[str]) -> Iterator[Callable[[argparse.Namespace, Path], None]]:
+    """Yield the measurements of the given names, or all of them."""
     known = {f.__name__: f for f in (encoding, order, batches, padding)}
     for name in names or known:
         if name not in known:

@@ -59,7 +59,8 @@ class Task:
         self.beam = arguments.beam
         self.device = pick_device(arguments.device)
         self.run = arguments.model
-        self.limits: dict[str, int] = {}
+        self.limits: dict[str, Any] = {}
+        self.tokenizer: Any = None
         if arguments.model:
             run = load_run(arguments.model, self.device)
             self.model, self.sizes = run.model, run.config.model
@@ -70,7 +71,7 @@ class Task:
             lines = arguments.source.read_text("utf-8").split("\n")[: arguments.sentences]
             self.rows: Rows = run.tokenizer.encode_source(lines)
             return
-        self.sizes, self.tokenizer = SIZES[arguments.size], None
+        self.sizes = SIZES[arguments.size]
         words = arguments.vocabulary
         self.pieces = [f"piece{i}" for i in range(words)]
         self.model = Transformer(self.sizes, words, words, PAD).eval().to(self.device)
@@ -232,7 +233,8 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
     sizes, settings = task.sizes, task.settings()
     torch.set_num_threads(available_cores())
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    model = marian_model(sizes, len(task.pieces)).eval().to(task.device, dtype)
+    model: Any = marian_model(sizes, len(task.pieces))
+    model.eval().to(task.device, dtype)
 
     def translate(rows: Rows, batch: int) -> Rows:
         parts = list(batches(range(len(rows)), [1] * len(rows), 16 * batch))

@@ -16,11 +16,12 @@ from nmt.run_directory import RunDirectory, build_model
 def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its translations are noise, but always the same noise. Its test set has three sentences."""
     folder = tmp_path_factory.mktemp("runs")
-    pair = TextPair(source=str(folder / "test.en"), target=str(folder / "test.de"))
-    Path(pair.source).write_bytes("a dog\n\nthe \u2028 cat .\n".encode())
-    Path(pair.target).write_bytes("ein Hund .\n\ndie \u2028 Katze .\n".encode())
+    source, target = folder / "test.en", folder / "test.de"
+    source.write_bytes("a dog\n\nthe \u2028 cat .\n".encode())
+    target.write_bytes("ein Hund .\n\ndie \u2028 Katze .\n".encode())
+    pair = TextPair(source=str(source), target=str(target))
     config = Config(
-        data=DataConfig(train=pair, validation=pair, test=pair),
+        data=DataConfig(train=[pair], validation=pair, test=pair),
         tokenizer=TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True),
         model=ModelConfig(
             d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"

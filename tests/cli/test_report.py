@@ -123,8 +123,13 @@ def test_files_of_a_run_that_hold_nonsense_are_no_end(lived_run: Path, tmp_path:
     ]
     text = "".join(json.dumps(record) + "\n" for record in records)
     (run / "metrics.jsonl").write_text(text + '{"event": "train", "step": 12, "loss": NaN}\n')
-    odd = {"data_fingerprint": 5, "resumed": 3, "started": None, "libraries": []}
-    (run / "environment.json").write_text(json.dumps(odd))
+    environment: dict[str, Any] = {
+        "data_fingerprint": 5,
+        "resumed": 3,
+        "started": None,
+        "libraries": [],
+    }
+    (run / "environment.json").write_text(json.dumps(environment))
     (run / "best.json").write_text('{"candidates": {"a": 1, "b": {"loss": "x"}}, "weights": ""}')
     page = make_report(run, tmp_path / "report.html", "--sentences", "0", "--checkpoint", "last")
     assert "records without a step are left out: 2." in page

@@ -155,7 +155,7 @@ def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str])
 
 
 def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = {}
+    seen: dict[str, object] = {}
 
     def record(self: Scorer, pairs: object, *_: object) -> list[object]:
         seen.update(batch_tokens=self.batch_tokens, precision=self.precision)

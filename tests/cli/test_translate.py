@@ -74,7 +74,7 @@ def test_stdout_carries_only_results(tiny_run: Path) -> None:
 def test_the_settings_of_the_search_can_be_replaced(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = {}
+    seen: dict[str, object] = {}
 
     def record(self: Translator, lines: list[Line], *_: object) -> list[list[Translation]]:
         seen.update(self.settings.model_dump(), precision=self.precision)

@@ -44,7 +44,7 @@ def pair(name: str) -> TextPair:
 
 
 def test_the_split_comes_from_the_configuration() -> None:
-    data = DataConfig(train=pair("train"), validation=pair("dev"), test=pair("test"))
+    data = DataConfig(train=[pair("train")], validation=pair("dev"), test=pair("test"))
     log: list[str] = []
     assert find_split(data, "test", log.append) == ParallelText(pair("test"), ("en", "de"))
     assert find_split(data, "validation", log.append) == ParallelText(pair("dev"), ("en", "de"))

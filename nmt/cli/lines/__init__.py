@@ -1,0 +1,1 @@
+"""Lines in and lines out: streams, formats, and outputs that can be resumed."""

@@ -7,7 +7,7 @@ from nmt.cli.lines.json_lines import read_record, written_record
 from nmt.errors import DataError
 from tests.cli.commands import fail, invoke
 
-RECORDS = [
+RECORDS: list[dict[str, object]] = [
     {"id": 7, "source": "a small dog", "meta": {"tags": ["x", None, 1.5]}},
     {"source": ""},
     {"source": "😀 \x00 \u2028 two\nlines", "Quelle": "ä"},

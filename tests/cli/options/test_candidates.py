@@ -169,7 +169,7 @@ def test_alignments_follow_the_score_of_a_list(tiny_run: Path) -> None:
 
 
 def test_json_holds_alignment_and_token_scores(tiny_run: Path) -> None:
-    options = ["-m", tiny_run, "--alignments", "--length-normalization", "none"]
+    options = ["-m", str(tiny_run), "--alignments", "--length-normalization", "none"]
     options += ["--precision", "fp32"]
     plain = lines_of("translate", *options)
     found = [translations[0] for translations in translations_of(*options)]

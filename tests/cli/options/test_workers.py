@@ -41,11 +41,10 @@ def test_every_shape_of_output_is_the_same_for_any_number(
     for workers in ("1", "3", "auto"):
         output = tmp_path / f"out.{workers}"
         options = ["-m", tiny_run, tmp_path / "in.txt", "-o", output, "--batch-tokens", "96"]
-        arguments = [*map(str, options), *SHAPES[shape], "--workers", workers]
-        succeed("translate", *arguments)
+        succeed("translate", *options, *SHAPES[shape], "--workers", workers)
         outputs.add(output.read_bytes())
-    arguments = ["-m", tiny_run, "--batch-tokens", "96", *SHAPES[shape], "--workers", "2"]
-    piped = succeed("translate", *arguments, text=LINES).encode()
+    options = ["-m", tiny_run, "--batch-tokens", "96", *SHAPES[shape], "--workers", "2"]
+    piped = succeed("translate", *options, text=LINES).encode()
     assert outputs == {piped}
     assert piped.count(b"\n") >= 30
 
