@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig, TextPair
-    from nmt.planning.first_recipe import Wishes
+    from nmt.planning.first_recipe import Request
     from nmt.planning.text_profile import TextProfile
 
 
@@ -88,12 +88,12 @@ def init(
     """
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
-    from nmt.planning.first_recipe import Wishes
+    from nmt.planning.first_recipe import Request
 
     text = _chosen_text(texts or [], hub, opus)
     held_out = {"validation": _text_pair(validation), "test": _text_pair(test)}
-    wishes = Wishes(size.value if size else None, minutes)
-    _write_recipe(text, _told_languages(languages), held_out, wishes, output)
+    request = Request(size.value if size else None, minutes)
+    _write_recipe(text, _told_languages(languages), held_out, request, output)
 
 
 def _chosen_text(texts: list[str], hub: str | None, opus: str | None) -> "TextPair | str":
@@ -155,10 +155,11 @@ def _write_recipe(
     text: "TextPair | str",
     told: tuple[str, str] | None,
     held_out: "dict[str, TextPair | None]",
-    wishes: "Wishes",
+    request: "Request",
     output: Path,
 ) -> None:
-    from nmt.planning.first_recipe import choose_recipe, describe_recipe
+    from nmt.planning.first_recipe import choose_recipe
+    from nmt.planning.recipe_yaml import describe_recipe
 
     own = None
     if isinstance(text, str):
@@ -173,7 +174,7 @@ def _write_recipe(
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
         f"{', tokenised' * profile.tokenized}; taking some steps to know this machine"
     )
-    recipe = choose_recipe(profile, data, wishes)
+    recipe = choose_recipe(profile, data, request)
     output.parent.mkdir(parents=True, exist_ok=True)
     if own and own.missing:
         own.divide(data.languages, profile.pairs)

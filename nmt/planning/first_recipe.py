@@ -5,12 +5,10 @@ each choice carries the sentence that explains it in the YAML.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Literal
 
-from nmt import strict_yaml
 from nmt.config import Config, DataConfig
 from nmt.config_file import replace_settings
 from nmt.data.tokens.token_store import TokenStore
@@ -88,14 +86,14 @@ class FirstRecipe:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class Request:
     """What the user asked for; None leaves it to the text and the machine."""
 
     size: SizeName | None = None
     minutes: float | None = None
 
 
-def choose_recipe(profile: TextProfile, data: DataConfig, wishes: Wishes) -> FirstRecipe:
+def choose_recipe(profile: TextProfile, data: DataConfig, request: Request) -> FirstRecipe:
     """Choose every setting; some steps of the model are taken to know the speed of this machine.
 
     `data` says where the text is and in which languages.
@@ -105,12 +103,12 @@ def choose_recipe(profile: TextProfile, data: DataConfig, wishes: Wishes) -> Fir
     """
     device = pick_device("auto")
     on_cpu = device.type == "cpu"
-    minutes = wishes.minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
-    size = wishes.size or _size_for(profile.pairs, minutes, on_cpu)
+    minutes = request.minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
+    size = request.size or _size_for(profile.pairs, minutes, on_cpu)
     tokenizer, store, vocabulary = _learn_sample_vocabulary(profile)
     choices = [
         *tokenizer,
-        *_model_choices(size, profile, wishes),
+        *_model_choices(size, profile, request),
         *_batch_choices(on_cpu),
         Choice("decoding.beam_size", 5),
         Choice("decoding.length_penalty", 1.0, "better than 0.6 on the texts that were tried"),
@@ -177,8 +175,8 @@ def _alphabet_choices(profile: TextProfile) -> list[Choice]:
     return choices
 
 
-def _model_choices(size: SizeName, profile: TextProfile, wishes: Wishes) -> list[Choice]:
-    chosen = "as --size asked" if wishes.size else f"for {profile.pairs:,} pairs on this machine"
+def _model_choices(size: SizeName, profile: TextProfile, request: Request) -> list[Choice]:
+    chosen = "as --size asked" if request.size else f"for {profile.pairs:,} pairs on this machine"
     reasons = {"d_model": f"size {size}, {chosen}: {SIZES[size].description}"}
     choices = [
         Choice(f"model.{name}", value, reasons.get(name, ""))
@@ -271,43 +269,3 @@ def _configured(config: Config, choices: list[Choice]) -> Config:
         for section, settings in values.items()
     }
     return replace_settings(config, changes, "nmt init")
-
-
-def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """The recipe as YAML, each setting with its reason beside it; `command` trains it."""
-    speed = recipe.speed
-    lines = [
-        f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
-        f"steps ({recipe.epochs:.1f} times through the text)",
-        f"# machine  {speed.device}, {speed.threads} thread{'s'[: speed.threads > 1]}, "
-        f"{speed.precision}, {speed.target_tokens:,.0f} target tokens a second",
-        f"# run      {command}",
-    ]
-    sections: dict[str, list[str]] = {}
-    for choice in (*_data_choices(recipe.config.data), *recipe.choices):
-        section, _, name = choice.key.partition(".")
-        if section not in sections:
-            sections[section] = ["", f"{section}:"]
-        sections[section] += _commented(name, choice)
-    return "\n".join([*lines, *chain.from_iterable(sections.values())]) + "\n"
-
-
-def _data_choices(data: DataConfig) -> Iterator[Choice]:
-    """Where the text is and how it is cleaned; other settings that have their default are left
-    out."""
-    yield Choice("data.source_language", data.source_language)
-    yield Choice("data.target_language", data.target_language)
-    reasons = {
-        "tokenized": "punctuation stands apart, so BLEU counts the tokens as they are",
-        "cleaning": "`nmt data inspect` shows what each rule leaves out",
-    }
-    for name, value in data.model_dump(exclude_defaults=True).items():
-        if not name.endswith("_language"):
-            yield Choice(f"data.{name}", value, reasons.get(name, ""))
-
-
-def _commented(name: str, choice: Choice) -> Iterator[str]:
-    """The lines of one setting inside its section, the first with the reason as its comment."""
-    first, *rest = strict_yaml.dump({name: choice.value}).rstrip("\n").split("\n")
-    yield f"  {first:<24} # {choice.reason}" if choice.reason else f"  {first}"
-    yield from (f"  {line}" for line in rest)

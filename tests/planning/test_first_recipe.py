@@ -9,7 +9,8 @@ from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError
 from nmt.planning import first_recipe
-from nmt.planning.first_recipe import FirstRecipe, Wishes, choose_recipe, describe_recipe
+from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
+from nmt.planning.recipe_yaml import describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
@@ -36,7 +37,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FirstRecipe]:
     ) -> FirstRecipe:
         speed = constant_speed(step_seconds)
         monkeypatch.setattr(first_recipe, "probe", lambda *_: speed)
-        return choose_recipe(profile, DataConfig(), Wishes(size, minutes))
+        return choose_recipe(profile, DataConfig(), Request(size, minutes))
 
     return chosen
 
