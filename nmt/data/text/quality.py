@@ -1,4 +1,7 @@
-"""What a corpus is like before anything is learnt from it: counts, lengths, unknowns, leaks."""
+"""A report on a corpus before training: counts, lengths, unknown symbols, and leaks.
+
+A leak is a sentence of the validation or test set that occurs in the training text as well.
+"""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -18,7 +21,7 @@ from nmt.data.tokens.tokenizer import UNK
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
-"""lower ends of the bins of a length histogram, in tokens"""
+"""The lower ends of the bins of a length histogram, in tokens."""
 EXAMPLES = 3
 
 _NO_WORD = regex.compile(r"[\W_]+")
@@ -26,40 +29,41 @@ _NO_WORD = regex.compile(r"[\W_]+")
 
 @dataclass(frozen=True)
 class LanguageStatistics:
-    """One language of the training text, after cleaning."""
+    """Statistics of one language of the training text, after cleaning."""
 
     language: str
     tokens: int
-    """subword tokens, ends of sentences not counted"""
+    """subword tokens, without the EOS of each sentence"""
     percentiles: dict[int, int]
-    """of the sentence length in tokens"""
+    """the sentence length in tokens at each of `PERCENTILES`"""
     histogram: list[int]
-    """sentences whose length falls into each of `BINS`"""
+    """the number of sentences in each of `BINS`"""
     tokens_per_word: float
-    """words are what spaces separate; of the held-out sets"""
+    """in the held-out sets; words are separated by spaces"""
     unknown_rate: float
-    """share of unknown symbols among the tokens of the held-out sets"""
+    """the fraction of unknown symbols among the tokens of the held-out sets"""
 
 
 @dataclass(frozen=True)
 class Leak:
-    """Sentences of a held-out set that stand in the training text as well."""
+    """How many sentences of a held-out set occur in the training text as well."""
 
     split: str
     sentences: int
     pairs: int
-    """both sides the same"""
+    """source and target are the same"""
     sources: int
-    """the source the same, whatever the target"""
+    """the source is the same, whatever the target"""
     pairs_normalized: int
-    """the same but for case, accents' encoding, punctuation and spaces"""
+    """as `pairs`, but case, Unicode form, punctuation and spaces may differ"""
     sources_normalized: int
+    """as `sources`, with the same differences"""
     examples: list[str]
 
 
 @dataclass(frozen=True)
 class Quality:
-    """The whole report; `as_json` writes it for programs."""
+    """The whole report."""
 
     counts: dict[str, Any]
     source: LanguageStatistics
@@ -67,15 +71,15 @@ class Quality:
     leaks: list[Leak]
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values only."""
+        """Return the report as dictionaries, lists, strings and numbers."""
         return {**asdict(self), "histogram_bins": list(BINS)}
 
 
 def inspect(config: Config, log: Log) -> Quality:
-    """Prepare the data of a configuration where that is not done, and report on them.
+    """Report on the data of a configuration, which are prepared first if necessary.
 
     Raises:
-        NmtError: what stands in the way of preparing them.
+        NmtError: the data cannot be prepared.
     """
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
@@ -111,7 +115,7 @@ def _sides(
 def _side(
     language: str, lengths: Lengths, texts: list[str], encoded: list[list[int]]
 ) -> LanguageStatistics:
-    lengths = lengths - 1  # without the end of the sentence
+    lengths = lengths - 1  # without EOS
     words = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
@@ -129,56 +133,39 @@ def _side(
 def find_leaks(
     training: Iterable[SentencePair], held_out: dict[str, list[SentencePair]]
 ) -> list[Leak]:
-    """Look up every training pair among the held-out ones; only the latter are in memory."""
-    wanted = [_HeldOutSet(split, pairs) for split, pairs in held_out.items()]
-    for pair in training:
-        plain = normalized(pair.source)
-        for one in wanted:
-            one.see(pair, plain)
-    return [one.leak() for one in wanted]
+    """Look for the pairs and sources of held-out sets in the training pairs.
 
-
-class _HeldOutSet:
-    """The sentences of one held-out set, and which of them were seen in the training text."""
-
-    def __init__(self, split: str, pairs: list[SentencePair]) -> None:
-        self._split, self._pairs = split, pairs
-        self._plain = [SentencePair(normalized(p.source), normalized(p.target)) for p in pairs]
-        # each of them, and whether it was seen
-        self._seen_pairs = dict.fromkeys(pairs, False)
-        self._seen_sources = dict.fromkeys((pair.source for pair in pairs), False)
-        self._seen_plain_pairs = dict.fromkeys(self._plain, False)
-        self._seen_plain_sources = dict.fromkeys((pair.source for pair in self._plain), False)
-
-    def see(self, pair: SentencePair, plain_source: str) -> None:
-        """Note what a training pair has in common with the set."""
-        if not plain_source or plain_source not in self._seen_plain_sources:
-            return  # sentences that are the same are also the same once normalised
-        self._seen_plain_sources[plain_source] = True
-        plain_pair = SentencePair(plain_source, normalized(pair.target))
-        if plain_pair in self._seen_plain_pairs:
-            self._seen_plain_pairs[plain_pair] = True
-        if pair.source in self._seen_sources:
-            self._seen_sources[pair.source] = True
-        if pair in self._seen_pairs:
-            self._seen_pairs[pair] = True
-
-    def leak(self) -> Leak:
-        """Count the sentences of the set that were seen."""
-        leaked = [pair for pair in self._pairs if self._seen_sources[pair.source]]
-        return Leak(
-            split=self._split,
-            sentences=len(self._pairs),
-            pairs=sum(self._seen_pairs[pair] for pair in self._pairs),
-            sources=len(leaked),
-            pairs_normalized=sum(self._seen_plain_pairs[pair] for pair in self._plain),
-            sources_normalized=sum(self._seen_plain_sources[p.source] for p in self._plain),
-            examples=list(dict.fromkeys(pair.source for pair in leaked))[:EXAMPLES],
+    Only training pairs whose source is also held out, up to normalisation, stay in memory.
+    """
+    wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
+    found = {pair for pair in training if normalize(pair.source) in wanted}
+    sources = {pair.source for pair in found}
+    normalized = {_normalize_pair(pair) for pair in found}
+    normalized_sources = {pair.source for pair in normalized}
+    leaks = []
+    for split, pairs in held_out.items():
+        leaked = [pair.source for pair in pairs if pair.source in sources]
+        plain = [_normalize_pair(pair) for pair in pairs]
+        leaks.append(
+            Leak(
+                split=split,
+                sentences=len(pairs),
+                pairs=sum(pair in found for pair in pairs),
+                sources=len(leaked),
+                pairs_normalized=sum(pair in normalized for pair in plain),
+                sources_normalized=sum(pair.source in normalized_sources for pair in plain),
+                examples=list(dict.fromkeys(leaked))[:EXAMPLES],
+            )
         )
+    return leaks
 
 
-def normalized(text: str) -> str:
-    """Letters and digits alone, case folded, in one Unicode form; other things are one space."""
+def _normalize_pair(pair: SentencePair) -> SentencePair:
+    return SentencePair(normalize(pair.source), normalize(pair.target))
+
+
+def normalize(text: str) -> str:
+    """Return letters and digits in lower case and one Unicode form, with a space for the rest."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()

@@ -1,8 +1,8 @@
-"""Where a vocabulary comes from: learnt from text, or adopted from a SentencePiece model.
+"""Makes the vocabulary: learns it from text, or adopts a SentencePiece model from elsewhere.
 
 The paper's section 5.1 shares one byte-pair vocabulary between both languages; `shared: false`
-makes one for each. A character vocabulary is the alphabet of the text, cut at `vocabulary_size`;
-the other kinds fill it exactly.
+makes one for each. A character vocabulary has the characters of the text, at most
+`vocabulary_size` entries; the other kinds have exactly that many.
 """
 
 import io
@@ -24,15 +24,16 @@ _CUT = 1000
 # of sentencepiece_model.proto
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _UNKNOWN, _CONTROL = 2, 3
+_SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
 
 
 def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> Tokenizer:
-    """Learn the vocabulary of `pairs`: the same pairs and settings give the same bytes.
+    """Learn a vocabulary from `pairs`; the same pairs and settings give the same bytes.
 
     `pairs` is iterated once if the vocabulary is shared, else once for each side.
 
     Raises:
-        DataError: no text, or a vocabulary size that the text cannot fill.
+        DataError: the text is blank, or it allows only another vocabulary size.
     """
     if config.shared:
         both = (text for pair in pairs for text in (pair.source, pair.target))
@@ -46,20 +47,52 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
     """Take the SentencePiece models that the configuration names, with our special ids.
 
     Raises:
-        DataError: a file that is missing or no SentencePiece model.
-        ConfigError: a model of another kind than `tokenizer.kind`.
+        DataError: a file is missing or is not a SentencePiece model.
+        ConfigError: a model is of another kind than `tokenizer.kind`.
     """
     models = [_adopt(Path(path), config.kind) for path in config.models]
     return Tokenizer(models[0], models[1] if len(models) > 1 else None)
 
 
 def _adopt(path: Path, kind: str) -> bytes:
-    """The model with padding, unknown, begin and end as ids 0 to 3, made where it has none.
+    """Return the model in a file with padding, unknown, begin and end as ids 0 to 3.
 
-    The other pieces keep their order. Which pieces a text is cut into depends on their scores, not
-    on their ids, so it stays the same.
+    A special symbol that the model lacks is added; the other pieces keep their order. The pieces
+    of a text depend on their scores and not on their ids, so they stay the same.
     """
-    # what SentencePiece itself says of a model's bytes
+    proto = _read_model(path)
+    spec = proto.trainer_spec
+    found = _KINDS.get(spec.model_type, "unknown")
+    if found != kind:
+        raise ConfigError(
+            f"tokenizer.kind is {kind}, but {path} is a {found} model; set tokenizer.kind to it"
+        )
+    old_ids = {name: getattr(spec, f"{name}_id") for name in _SPECIALS}
+    pieces = list(proto.pieces)
+    spellings = {piece.piece for piece in pieces}
+    specials = []
+    for new_id, (name, spelling) in enumerate(_SPECIALS.items()):
+        piece = type(pieces[0])()
+        if 0 <= old_ids[name] < len(pieces):
+            piece.CopyFrom(pieces[old_ids[name]])
+        else:
+            while spelling in spellings:  # a piece of text may be spelled like this
+                spelling = f"<{spelling}>"
+            piece.piece, piece.score = spelling, 0.0
+            piece.type = _UNKNOWN if name == "unk" else _CONTROL
+        setattr(spec, f"{name}_id", new_id)
+        setattr(spec, f"{name}_piece", piece.piece)
+        specials.append(piece)
+    spec.unk_surface = _unknown_surface(kind)
+    others = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
+    del proto.pieces[:]
+    proto.pieces.extend([*specials, *others])
+    model: bytes = proto.SerializeToString()
+    return model
+
+
+def _read_model(path: Path) -> Any:
+    """Read a SentencePiece model as its protobuf message."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto: Any = sentencepiece_model_pb2.ModelProto()
@@ -69,50 +102,20 @@ def _adopt(path: Path, kind: str) -> bytes:
         raise DataError(f"{path}: no such file; check tokenizer.model") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    except Exception as error:  # protobuf's DecodeError is of no importable base
-        raise DataError(f"{path}: no SentencePiece model ({error})") from error
+    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
+        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
     if not proto.pieces:
-        raise DataError(f"{path}: no SentencePiece model: it has no pieces")
-    found = _KINDS.get(proto.trainer_spec.model_type, "unknown")
-    if found != kind:
-        raise ConfigError(f"tokenizer.kind is {kind}, but {path} is a {found} model; set it so")
-    spec = proto.trainer_spec
-    specials = [
-        (PAD, "pad", "<pad>", spec.pad_id),
-        (UNK, "unk", "<unk>", spec.unk_id),
-        (BOS, "bos", "<s>", spec.bos_id),
-        (EOS, "eos", "</s>", spec.eos_id),
-    ]
-    moved = {old for _, _, _, old in specials if 0 <= old < len(proto.pieces)}
-    rest = [piece for old, piece in enumerate(proto.pieces) if old not in moved]
-    first = []
-    for new, name, spelling, old in specials:
-        piece = sentencepiece_model_pb2.ModelProto.SentencePiece()
-        if old in moved:
-            piece.CopyFrom(proto.pieces[old])
-        else:
-            taken = {other.piece for other in proto.pieces}
-            while spelling in taken:
-                spelling = f"<{spelling}>"
-            piece.piece, piece.score = spelling, 0.0
-            piece.type = _UNKNOWN if name == "unk" else _CONTROL
-        setattr(spec, f"{name}_id", new)
-        setattr(spec, f"{name}_piece", piece.piece)
-        first.append(piece)
-    spec.unk_surface = _unknown_surface(kind)
-    del proto.pieces[:]
-    proto.pieces.extend([*first, *rest])
-    model: bytes = proto.SerializeToString()
-    return model
+        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
+    return proto
 
 
 def _unknown_surface(kind: str) -> str:
-    """How a model writes the unknown symbol; at word level with its space."""
+    """Return how a model spells the unknown symbol in text, at word level with a space."""
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
 def _cut(texts: Iterable[str]) -> Iterator[str]:
-    """Cut long texts at spaces, so that none is skipped."""
+    """Cut long texts at spaces, so that SentencePiece skips none."""
     for text in texts:
         while len(text) > _CUT:
             space = text.rfind(" ", 1, _CUT)
@@ -154,7 +157,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
 
 
 def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
-    """Keep an exception of the reader: SentencePiece's C++ loop would hide it."""
+    """Keep an exception of the reader in `failure`: SentencePiece's C++ loop would hide it."""
     try:
         yield from texts
     except Exception as error:
@@ -163,7 +166,7 @@ def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iter
 
 
 def _explain(message: str, config: TokenizerConfig, side: str) -> str:
-    """Say SentencePiece's refusal in our words."""
+    """Translate an error of SentencePiece into the terms of our configuration."""
     key = "tokenizer.vocabulary_size"
     if found := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return (

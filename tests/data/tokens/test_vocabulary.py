@@ -175,7 +175,7 @@ def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (None, "no such file; check tokenizer.model"),
-        (b"no model\n", "no SentencePiece model"),
+        (b"no model\n", "not a SentencePiece model"),
         (b"", "it has no pieces"),
     ],
 )
