@@ -1,0 +1,1 @@
+"""Text: reading pairs of lines, cleaning them, and rules about words and sentences."""

@@ -17,7 +17,7 @@ SUFFIXES = (".gz", ".xz", ".zst")
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, decompressed by suffix, each with its "\\n"; the last may lack it.
+    """Yield the lines of a file with their line feeds, decompressed by suffix.
 
     Raises:
         DataError: the file is missing, unreadable, damaged or cut short.
@@ -35,7 +35,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """Open for reading, decompressing by suffix; iterating gives lines ended by "\\n"."""
+    """Open a file for reading, decompressing by suffix; lines end with a line feed alone."""
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".xz":

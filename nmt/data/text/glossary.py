@@ -1,7 +1,7 @@
-"""A glossary: how certain terms are to be translated, wherever they occur in a text.
+"""A glossary: the translations that certain terms must have wherever they occur.
 
-Terms are found as whole words (`nmt.data.text.words`), the longest first and none inside another.
-A term in small letters is found in any casing, one with a capital only as it is written.
+Terms are found as whole words (`nmt.data.text.words`); the longest one wins and terms do not
+overlap. A lower-case term matches any casing, a term with a capital only its own spelling.
 """
 
 import unicodedata
@@ -17,14 +17,14 @@ from nmt.errors import DataError
 
 @dataclass(frozen=True)
 class GlossaryEntry:
-    """A source term, cut into words, and its translation."""
+    """A source term, split into words, and its translation."""
 
     words: tuple[str, ...]
     cased: bool
     target: str
 
     def is_at(self, found: tuple[str, ...]) -> bool:
-        """Whether these words of a text are the source term."""
+        """Return whether these words of a text are the source term."""
         return self.words == (found if self.cased else _folded(found))
 
 
@@ -33,19 +33,19 @@ class Occurrence:
     """A source term in a text."""
 
     target: str
-    """what it must become"""
+    """the translation that the term must have"""
     place: range
-    """its characters among those of the text that are no white space, in NFC"""
+    """its characters in the text; the text is in NFC and white space is not counted"""
 
 
 class Glossary:
-    """Source terms with their translations; a text is searched in time linear in its length."""
+    """Source terms with their translations; searching takes time linear in a text's length."""
 
     def __init__(self, terms: Mapping[str, str] | None = None) -> None:
-        """Take source terms and the text that each must become.
+        """Take source terms and their translations.
 
         Raises:
-            DataError: a term or a translation that is blank or holds a line end.
+            DataError: a term or a translation is blank or holds a line end.
         """
         self.terms = dict(terms or {})
         self._entries: dict[str, list[GlossaryEntry]] = {}
@@ -58,7 +58,7 @@ class Glossary:
             self._entries[first] = _longest_first(entries)
 
     def __or__(self, other: Self) -> "Glossary":
-        """Both together; where they have the same source term, the other's translation."""
+        """Return the terms of both; a term in both has the other's translation."""
         if not other.terms:
             return self
         both = Glossary()
@@ -71,7 +71,7 @@ class Glossary:
         return both
 
     def occurrences(self, text: str) -> list[Occurrence]:
-        """The terms in a text, in its order."""
+        """Return the terms that occur in a text, in its order."""
         if not self._entries:
             return []
         found = tuple(words(_composed(text)))
@@ -89,12 +89,12 @@ class Glossary:
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Read a file of `source term TAB translation`, one a line; blank lines mean nothing.
+    """Read a file of `source term TAB translation`, one on each line; blank lines are ignored.
 
-    There are no comments: a term may begin with any character.
+    There is no syntax for comments: a term may begin with any character.
 
     Raises:
-        DataError: naming file and line: not two columns, or a second translation of a term.
+        DataError: naming file and line: not two columns, or another translation of an earlier term.
     """
     terms: dict[str, str] = {}
     numbers: dict[str, int] = {}
@@ -118,7 +118,7 @@ def read_glossary(path: Path) -> Glossary:
 
 
 def read_words(path: Path) -> list[str]:
-    """Read a file of one word or phrase a line; blank lines mean nothing.
+    """Read a file with a word or phrase on each line; blank lines are ignored.
 
     Raises:
         DataError: the file cannot be read.
@@ -127,7 +127,11 @@ def read_words(path: Path) -> list[str]:
 
 
 def check_term(text: str, where: str) -> None:
-    """Raise a DataError where a text is no word and no phrase on one line, naming `where`."""
+    """Check that a text is a word or a phrase on one line.
+
+    Raises:
+        DataError: naming `where`: it is blank, or holds a line end or half a surrogate pair.
+    """
     problem = None
     if not words(text):
         problem = "is blank; write a word or a phrase"
@@ -139,7 +143,7 @@ def check_term(text: str, where: str) -> None:
 
 
 def _lines(path: Path) -> Iterable[tuple[int, str]]:
-    """The lines of a file that are not blank, with their numbers from 1."""
+    """Yield the lines of a file that are not blank, with their numbers from 1."""
     if not path.exists():
         raise DataError(f"{path}: no such file; name a text file of terms")
     for number, line in enumerate(read_lines(path), start=1):
@@ -148,7 +152,7 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
 
 
 def _longest_first(entries: list[GlossaryEntry]) -> list[GlossaryEntry]:
-    """In the order in which they are looked for: of equal length those with capitals first."""
+    """Sort by length; of equally long entries those with capitals come first."""
     return sorted(entries, key=lambda entry: (len(entry.words), entry.cased), reverse=True)
 
 
@@ -163,5 +167,5 @@ def _folded(found: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _composed(text: str) -> str:
-    """One spelling for what looks alike: a letter with its accent is one character."""
+    """Return the text in NFC, in which a letter with its accent is one character."""
     return unicodedata.normalize("NFC", text)

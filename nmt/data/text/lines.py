@@ -1,6 +1,6 @@
-"""The lines of a text file: where they end, and how their bytes become text.
+r"""The lines of a text file: where they end, and how their bytes become text.
 
-A line ends at the byte "\\n" and nowhere else. `str.splitlines` and text mode also split at
+A line ends at the byte "\n" and nowhere else. `str.splitlines` and text mode also split at
 carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
 shift every later line.
 """
@@ -84,8 +84,8 @@ def _describe_invalid_byte(error: UnicodeDecodeError) -> str:
 def check_text(text: str, name: str) -> None:
     """Check that UTF-8 can encode a string.
 
-    A string that Python decoded with `surrogateescape`, or a JSON escape such as "\\ud800", may
-    hold half of a surrogate pair, which no file can hold.
+    A string from a JSON escape or decoded with `surrogateescape` may hold half of a surrogate pair,
+    which UTF-8 cannot encode.
 
     Raises:
         DataError: naming `name`, what the text is called.

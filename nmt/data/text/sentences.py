@@ -1,8 +1,8 @@
-"""Where sentences end in running text.
+"""Splits running text into sentences.
 
-Rules for English, German and French, which do for other languages that mark their sentences alike:
-a full stop ends a sentence unless it belongs to an abbreviation, an initial or an ordinal. Where a
-full stop may do both, as in "etc.", the next word decides.
+The rules are for English, German and French, and serve other languages with similar punctuation: a
+full stop ends a sentence unless it belongs to an abbreviation, an initial or an ordinal. If it may
+do both, as in "etc.", the next word decides.
 """
 
 import functools
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import regex
 
-# what counts as an abbreviation is at most so long, and so is what follows and decides
+# characters before and after a full stop that are looked at
 _NEAR = 40
 _OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
 _END = regex.compile(
@@ -70,16 +70,16 @@ _WITH_ORDINALS = "de da nb nn no is fi et cs sk sl hr bs sr hu pl lv lt tr"
 
 
 def split_sentences(text: str, language: str = "") -> list[str]:
-    """The sentences of a text without the white space between them; none where it is blank.
+    """Return the sentences of a text without the white space between them; none if it is blank.
 
-    `language` is a code such as "de" or "de-AT"; any other than English, German and French takes
-    the abbreviations of all three.
+    `language` is a code such as "de" or "de-AT". Languages other than English, German and French
+    use the abbreviations of all three.
     """
     rules = _rules(language)
     sentences = []
     start = 0
     for end in _END.finditer(text):
-        if end["mark"] != "." or not rules.go_on(text, start, end):
+        if end["mark"] != "." or not rules.continues(text, start, end):
             sentences.append(text[start : end.end()].strip())
             start = end.end()
     sentences.append(text[start:].strip())
@@ -88,18 +88,18 @@ def split_sentences(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class _Rules:
-    """What a full stop may belong to in a language."""
+    """The words of a language that decide whether a full stop ends a sentence."""
 
     never_last: frozenset[str]
     before_numbers: frozenset[str]
     may_be_last: frozenset[str]
     first_words: frozenset[str]
-    """words that open a sentence where they are capitalised"""
+    """capitalised words that usually begin a sentence"""
     ordinals: bool
-    """whether a number and a full stop make an ordinal"""
+    """whether a number with a full stop is an ordinal"""
 
-    def go_on(self, text: str, start: int, end: "regex.Match[str]") -> bool:
-        """Whether the sentence from `start` goes on after the full stop that `end` found."""
+    def continues(self, text: str, start: int, end: "regex.Match[str]") -> bool:
+        """Return whether the sentence from `start` continues after the full stop in `end`."""
         stop = end.start("mark")
         words = [
             _LEADING.sub("", word) for word in text[max(start, stop - _NEAR) : stop].split()[-3:]

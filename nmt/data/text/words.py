@@ -1,8 +1,8 @@
-"""What a whole word is, in text of any script.
+"""Whole words in text of any script.
 
-Letters, marks, digits and underscores make up a word, and a hyphen between them joins: "T-Shirt" is
-one word. An apostrophe separates: "dog's" has the word "dog", and "l'eau" the word "eau". Scripts
-that are written without spaces have no such boundaries: there a term may begin and end anywhere.
+A word consists of letters, marks, digits and underscores; a hyphen between them belongs to the
+word: "T-Shirt" is one word. An apostrophe separates words: "dog's" has the word "dog", and "l'eau"
+the word "eau". In scripts that are written without spaces a term may begin and end anywhere.
 """
 
 import functools
@@ -21,44 +21,44 @@ _GLUED = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
 def words(text: str) -> list[str]:
-    """The words and marks of a text, in order, white space aside."""
+    """Return the words and punctuation marks of a text, in order."""
     found: list[str] = _WORDS.findall(text)
     return found
 
 
 def has_capital(term: str) -> bool:
-    """Whether a term is written with a capital: it then stands for this spelling alone.
+    """Return whether a term has a capital letter: such a term matches only its own spelling.
 
-    In small letters it stands for every casing, as at the beginning of a sentence.
+    A lower-case term matches every casing, as at the beginning of a sentence.
     """
     return term != term.lower()
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether a character's script is written without spaces."""
+    """Return whether a character's script is written without spaces."""
     return _FIRST_UNSPACED.match(character) is not None
 
 
 def continues_word(text: str) -> bool:
-    """Whether what begins so, put behind a word without a space, makes it another word."""
+    """Return whether the text would become part of a word that it follows without a space."""
     return _GLUED.match(text) is not None
 
 
 def opens(character: str) -> bool:
-    """Whether a character is a mark that a word follows without a space, as brackets and quotes."""
+    """Return whether a word follows the character without a space, as after an opening bracket."""
     return _OPENING.match(character) is not None
 
 
 def in_a_word(text: str) -> bool:
-    """Whether the text ends inside a word, so that another one needs a space before it."""
+    """Return whether the text ends with a word, so that the next word needs a space."""
     return bool(text) and _GLUED.match(text[-1]) is not None
 
 
 @functools.lru_cache(maxsize=256)
 def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
-    """A pattern that finds each of the terms as whole words, with any white space inside them.
+    """Return a pattern that finds each of the terms as whole words, with any white space inside.
 
-    A mark at the edge of a term needs no boundary there.
+    A punctuation mark at the edge of a term needs no word boundary.
     """
     return regex.compile("|".join(_whole(term) for term in terms), regex.V1)
 

@@ -1,4 +1,4 @@
-"""What crosses from data to model: sentence pairs as rows of ids, padded to one length a side."""
+"""A batch, which data hand to the model: sentence pairs as rows of ids, padded to equal lengths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from nmt.data.tokens.tokenizer import BOS, PAD
 
 @dataclass(frozen=True)
 class Batch:
-    """Sentence pairs as rows of ids, shorter rows filled with PAD."""
+    """Sentence pairs as rows of ids; shorter rows are padded with PAD."""
 
     source: torch.Tensor
     """(B, S) int64, each sentence ends with EOS"""
     target_input: torch.Tensor
     """(B, T) int64, each sentence begins with BOS"""
     target_output: torch.Tensor
-    """(B, T) int64, each sentence ends with EOS: what follows each position of the input"""
+    """(B, T) int64, each sentence ends with EOS: the token after each position of the input"""
     tokens: int
     """target tokens to predict, padding not counted"""
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device; a GPU fetches it while the program goes on."""
+        """Return the batch on another device; the copy to a GPU is asynchronous."""
 
         def sent(ids: torch.Tensor) -> torch.Tensor:
             if device.type == "cuda":
@@ -41,7 +41,7 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
     """Gather pairs into a batch; lengths are padded up to a multiple of `pad_multiple`."""
     source, target = store.source.gather(indices), store.target.gather(indices)
     output, is_real = _padded(target, pad_multiple)
-    shifted = np.roll(output, 1, axis=1)  # what precedes each position
+    shifted = np.roll(output, 1, axis=1)  # the token before each position
     shifted[:, 0] = BOS
     return Batch(
         source=torch.from_numpy(_padded(source, pad_multiple)[0]),
@@ -52,14 +52,14 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Gather source sentences of ids into (B, S) int64, filled up with PAD."""
+    """Gather the ids of source sentences into (B, S) int64, padded with PAD."""
     return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
 
 
 def _padded(
     sentences: Sentences, multiple: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Rows of ids, shorter ones filled up with PAD, and where the ids are: both (B, L)."""
+    """Return rows of ids padded with PAD, and True where an id is not padding: both (B, L)."""
     longest = int(sentences.lengths.max())
     width = -(-longest // multiple) * multiple
     is_real = np.arange(width) < sentences.lengths[:, None]

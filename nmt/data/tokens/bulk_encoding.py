@@ -1,10 +1,9 @@
-"""The ids of many texts at once, for preparing a corpus: what SentencePiece says, only sooner.
+"""Encodes the texts of a corpus: the ids of SentencePiece, but faster.
 
-A BPE model whose pieces never reach over a space cuts every word on its own, whatever stands beside
-it: a merge happens inside one word, and which comes first is a matter of scores alone. So each
-distinct word is handed to SentencePiece once and its ids are remembered. (A unigram model adds up
-scores along the whole sentence, and how they are rounded depends on all of it: it is asked sentence
-by sentence.)
+A BPE model whose pieces never contain an inner space segments every word on its own: a merge joins
+two pieces of one word, and the order of merges depends on scores alone. So SentencePiece encodes
+each distinct word once, and its ids are cached. A unigram model adds up scores along the whole
+sentence, and their rounding depends on all of it, so it encodes whole sentences.
 """
 
 from collections.abc import Callable
@@ -21,12 +20,12 @@ _SPACE = "▁"  # how SentencePiece writes it
 _BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # of sentencepiece_model.proto
 
 _WORDS = 1 << 17
-_LONGEST_WORD = 20  # characters; longer ones hardly come again
+_LONGEST_WORD = 20  # characters; longer words are rarely repeated
 _ID = np.dtype(np.uint32)
 
 
 def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, BulkEncoder]:
-    """What encodes source texts and what encodes target texts; every sentence ends with EOS."""
+    """Return an encoder of source texts and one of target texts; both end each text with EOS."""
     source = WordEncoder.of(tokenizer.source_model, threads) or (
         lambda texts: Sentences.of(tokenizer.encode_source(texts, threads))
     )
@@ -39,25 +38,25 @@ def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, Bulk
 
 
 class WordEncoder:
-    """Encodes word by word and remembers the words."""
+    """Encodes texts word by word with a cache of words."""
 
     def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
-        """Take a serialised SentencePiece model twice: as it is, and for text normalised by it."""
+        """Take a serialised SentencePiece model, and the same one without its normalisation."""
         self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model)
         self._model = sentencepiece.SentencePieceProcessor(model_proto=without_normalization)
         self._threads = threads
         self._ids: dict[str, bytes] = {}
-        """of each word, as the bytes of an array"""
+        """the ids of each cached word, as the bytes of an array"""
 
     @classmethod
     def of(cls, model: bytes, threads: int) -> "WordEncoder | None":
-        """One for a serialised SentencePiece model, or None if that cuts words in company."""
+        """Return an encoder, or None if the model does not segment each word on its own."""
         from sentencepiece import sentencepiece_model_pb2
 
         proto = sentencepiece_model_pb2.ModelProto()
         proto.ParseFromString(model)
         trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
-        apart = (
+        by_word = (
             trainer.model_type == _BPE
             and not trainer.treat_whitespace_as_suffix
             and normalizer.escape_whitespaces
@@ -66,19 +65,19 @@ class WordEncoder:
             and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
             and all(piece.type != _USER_DEFINED for piece in proto.pieces)
         )
-        if not apart:
+        if not by_word:
             return None
         normalizer.precompiled_charsmap = b""
         normalizer.add_dummy_prefix = False
         normalizer.remove_extra_whitespaces = False
-        # some versions check examples that a model carries, which are of its normalisation
+        # some versions of SentencePiece check the examples in a model, which were normalised
         proto.DiscardUnknownFields()
         if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
             proto.ClearField("self_test_data")
         return cls(model, proto.SerializeToString(), threads)
 
     def __call__(self, texts: list[str]) -> Sentences:
-        """The ids of each text, the last one EOS."""
+        """Return the ids of each text, with EOS at the end."""
         split = [
             text.replace(_SPACE, " " + _SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
@@ -94,7 +93,7 @@ class WordEncoder:
         return Sentences(np.frombuffer(b"".join(rows), _ID), lengths)
 
     def _forget(self, new: list[str]) -> None:
-        """Keep the words few and short: those that come often are soon back."""
+        """Limit the cache to few and short words; frequent ones are soon cached again."""
         if len(self._ids) > _WORDS:
             self._ids.clear()
         for word in new:

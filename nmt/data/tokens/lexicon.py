@@ -1,8 +1,8 @@
-"""Which target tokens each source token is translated by, learnt from sentence pairs.
+"""A lexicon: the probable translations of each source token, learnt from sentence pairs.
 
 IBM Model 1 (Brown et al., 1993, The Mathematics of Statistical Machine Translation): each target
 token comes from one token of the source, and p(t | s) is estimated by expectation maximisation.
-EOS, with which every source ends, stands for their empty word.
+EOS, the last token of every source, takes the part of their empty word.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,8 +14,8 @@ from nmt.data.tokens.token_store import TokenStore
 
 ITERATIONS = 5
 MOST_COOCCURRENCES = 64_000_000
-"""pairs of a source and a target token in one sentence; of a larger corpus sentences are left out,
-evenly"""
+"""The most pairs of a source and a target token of one sentence pair that are counted. Of a larger
+corpus only every n-th sentence pair is used."""
 _AT_ONCE = 4_000_000
 _SENTENCES_AT_ONCE = 100_000
 
@@ -24,22 +24,22 @@ Probabilities = npt.NDArray[np.float64]
 
 
 class Lexicon:
-    """p(t | s) of all source and target tokens that occur together."""
+    """The probabilities p(t | s) of all source and target tokens that occur together."""
 
     def __init__(self, store: TokenStore, target_size: int) -> None:
-        """Nothing is known yet but who occurs with whom; `target_size` entries of a vocabulary."""
+        """Find the tokens that occur together; `target_size` is that of the target vocabulary."""
         self._store, self._target_size = store, target_size
         products = store.source.lengths.astype(np.int64) * store.target.lengths
         step = -(-int(products.sum()) // MOST_COOCCURRENCES)
         self._sentences = np.arange(0, len(store), max(1, step))
         self._products = products[self._sentences]
         self.pairs = self._distinct_pairs()
-        """s * target_size + t of each pair, ascending"""
+        """s * target_size + t of each pair of tokens, ascending"""
         self.probabilities: Probabilities = np.ones(len(self.pairs))
         """p(t | s) of each pair"""
 
     def learn(self, tell: Callable[[int], object] = lambda iteration: None) -> None:
-        """Expectation maximisation; `tell` hears the number of each iteration that is done."""
+        """Run expectation maximisation; `tell` receives the number of each finished iteration."""
         sources = self.pairs // self._target_size
         of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
@@ -47,15 +47,15 @@ class Lexicon:
             for pairs, groups in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 places = np.searchsorted(self.pairs, distinct)
-                share = _shares(self.probabilities[places][inverse], groups)
+                share = _normalize_groups(self.probabilities[places][inverse], groups)
                 counts[places] += np.bincount(inverse, share)
-            self.probabilities = _shares(counts, of_source)
+            self.probabilities = _normalize_groups(counts, of_source)
             tell(iteration)
 
     def best(self, source_size: int, count: int, beside: Numbers) -> Numbers:
-        """The most probable targets of each source token, best first: (source_size, count).
+        """Return the most probable targets of each source token, best first: (source_size, count).
 
-        None of them is `beside` them anyway. Places are filled up with 0, which is padding.
+        Targets in `beside` are left out. Rows with fewer targets are padded with 0 (PAD).
         """
         sources, targets = np.divmod(self.pairs, self._target_size)
         chosen = np.flatnonzero(~np.isin(targets, beside))
@@ -74,13 +74,13 @@ class Lexicon:
         return found
 
     def _cooccurrences(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Blocks of pairs, those of one target token together, and where each of these begins."""
+        """Yield blocks of pairs grouped by target token, and where each group begins."""
         blocks = np.cumsum(self._products) // _AT_ONCE
         for numbers in np.split(self._sentences, np.flatnonzero(np.diff(blocks)) + 1):
             sources, targets = (
                 side.gather(numbers) for side in (self._store.source, self._store.target)
             )
-            # each target token has a group: all tokens of its sentence's source
+            # the group of a target token has all source tokens of its sentence pair
             sizes = np.repeat(sources.lengths, targets.lengths).astype(np.int64)
             groups = np.cumsum(sizes) - sizes
             starts = np.cumsum(sources.lengths) - sources.lengths
@@ -90,14 +90,14 @@ class Lexicon:
             yield chosen * self._target_size + np.repeat(targets.ids, sizes), groups
 
 
-def _shares(values: Probabilities, starts: Numbers) -> Probabilities:
-    """Each value over the sum of its group; the groups stand side by side and begin at `starts`."""
+def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
+    """Divide each value by the sum of its group; the consecutive groups begin at `starts`."""
     sums = np.add.reduceat(values, starts)
     return values / np.repeat(sums, np.diff(starts, append=len(values)))
 
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
-    """The target tokens that occur the most often, at most `count`."""
+    """Return the `count` most frequent target tokens, or fewer if fewer occur."""
     occurrences = np.zeros(store.target.largest_id() + 1, np.int64)
     for first in range(0, len(store), _SENTENCES_AT_ONCE):
         numbers = np.arange(first, min(first + _SENTENCES_AT_ONCE, len(store)))

@@ -1,4 +1,4 @@
-"""Subword regularisation: the pairs of a step, cut into other pieces than the last time."""
+"""Subword regularisation: each time a pair is trained on, its text is segmented at random."""
 
 import hashlib
 
@@ -11,8 +11,8 @@ def resample(
 ) -> TokenStore:
     """Draw a new segmentation of every pair of a step, in the order of `indices`.
 
-    What is drawn for a pair is a function of (seed, step, its place in the store): the same in a
-    resumed run, and however the step is cut among devices and micro-batches.
+    The segmentation of a pair depends only on the seed, the step and the pair's place in the store,
+    so it is the same in a resumed run, and for any number of devices and micro-batches.
     """
     sources, targets = [], []
     for index in indices:

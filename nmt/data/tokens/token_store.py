@@ -1,7 +1,7 @@
-"""Ids on disk: one flat array for each language and the offsets where each sentence begins.
+"""Ids on disk: for each language one flat array, and the offset at which each sentence begins.
 
-Both are `.npy` files; the ids are uint16 where the vocabulary allows, else uint32, and are
-memory-mapped, so that a corpus larger than memory trains as well as a small one.
+Both are `.npy` files. The ids are uint16 if the vocabulary is small enough, else uint32. They are
+memory-mapped, so that a corpus may be larger than the memory.
 """
 
 import contextlib
@@ -23,25 +23,25 @@ Indices = npt.NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Sentences:
-    """The ids of several sentences, end to end; each sentence ends with EOS."""
+    """The ids of several sentences in one flat array; each sentence ends with EOS."""
 
     ids: Ids
     lengths: Lengths
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
-        """Lay the rows end to end."""
+        """Build the flat array from the ids of each sentence."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         flat = itertools.chain.from_iterable(rows)
         return cls(np.fromiter(flat, np.uint32, int(lengths.sum())), lengths)
 
     def select(self, keep: npt.NDArray[np.bool_]) -> "Sentences":
-        """Only the sentences that `keep` marks."""
+        """Return only the sentences that `keep` marks."""
         return Sentences(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
 
 
 class StoredSentences:
-    """One language of a store: any sentence, or many at once, by number."""
+    """All sentences of one language, which are read by their numbers."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
         self._ids, self._offsets = ids, offsets
@@ -50,21 +50,21 @@ class StoredSentences:
 
     @classmethod
     def of(cls, sentences: Sentences) -> "StoredSentences":
-        """Sentences in memory."""
+        """Hold sentences in memory."""
         return cls(sentences.ids, np.concatenate(([0], np.cumsum(sentences.lengths))))
 
     def sentence(self, index: int) -> Ids:
-        """The ids of one sentence, the last one EOS."""
+        """Return the ids of one sentence, the last one EOS."""
         return self._ids[self._offsets[index] : self._offsets[index + 1]]
 
     def largest_id(self) -> int:
-        """Of all its tokens."""
+        """Return the largest id of all sentences."""
         return int(self._ids.max(initial=0))
 
     def gather(self, indices: Indices) -> Sentences:
-        """The sentences of those numbers, in that order."""
+        """Return the sentences with these numbers, in this order."""
         lengths = self.lengths[indices]
-        starts = np.cumsum(lengths) - lengths  # in what is returned
+        starts = np.cumsum(lengths) - lengths  # in the array that is returned
         places = np.repeat(self._offsets[indices] - starts, lengths) + np.arange(lengths.sum())
         return Sentences(self._ids[places], lengths)
 
@@ -77,7 +77,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, directory: Path) -> "TokenStore":
-        """Open what `SideWriter` wrote.
+        """Open the files that `SideWriter` wrote.
 
         Raises:
             DataError: files are missing or damaged.
@@ -115,7 +115,7 @@ class SideWriter:
 
     @property
     def tokens(self) -> int:
-        """Ids added so far."""
+        """Return the number of ids that were added so far."""
         return self._ids.length
 
     def add(self, sentences: Sentences) -> None:
@@ -147,7 +147,7 @@ class _ArrayWriter:
         self.length += len(values)
 
     def _write_header(self) -> None:
-        """Write it again with the final length: numpy pads it so that the first axis may grow."""
+        """Write the header for the present length; numpy pads it, so its size stays the same."""
         header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
 
@@ -162,5 +162,5 @@ def _open_side(directory: Path, side: str) -> StoredSentences:
         raise DataError(
             f"{directory}: damaged token store ({error}); delete it and prepare again"
         ) from error
-    # a plain view: slicing np.memmap itself costs several times as much
+    # as plain arrays: slicing an np.memmap takes several times as long
     return StoredSentences(np.asarray(ids), np.asarray(offsets))

@@ -15,24 +15,25 @@ from nmt.processor import available_cores
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 UNKNOWN = "⁇"
-"""how it is written where it cannot be avoided"""
+"""How the unknown symbol is written in a translation that cannot avoid it."""
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
-# below this many texts a thread costs more than it brings
+# With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
 ERRORS_ONLY = 2
+"""SentencePiece's level of logging that hides warnings."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
 
 class Tokenizer:
-    """The source side and the target side of a vocabulary; the same model where it is shared."""
+    """The SentencePiece models of source and target; both may share one model."""
 
     def __init__(self, source: bytes, target: bytes | None, where: str = "tokenizer") -> None:
-        """Take serialised SentencePiece models; `target` None shares the source's.
+        """Take serialised SentencePiece models; if `target` is None, both sides use `source`.
 
         Raises:
-            DataError: naming `where`, for bytes that are no model or have other special ids.
+            DataError: naming `where`: not a model, or one with other special ids.
         """
         self._models = [source] if target is None else [source, target]
         self._source = _load(source, where)
@@ -43,7 +44,7 @@ class Tokenizer:
         """Read a tokenizer saved in `directory`.
 
         Raises:
-            DataError: the directory holds none, or a damaged one.
+            DataError: the tokenizer is missing or damaged.
         """
         names = [SHARED] if (directory / SHARED).is_file() else [SOURCE, TARGET]
         try:
@@ -59,56 +60,56 @@ class Tokenizer:
     def save(self, directory: Path) -> None:
         """Write `tokenizer.model` (shared), or `source.model` and `target.model`."""
         directory.mkdir(parents=True, exist_ok=True)
-        for name in (SHARED, SOURCE, TARGET):  # of another tokenizer, whose names are others
+        for name in (SHARED, SOURCE, TARGET):  # may be files of another tokenizer
             (directory / name).unlink(missing_ok=True)
         names = [SHARED] if self.shared else [SOURCE, TARGET]
         for name, model in zip(names, self._models, strict=True):
             (directory / name).write_bytes(model)
 
     def differs_from(self, other: "Tokenizer") -> bool:
-        """Whether an id means something else to the other."""
+        """Return whether any id stands for another piece in the other tokenizer."""
         mine = (self.source_vocabulary, self.target_vocabulary)
         return mine != (other.source_vocabulary, other.target_vocabulary)
 
     @property
     def shared(self) -> bool:
-        """Whether both languages use one vocabulary."""
+        """Return whether both languages use one vocabulary."""
         return len(self._models) == 1
 
     @property
     def source_model(self) -> bytes:
-        """The serialised SentencePiece model of the source side."""
+        """Return the serialised SentencePiece model of the source side."""
         return self._models[0]
 
     @property
     def target_model(self) -> bytes:
-        """The serialised SentencePiece model of the target side; the same one where shared."""
+        """Return the serialised SentencePiece model of the target side."""
         return self._models[-1]
 
     @property
     def source_vocabulary_size(self) -> int:
-        """Entries of the source vocabulary, the four special symbols included."""
+        """Return the size of the source vocabulary, with the four special symbols."""
         return int(self._source.get_piece_size())
 
     @property
     def target_vocabulary_size(self) -> int:
-        """Entries of the target vocabulary, the four special symbols included."""
+        """Return the size of the target vocabulary, with the four special symbols."""
         return int(self._target.get_piece_size())
 
     @property
     def source_vocabulary(self) -> list[str]:
-        """The spelling of each source-side id."""
+        """Return the piece of each source-side id, the unknown symbol as `<unk>`."""
         return _pieces(self._source)
 
     @property
     def target_vocabulary(self) -> list[str]:
-        """The piece of each target-side id, the unknown as `<unk>`."""
+        """Return the piece of each target-side id, the unknown symbol as `<unk>`."""
         return _pieces(self._target)
 
     def target_bytes(self) -> list[bytes]:
-        """What each target-side id adds to a text, in UTF-8; PAD, BOS and EOS nothing.
+        """Return what each target-side id adds to a text, in UTF-8; PAD, BOS and EOS add nothing.
 
-        A piece that begins a word begins with its space, also where the text begins.
+        A piece at the start of a word includes the space before it, even at the start of a text.
         """
         model = self._target
         spelled = [piece.replace("▁", " ").encode("utf-8") for piece in _pieces(model)]
@@ -121,45 +122,48 @@ class Tokenizer:
         return spelled
 
     def encode_source(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
-        """The ids of each text, the last one EOS; on all cores unless `threads` says how many."""
+        """Return the ids of each source text, with EOS at the end.
+
+        It uses `threads` threads, or all cores if None.
+        """
         return _encode(self._source, texts, threads)
 
     def encode_target(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
-        """The ids of each text, the last one EOS (and no BOS in front)."""
+        """Return the ids of each target text, with EOS at the end (and no BOS)."""
         return _encode(self._target, texts, threads)
 
     def resample_source(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Another segmentation of the text that the source ids spell; see `_resample`."""
+        """Return a random segmentation of the text of source ids; see `_resample`."""
         return _resample(self._source, ids, alpha, seed)
 
     def resample_target(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Another segmentation of the text that the target ids spell; see `_resample`."""
+        """Return a random segmentation of the text of target ids; see `_resample`."""
         return _resample(self._target, ids, alpha, seed)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """The target-side text of each sequence; PAD, BOS and EOS leave no trace."""
+        """Return the target-side text of each sequence, without PAD, BOS and EOS."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         texts: list[str] = self._target.decode(kept) if kept else []
-        # at word level the unknown symbol brings its own space, also where the text begins
+        # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
     def source_pieces(self, text: str) -> list[str]:
-        """The pieces that the encoder sees for `text`, the last one `</s>`."""
+        """Return the pieces of a source text as the encoder receives them, `</s>` last."""
         return [str(self._source.id_to_piece(i)) for i in self.encode_source([text])[0]]
 
     def source_spellings(self, text: str) -> list[str]:
-        """The pieces of `text`, spaces as "▁" and the unknown as it stands in the text; no EOS."""
+        """Return the pieces of a source text without EOS; unknown ones as they are in the text."""
         pieces: list[str] = self._source.encode(text, out_type=str)
         return pieces
 
     def target_spellings(self, ids: Sequence[int]) -> list[str]:
-        """The pieces that `decode` puts together; the unknown as it stands in what it writes."""
+        """Return the pieces that `decode` joins; the unknown symbol as `decode` writes it."""
         unknown = self._target.decode([UNK]).replace(" ", "▁")
         pieces = self.target_pieces(ids)
         return [unknown if i == UNK else piece for i, piece in zip(ids, pieces, strict=True)]
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        """The piece of each target-side id, the unknown as `<unk>`."""
+        """Return the piece of each of the target-side ids, the unknown symbol as `<unk>`."""
         return [str(self._target.id_to_piece(int(i))) for i in ids]
 
 
@@ -174,12 +178,12 @@ def _encode(model: Any, texts: Sequence[str], threads: int | None) -> list[list[
 
 
 def _resample(model: Any, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-    """Draw a segmentation of what `ids` (the last one EOS) spell; a function of its arguments.
+    """Draw a segmentation of the text that `ids` spell; equal arguments give equal results.
 
     BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
     model draws a segmentation with probability proportional to its likelihood to the power alpha
-    (Kudo, 2018). A text with a symbol unknown to the vocabulary keeps its ids: its spelling is
-    lost.
+    (Kudo, 2018). A text with an unknown symbol keeps its ids, because ids do not say how the
+    unknown symbol was spelled.
     """
     plain = list(ids[:-1])
     if UNK in plain:
@@ -193,11 +197,11 @@ def _resample(model: Any, ids: Sequence[int], alpha: float, seed: int) -> list[i
 def _load(model: bytes, where: str) -> Any:
     try:
         if not model:
-            raise RuntimeError("SentencePiece takes no bytes for no argument")
+            raise RuntimeError("SentencePiece ignores an argument without bytes")
         processor = sentencepiece.SentencePieceProcessor(model_proto=model)
     except (RuntimeError, OSError) as error:
         raise DataError(
-            f"{where}: no SentencePiece model, or a damaged one; prepare again"
+            f"{where}: not a SentencePiece model, or a damaged one; prepare again"
         ) from error
     found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if found != (PAD, UNK, BOS, EOS):

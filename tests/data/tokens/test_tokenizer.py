@@ -163,7 +163,9 @@ def test_file_instead_of_a_tokenizer_folder_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"no model", b"\x00" * 99])
 def test_damaged_tokenizer_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "tokenizer.model").write_bytes(data)
-    with pytest.raises(DataError, match="no SentencePiece model, or a damaged one; prepare again"):
+    with pytest.raises(
+        DataError, match="not a SentencePiece model, or a damaged one; prepare again"
+    ):
         Tokenizer.load(tmp_path)
 
 
