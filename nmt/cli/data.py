@@ -120,8 +120,9 @@ def inspect(
     """
     from nmt.config_file import load_config
     from nmt.data.text import quality
-    from nmt.report.data_quality import render
+    from nmt.report.data_quality import render_quality
 
     recipe = load_config(config, settings or [])
     found = quality.inspect(recipe, lambda message: typer.echo(message, err=True))
-    typer.echo(json.dumps(found.as_json(), ensure_ascii=False) if as_json else render(found))
+    as_text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else render_quality(found)
+    typer.echo(as_text)

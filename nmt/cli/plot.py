@@ -1,4 +1,4 @@
-"""`nmt plot`: the figures of a run or a recipe, as PNG and SVG."""
+"""`nmt plot`: figures of a run or a recipe, as PNG and SVG."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -28,7 +28,7 @@ OutputOption = Annotated[
 
 
 class Kind(StrEnum):
-    """Which of the three uses of attention to draw."""
+    """The three uses of attention (section 3.2.3)."""
 
     cross = "cross"
     encoder = "encoder"
@@ -38,7 +38,7 @@ class Kind(StrEnum):
 @app.command()
 def loss(model: ModelOption, output: OutputOption = None) -> None:
     """Draw training loss, validation loss and BLEU of a run."""
-    from nmt.report.curves import plot_loss
+    from nmt.report.plots import plot_loss
     from nmt.run_directory import find_run
 
     run = find_run(Path(model))
@@ -51,12 +51,12 @@ def schedule(
     settings: SettingsOption = None,
     output: OutputOption = None,
 ) -> None:
-    """Draw the learning rate that a recipe asks for, over all its steps.
+    """Draw the learning rate of a recipe over all its steps.
 
     The default of --output is NAME-schedule in the current folder.
     """
     from nmt.config_file import find_config, load_config
-    from nmt.report.schedule import plot_schedule
+    from nmt.report.plots import plot_schedule
 
     stem = output or Path(f"{find_config(config).stem}-schedule")
     _print(plot_schedule(load_config(config, settings or []), stem))
@@ -74,37 +74,37 @@ def attention(
         int | None, typer.Option(help="Head, counted from 1; the default is all and their mean.")
     ] = None,
     words: Annotated[
-        bool, typer.Option("--words", help="From word to word instead of from piece to piece.")
+        bool, typer.Option("--words", help="Draw words instead of subword pieces.")
     ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Translate a sentence and draw where each attention head looks."""
+    """Translate a sentence and draw the attention weights of each head."""
     import torch
 
     from nmt.report.attention_maps import (
-        attend,
         attention_map,
-        by_words,
         draw_attention,
-        one_head,
+        merge_words,
+        record_attention,
+        select_head,
     )
     from nmt.run_directory import find_run, load_run
 
     run = load_run(model, torch.device("cpu"))
-    drawn = attention_map(attend(run, sentence), kind.value, layer)
+    drawn = attention_map(record_attention(run, sentence), kind.value, layer)
     if words:
-        drawn = by_words(drawn)
+        drawn = merge_words(drawn)
     if head is not None:
-        drawn = one_head(drawn, head)
+        drawn = select_head(drawn, head)
     stem = output or find_run(Path(model)).plots / f"attention-{kind.value}"
     _print(draw_attention(drawn, stem))
 
 
 @app.command()
 def positions(
-    length: Annotated[int, typer.Option(min=2, max=4096, help="Positions.")] = 100,
+    length: Annotated[int, typer.Option(min=2, max=4096, help="Number of positions.")] = 100,
     d_model: Annotated[
-        int, typer.Option(min=2, max=4096, help="Dimensions, an even number.")
+        int, typer.Option(min=2, max=4096, help="Number of dimensions, even.")
     ] = 128,
     output: OutputOption = None,
 ) -> None:
@@ -112,12 +112,12 @@ def positions(
 
     The default of --output is positions in the current folder.
     """
-    from nmt.report.positions import plot_positions
+    from nmt.report.plots import plot_positions
 
     _print(plot_positions(length, d_model, output or Path("positions")))
 
 
 def _print(paths: list[Path]) -> None:
-    """One written file a line."""
+    """Print one path per line."""
     for path in paths:
         typer.echo(path)

@@ -1,10 +1,10 @@
-"""`nmt report`: one HTML file that shows a run."""
+"""`nmt report`: one HTML file about a run."""
 
 import sys
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,14 @@ from nmt.cli.lines.streams import STDOUT, open_output
 from nmt.cli.options.model import CheckpointOption, DeviceOption
 from nmt.cli.plot import ModelOption
 
+if TYPE_CHECKING:
+    from nmt.report.run_report import ReportOptions
+
 
 class TestSet(StrEnum):
-    """Which of the run's own sets is translated and scored."""
+    """The set of the run that is translated and scored."""
 
-    __test__ = False  # no test of pytest
+    __test__ = False  # not a test of pytest
 
     test = "test"
     validation = "validation"
@@ -32,9 +35,7 @@ def report(
     ] = None,
     test_set: Annotated[
         TestSet | None,
-        typer.Option(
-            help="The set that is translated and scored.  [default: test, else validation]"
-        ),
+        typer.Option(help="The set to translate and score.  [default: test, else validation]"),
     ] = None,
     sentences: Annotated[
         int | None,
@@ -44,25 +45,34 @@ def report(
     ] = None,
     sentence: Annotated[
         list[str] | None,
-        typer.Option(metavar="TEXT", help="Show its attention; may be given several times."),
+        typer.Option(metavar="TEXT", help="Show the attention of this text; may be repeated."),
     ] = None,
     checkpoint: CheckpointOption = "best",
     device: DeviceOption = "auto",
 ) -> None:
     """Write one HTML file about a run: curves, data, scores, translations and attention.
 
-    It needs no network and nothing beside it. What is not there is said in its place.
+    The file needs no network and no other file. It says what is missing.
     """
-    from tqdm import tqdm
-
-    from nmt.device import pick_device
-    from nmt.report.run_report import Wishes, write_report
+    from nmt.report.run_report import ReportOptions
     from nmt.run_directory import find_run
 
     path = output or find_run(Path(model)).path / "report.html"
-    with suppress(OSError):  # which is told in a moment
+    chosen = ReportOptions(checkpoint, test_set and test_set.value, sentences, sentence or [])
+    _write(path, Path(model), chosen, device.value)
+    if str(path) not in STDOUT:
+        typer.echo(path)
+
+
+def _write(path: Path, model: Path, options: "ReportOptions", device: str) -> None:
+    """Write the report, with a progress bar on a terminal."""
+    from tqdm import tqdm
+
+    from nmt.device import pick_device
+    from nmt.report.run_report import write_report
+
+    with suppress(OSError):  # open_output reports it
         path.parent.mkdir(parents=True, exist_ok=True)
-    wishes = Wishes(checkpoint, test_set and test_set.value, sentences, sentence or [])
     with open_output(path) as sink, tqdm(unit=" lines", disable=None, leave=False) as bar:
 
         def progress(more: int, total: int) -> None:
@@ -72,7 +82,5 @@ def report(
         def log(message: str) -> None:
             tqdm.write(message, file=sys.stderr)
 
-        text = write_report(Path(model), wishes, pick_device(device), log, progress)
+        text = write_report(model, options, pick_device(device), log, progress)
         sink.write(text.encode("utf-8"))
-    if str(path) not in STDOUT:
-        typer.echo(path)

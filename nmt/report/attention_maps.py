@@ -1,4 +1,4 @@
-"""Where each head looks (the paper's figures 3 to 5): attention weights over a sentence, drawn."""
+"""Attention weights of each head over a sentence, as a figure (the paper's figures 3 to 5)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from nmt.errors import DataError
-from nmt.report.figure import drawing, font_families, save_figure
-from nmt.report.pieces import Pieces, readable, whole_words
+from nmt.report.figure import font_families, new_figure, save_figure
+from nmt.report.pieces import Pieces, join_words, readable_pieces
 from nmt.translation.translator import print_warning
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from torch import Tensor
 
     from nmt.model.attention import AttentionRecord
     from nmt.run_directory import LoadedModel
@@ -31,34 +32,34 @@ KIND_TITLES = {
     "decoder": "decoder self-attention,",
 }
 MAX_PIECES = 80
-"""with more pieces on a side a figure can no longer be read"""
+"""largest number of pieces on a side; a figure with more is not legible"""
 CELL = 0.125
-"""inches: a row or column of a map, high enough for a label"""
+"""inches: size of a row or column of a map, enough for a label"""
 LETTER = 0.065
-"""inches: the width of a letter of a label, on average"""
+"""inches: average width of a letter of a label"""
 TITLE_MARGIN = 0.05
-"""inches: free on either side of the title"""
+"""inches: free space on each side of the title"""
 
 
 @dataclass(frozen=True, slots=True)
-class Attended:
-    """A sentence and its translation in readable pieces, and how the model read and wrote them."""
+class SentenceAttention:
+    """A sentence and its translation as pieces, and the attention weights of every layer."""
 
     text: str
     source: Pieces
     target: Pieces
     record: "AttentionRecord"
 
-    def layers(self, kind: Kind) -> int:
-        """How many layers have this use of attention."""
+    def layers(self, kind: Kind) -> "Sequence[Tensor]":
+        """Return the weights (1, H, T, S) of each layer with this use of attention."""
         record = self.record
-        of = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}
-        return len(of[kind])
+        uses = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}
+        return uses[kind]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """One layer: `weights` (H, T, S); each of the T rows of a head is a distribution over S."""
+    """The weights (H, T, S) of one layer; each of the T rows of a head is a distribution over S."""
 
     title: str
     row_title: str
@@ -69,19 +70,19 @@ class AttentionMap:
 
     @property
     def rows(self) -> list[str]:
-        """Their labels."""
+        """Labels of the rows."""
         return self.row_pieces.labels
 
     @property
     def columns(self) -> list[str]:
-        """Their labels."""
+        """Labels of the columns."""
         return self.column_pieces.labels
 
 
-def by_words(attention: AttentionMap) -> AttentionMap:
-    """The same layer from word to word, words being what spaces separate.
+def merge_words(attention: AttentionMap) -> AttentionMap:
+    """Return the same layer from word to word; words are separated by spaces.
 
-    What a word is attended to is the sum over its pieces, and what it attends to their mean (Clark
+    The attention to a word is the sum over its pieces, the attention from a word their mean (Clark
     et al., 2019: What Does BERT Look At?), so that each row is a distribution again.
     """
     import numpy as np
@@ -96,18 +97,20 @@ def by_words(attention: AttentionMap) -> AttentionMap:
         attention,
         row_title=attention.row_title.replace("piece", "word"),
         column_title=attention.column_title.replace("piece", "word"),
-        row_pieces=whole_words(rows),
-        column_pieces=whole_words(columns),
+        row_pieces=join_words(rows),
+        column_pieces=join_words(columns),
         weights=weights,
     )
 
 
-def attend(run: "LoadedModel", sentence: str, longest: int = MAX_PIECES) -> Attended:
+def record_attention(
+    run: "LoadedModel", sentence: str, longest: int = MAX_PIECES
+) -> SentenceAttention:
     """Translate `sentence` and record the attention of every layer.
 
     Raises:
-        DataError: an empty sentence, one that is no text, one of more than `longest` pieces, or a
-            translation of more than `MAX_PIECES`.
+        DataError: the sentence is empty, is not valid text or has more than `longest` pieces, or
+            its translation has more than `MAX_PIECES`.
     """
     import torch
 
@@ -117,10 +120,10 @@ def attend(run: "LoadedModel", sentence: str, longest: int = MAX_PIECES) -> Atte
     from nmt.search.beam_search import beam_search
 
     check_text(sentence, f"the sentence {sentence!a}")
-    read = readable(run.tokenizer.source_pieces(sentence)[:-1])
+    read = readable_pieces(run.tokenizer.source_pieces(sentence)[:-1])
     if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")
-    _refuse_long(read.labels, "sentence", longest)
+    _check_length(read.labels, "sentence", longest)
     device = next(run.model.parameters()).device
     source = torch.tensor(run.tokenizer.encode_source([sentence]), device=device)  # (1, S)
     record = AttentionRecord()
@@ -128,12 +131,12 @@ def attend(run: "LoadedModel", sentence: str, longest: int = MAX_PIECES) -> Atte
         best = beam_search(run.model, source, run.config.decoding, BOS, EOS)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
-    written = readable(run.tokenizer.target_pieces(best.tokens))
-    _refuse_long(written.labels, "translation", MAX_PIECES)
-    return Attended(sentence, read, written, record)
+    written = readable_pieces(run.tokenizer.target_pieces(best.tokens))
+    _check_length(written.labels, "translation", MAX_PIECES)
+    return SentenceAttention(sentence, read, written, record)
 
 
-def _refuse_long(pieces: Sequence[str], what: str, longest: int) -> None:
+def _check_length(pieces: Sequence[str], what: str, longest: int) -> None:
     if len(pieces) > longest:
         raise DataError(
             f"the {what} has {len(pieces)} pieces; attention maps are legible up to {longest}, "
@@ -141,34 +144,35 @@ def _refuse_long(pieces: Sequence[str], what: str, longest: int) -> None:
         )
 
 
-def attention_map(attended: Attended, kind: Kind, layer: int | None = None) -> AttentionMap:
-    """The map of one layer, counted from 1; None: the last.
+def attention_map(
+    sentence: SentenceAttention, kind: Kind, layer: int | None = None
+) -> AttentionMap:
+    """Return the map of one layer, counted from 1, or of the last layer.
 
-    A row of cross- or decoder attention carries the piece that is written there, not the one
-    that is read: the query at position t predicts target token t + 1.
+    The label of a row of cross- or decoder attention is the piece that is written there, not the
+    one that is read: the query at position t predicts target token t + 1.
 
     Raises:
         DataError: the model has no such layer.
     """
-    record = attended.record
-    layers = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}[kind]
+    layers = sentence.layers(kind)
     number = len(layers) if layer is None else layer
     if not 1 <= number <= len(layers):
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
-    source, written = attended.source.ended(), attended.target.ended()
+    source, written = sentence.source.with_end(), sentence.target.with_end()
     row_title, column_title, rows, columns = {
         "cross": ("piece written", "source piece", written, source),
         "encoder": ("source piece", "attends to", source, source),
-        "decoder": ("piece written", "earlier piece", written, attended.target.started()),
+        "decoder": ("piece written", "earlier piece", written, sentence.target.with_start()),
     }[kind]
     weights = layers[number - 1][0].float().cpu().numpy()  # (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"
     return AttentionMap(title, row_title, column_title, rows, columns, weights)
 
 
-def one_head(attention: AttentionMap, head: int) -> AttentionMap:
-    """The map of a single head, counted from 1.
+def select_head(attention: AttentionMap, head: int) -> AttentionMap:
+    """Return the map of a single head, counted from 1.
 
     Raises:
         DataError: the layer has no such head.
@@ -185,7 +189,7 @@ def draw_attention(
 ) -> list[Path]:
     """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
 
-    `warn` hears of characters that no font has.
+    `warn` is called for characters that no font has.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -197,10 +201,10 @@ def draw_attention(
         maps.insert(0, attention.weights.mean(axis=0))
     across = math.ceil(math.sqrt(len(maps)))
     down = math.ceil(len(maps) / across)
-    alone = len(maps) == 1  # it is to fit into a column, with the scale below it
+    alone = len(maps) == 1  # narrow enough for a column of a page, with the scale below
     margins = (0.6 if alone else 1.3, 1.3 if alone else 0.8)
     labels = [LETTER * max(map(len, side)) for side in (attention.rows, attention.columns)]
-    with drawing(
+    with new_figure(
         across * max(1.0, width * CELL) + margins[0] + labels[0],
         down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
     ) as figure:
@@ -225,14 +229,14 @@ def draw_attention(
 
 
 def _set_title(figure: "Figure", title: str, size: float) -> None:
-    """Write it above all panels; a figure too narrow for it becomes wider."""
+    """Write the title above all panels, and widen a figure that is too narrow for it."""
     text = figure.suptitle(title, fontsize=size)
     width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
     figure.set_figwidth(max(figure.get_figwidth(), width))
 
 
 def _draw_map(panel: "Axes", weights: "npt.NDArray[np.float32]") -> "AxesImage":
-    """One head (T, S): dark where it looks; the scale is the same in every panel."""
+    """Draw the weights (T, S) of one head; dark is 1, with the same scale in every panel."""
     image = panel.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     panel.xaxis.tick_top()
     panel.xaxis.set_label_position("top")

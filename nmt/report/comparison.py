@@ -1,4 +1,4 @@
-"""The comparison of `nmt compare` as text for a terminal of 100 columns."""
+"""The output of `nmt compare`: text for a terminal of 100 columns."""
 
 import textwrap
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ from nmt.evaluation.metrics import Score
 WIDTH = 100
 
 
-def render(comparison: Comparison) -> str:
-    """The whole comparison: scores, verdicts, breakdowns, examples."""
+def render_comparison(comparison: Comparison) -> str:
+    """Return the whole comparison: scores, significance, breakdowns and examples."""
     labels = [system.label for system in comparison.systems]
-    parts = [_scores(comparison), _verdicts(comparison)]
+    parts = [_scores(comparison), _differences(comparison)]
     parts += [_breakdown(breakdown, labels) for breakdown in comparison.breakdowns]
     for label, examples in comparison.examples.items():
         if examples:
@@ -38,7 +38,7 @@ def _with_interval(score: Score) -> str:
     return f"{score.value:.2f}"
 
 
-def _verdicts(comparison: Comparison) -> Iterator[str]:
+def _differences(comparison: Comparison) -> Iterator[str]:
     for difference in comparison.differences:
         yield textwrap.fill(str(difference), WIDTH, subsequent_indent="  ")
     if len(comparison.differences) > 1:
@@ -61,14 +61,14 @@ def _examples(label: str, examples: list[ComparedSentence]) -> Iterator[str]:
         scores = ", ".join(f"{label} {score:.1f}" for label, score in example.scores.items())
         yield f"line {example.line} ({scores})"
         if example.source is not None:
-            yield _folded("source", example.source)
-        yield _folded("reference", example.reference)
+            yield _wrapped("source", example.source)
+        yield _wrapped("reference", example.reference)
         for system, translation in example.translations.items():
-            yield _folded(system, translation)
+            yield _wrapped(system, translation)
 
 
-def _folded(name: str, text: str) -> str:
-    """A text under its name, its lines indented; what no terminal can show is replaced."""
+def _wrapped(name: str, text: str) -> str:
+    """Wrap a text after its name, and replace characters that a terminal cannot print."""
     shown = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return textwrap.fill(
         shown.strip() or "(nothing)",

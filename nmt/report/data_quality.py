@@ -1,17 +1,20 @@
-"""The report of `nmt data inspect` as a table for a terminal."""
+"""The output of `nmt data inspect`: tables for a terminal."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from nmt.data.text.cleaning import RULES
 from nmt.data.text.quality import BINS, LanguageStatistics, Leak, Quality
+from nmt.report.text_format import truncate
 
 BAR = 40
 """characters of the longest bar of a histogram"""
+EXAMPLE = 100
+"""characters of an example at most"""
 
 
-def render(quality: Quality) -> str:
-    """The whole report, line by line."""
+def render_quality(quality: Quality) -> str:
+    """Return the whole report."""
     parts = [_cleaning(quality.counts), _sides(quality.source, quality.target)]
     parts += [_histogram(quality.source), _histogram(quality.target), _leaks(quality.leaks)]
     return "\n\n".join("\n".join(part) for part in parts)
@@ -26,12 +29,8 @@ def _cleaning(counts: dict[str, Any]) -> Iterator[str]:
             yield f"  {'left out: ' + words:44}{dropped:>12,}{dropped / read:>9.2%}"
             for example in counts["examples"][rule]:
                 sides = f"{example['source']!r} | {example['target']!r}"
-                yield f"      {example['file']}:{example['line']}: {_shortened(sides)}"
+                yield f"      {example['file']}:{example['line']}: {truncate(sides, EXAMPLE)}"
     yield f"  {'kept':44}{counts['kept']:>12,}{counts['kept'] / read:>9.2%}"
-
-
-def _shortened(text: str, width: int = 100) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _sides(*sides: LanguageStatistics) -> Iterator[str]:
@@ -69,4 +68,4 @@ def _leaks(leaks: list[Leak]) -> Iterator[str]:
     yield "  * but for case, punctuation and spaces"
     for leak in leaks:
         for example in leak.examples:
-            yield f"  {leak.split}: {_shortened(example)}"
+            yield f"  {leak.split}: {truncate(example, EXAMPLE)}"

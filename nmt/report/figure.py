@@ -1,7 +1,7 @@
-"""Paper and ink of every plot: a figure of its own on the Agg canvas, saved as PNG and SVG.
+"""The style of all plots, and figures that are saved as PNG and SVG.
 
-matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when a figure is drawn;
-`pyplot` and its global state are never touched.
+matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when a figure is drawn.
+`pyplot` and its global state are not used.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,25 +28,25 @@ STYLE: Any = {
     "ytick.labelsize": 7.0,
     "legend.fontsize": 7.0,
     "legend.frameon": False,
-    # a dollar sign in a sentence is a dollar sign
+    # a dollar sign in a sentence does not start a formula
     "text.parse_math": False,
     # the same figure gives the same bytes
     "svg.hashsalt": "nmt",
 }
 
-# Okabe and Ito's palette: told apart by every kind of colour vision, and in grey
+# Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
 BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
 
 COLUMN_WIDTH = 3.3
 """inches: one column of a two-column page"""
 LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
-MOST_NAMED = 10
-"""characters without a font that a warning names"""
+MAX_NAMED = 10
+"""characters that a warning about lacking fonts names"""
 
 
 @contextmanager
-def drawing(width: float, height: float) -> Iterator["Figure"]:
-    """An empty figure of `width` x `height` inches; the house style holds inside the block.
+def new_figure(width: float, height: float) -> Iterator["Figure"]:
+    """Yield an empty figure of `width` x `height` inches; `STYLE` applies inside the block.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -64,9 +64,9 @@ def drawing(width: float, height: float) -> Iterator["Figure"]:
 
 
 def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> list[Path]:
-    """Write `output`.png and `output`.svg; return both paths, the PNG first.
+    """Write `output`.png and `output`.svg, and return both paths, the PNG first.
 
-    `output` is a name without suffix; one that ends in .png or .svg loses it.
+    A suffix .png or .svg of `output` is removed.
 
     Raises:
         NmtError: the files cannot be written.
@@ -86,30 +86,30 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
 
 
 def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
-    """The house font, then installed fonts for the characters of `text` that it lacks.
+    """Return the default font, then installed fonts for characters of `text` that it lacks.
 
-    Characters that no font has are told to `warn`; matplotlib draws boxes in their place.
+    Characters that no font has are reported to `warn`; matplotlib draws boxes for them.
     """
     from matplotlib import font_manager, get_cachedir
 
     families, boxes = list(STYLE["font.family"]), []
     path = font_manager.findfont(families[0])
-    missing = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
-    for entry in font_manager.fontManager.ttflist if missing else ():
+    lacking = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
+    for entry in font_manager.fontManager.ttflist if lacking else ():
         if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
-            boxes.append(entry.name)  # it has a box for every character there is
+            boxes.append(entry.name)  # this font has a box for every character
             continue
-        found = missing & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
+        found = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
         if found:
             families.append(entry.name)
-            missing -= found
-    if not missing:
+            lacking -= found
+    if not lacking:
         return families
     named = [
-        c if c.isprintable() else f"U+{ord(c):04X}" for c in dict.fromkeys(text) if c in missing
+        c if c.isprintable() else f"U+{ord(c):04X}" for c in dict.fromkeys(text) if c in lacking
     ]
     warn(
-        f"no installed font has {' '.join(named[:MOST_NAMED])}{' …' * (len(named) > MOST_NAMED)}, "
+        f"no installed font has {' '.join(named[:MAX_NAMED])}{' …' * (len(named) > MAX_NAMED)}, "
         "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
         f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"
     )

@@ -1,37 +1,38 @@
-"""Subword pieces as people read them, and the words they make up."""
+"""Subword pieces as labels for people, and the words that they form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 START, END = "<s>", "</s>"
-GOES_ON = "·"
-"""stands before a piece that goes on the word before it"""
+CONTINUATION = "·"
+"""the mark of a piece that continues a word"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A text in subword pieces: how each is shown, and which word, counted from 0, it is of."""
+    """A text in subword pieces: the label of each piece, and the number of its word from 0."""
 
     labels: list[str]
     words: list[int]
 
-    def ended(self) -> "Pieces":
-        """With the end of the sentence, a word of its own."""
+    def with_end(self) -> "Pieces":
+        """Append the end of the sentence as a word of its own."""
         return Pieces([*self.labels, END], [*self.words, self._next()])
 
-    def started(self) -> "Pieces":
-        """Behind the start of the sentence, a word of its own."""
+    def with_start(self) -> "Pieces":
+        """Prepend the start of the sentence as a word of its own."""
         return Pieces([START, *self.labels], [0, *(word + 1 for word in self.words)])
 
     def _next(self) -> int:
         return self.words[-1] + 1 if self.words else 0
 
 
-def readable(pieces: Sequence[str]) -> Pieces:
-    """Subword pieces as labels: word boundaries become spaces; one alone is shown as such.
+def readable_pieces(pieces: Sequence[str]) -> Pieces:
+    """Turn subword pieces into labels: word boundaries become spaces, a lone boundary becomes ␣.
 
-    A piece of letters that goes on a word begins with `GOES_ON`, unless all pieces are characters.
+    A piece of letters that continues a word begins with `CONTINUATION`, unless all pieces are
+    single characters.
     """
     labels, words, word = [], [], -1
     characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
@@ -39,18 +40,18 @@ def readable(pieces: Sequence[str]) -> Pieces:
         begins = piece.startswith("▁") or word < 0
         word += begins
         label = piece.replace("▁", " ").strip() or "␣"
-        goes_on = not begins and not characters and label[0].isalnum()
-        labels.append(GOES_ON + label if goes_on else label)
+        continues = not begins and not characters and label[0].isalnum()
+        labels.append(CONTINUATION + label if continues else label)
         words.append(word)
     return Pieces(labels, words)
 
 
-def whole_words(pieces: Pieces) -> Pieces:
-    """Each word's labels joined."""
+def join_words(pieces: Pieces) -> Pieces:
+    """Join the labels of each word."""
     numbered = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     labels = []
     for _, group in numbered:
         first, *others = (label for _, label in group)
         begins = "" if first == "␣" and others else first
-        labels.append(begins + "".join(label.removeprefix(GOES_ON) for label in others))
+        labels.append(begins + "".join(label.removeprefix(CONTINUATION) for label in others))
     return Pieces(labels, list(range(len(labels))))

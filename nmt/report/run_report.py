@@ -1,8 +1,8 @@
-"""`nmt report`: all that is known of a run on one page that stands alone."""
+"""`nmt report`: everything known about a run, as one HTML page that needs no other file."""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,124 +10,142 @@ from typing import Any
 import torch
 
 import nmt
+from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.errors import DataError, NmtError
 from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.curves import read_metrics
-from nmt.report.page.attention import LEGIBLE, attend_all, attention_section
+from nmt.report.metrics_log import Record, read_metrics
+from nmt.report.page.attention import MAX_DEFAULT_PIECES, attention_section, record_sentences
 from nmt.report.page.configuration import configuration_section
 from nmt.report.page.corpus import data_section
 from nmt.report.page.html import Html
-from nmt.report.page.judge import judge
-from nmt.report.page.quality import Judged, quality_section
-from nmt.report.page.shell import page
+from nmt.report.page.quality import quality_section
+from nmt.report.page.shell import build_page
 from nmt.report.page.summary import Summary, summary_section
 from nmt.report.page.training import training_section
 from nmt.report.page.translations import translations_section
+from nmt.report.scored_test_set import Log, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.examples import ExampleTranslation, read_examples
 from nmt.training.step_memory import parameter_count
 from nmt.translation.translator import Translator
 
 SENTENCES = 4
-"""whose attention is shown"""
+"""number of sentences whose attention is shown by default"""
+Progress = Callable[[int, int], object]
+"""called with the number of sentences translated since the last call, and their total"""
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What the user wants in the report."""
+class ReportOptions:
+    """What the user wants to see in the report."""
 
     checkpoint: str = "best"
     test_set: str | None = None
-    """test or validation; None: test, or validation where the run has no other"""
+    """test or validation; None: test, or validation if the run has no test set"""
     most: int | None = None
-    """sentences translated of the test set; None: all, 0: none"""
+    """number of sentences of the test set to translate; None: all, 0: none"""
     sentences: Sequence[str] = ()
-    """whose attention is shown; none: the first ones the run has kept translations of"""
+    """sentences whose attention is shown; by default the first ones that the run translated"""
 
 
-Progress = Callable[[int, int], object]
-"""hears how many more sentences are translated, of how many"""
+@dataclass(frozen=True)
+class _RunFiles:
+    """The files of a run; `environment` and `best` are empty if they cannot be read."""
+
+    directory: RunDirectory
+    config: Config
+    environment: dict[str, Any]
+    best: dict[str, Any]
+    examples: dict[int, list[ExampleTranslation]]
 
 
 def write_report(
     model: Path,
-    wishes: Wishes,
+    options: ReportOptions,
     device: torch.device,
-    log: Callable[[str], None],
+    log: Log,
     progress: Progress = lambda more, total: None,
 ) -> str:
-    """The page of the run directory or checkpoint `model`; what is absent is said in its place.
+    """Return the page about the run directory or checkpoint `model`; it says what is missing.
 
     Raises:
-        CheckpointError: `model` is no run.
-        ConfigError: its configuration cannot be read.
+        CheckpointError: `model` is not a run.
+        ConfigError: the configuration of the run cannot be read.
     """
-    directory = find_run(model)
-    config = load_config(str(directory.config))
-    environment, best = _json(directory.environment), _json(directory.best)
-    examples = read_examples(directory.translations)
-    run = _load(model, device, wishes.checkpoint)
-    judged = _judge(run, wishes, log, progress)
-    records, problem = _records(directory)
-    summary = Summary(
-        name=directory.path.resolve().name,
-        config=config,
-        environment=environment,
-        best=best,
-        records=records,
-        problem=problem,
-    )
-    if isinstance(run, LoadedModel):
-        parameters = parameter_count(run.model)
-        summary = replace(summary, parameters=parameters, weights=_place(run, directory))
-    if isinstance(judged, Judged):
-        summary = replace(summary, scores=[(judged.title, score) for score in judged.scores[:1]])
-    fingerprint = environment.get("data_fingerprint")
+    files = _read_files(find_run(model))
+    run = _load(model, device, options.checkpoint)
+    scored = _score(run, options, log, progress)
+    summary = _summarize(files, run, scored)
+    attention = _attention(run, options.sentences, files.examples, log)
+    config, fingerprint = files.config, files.environment.get("data_fingerprint")
     fingerprint = fingerprint if isinstance(fingerprint, str) else None
-    chapters: list[tuple[str, str, Html]] = [
+    settings = configuration_section(config.model_dump(mode="json"), files.environment)
+    chapters = [
         ("summary", "Summary", summary_section(summary)),
         ("training", "Training", training_section(summary.records)),
-        ("quality", "Quality", quality_section(judged)),
-        ("translations", "Translations", translations_section(examples)),
-        ("attention", "Attention", _attention(run, wishes.sentences, examples, log)),
+        ("quality", "Quality", quality_section(scored)),
+        ("translations", "Translations", translations_section(files.examples)),
+        ("attention", "Attention", attention),
         ("data", "Data", data_section(config, fingerprint)),
-        (
-            "configuration",
-            "Configuration",
-            configuration_section(config.model_dump(mode="json"), environment),
-        ),
+        ("configuration", "Configuration", settings),
     ]
     languages = f"{config.data.source_language} → {config.data.target_language}"
     made = f"Made by nmt {nmt.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
-    return page(summary.name, f"A translation model, {languages}", chapters, made)
+    return build_page(summary.name, f"A translation model, {languages}", chapters, made)
+
+
+def _read_files(directory: RunDirectory) -> _RunFiles:
+    return _RunFiles(
+        directory=directory,
+        config=load_config(str(directory.config)),
+        environment=_read_json(directory.environment),
+        best=_read_json(directory.best),
+        examples=read_examples(directory.translations),
+    )
+
+
+def _summarize(files: _RunFiles, run: LoadedModel | str, scored: ScoredTestSet | str) -> Summary:
+    records, problem = _read_records(files.directory)
+    return Summary(
+        name=files.directory.path.resolve().name,
+        config=files.config,
+        environment=files.environment,
+        best=files.best,
+        records=records,
+        problem=problem,
+        parameters=parameter_count(run.model) if isinstance(run, LoadedModel) else None,
+        weights=_weights_folder(run, files.directory) if isinstance(run, LoadedModel) else None,
+        scores=[] if isinstance(scored, str) else [(scored.title, s) for s in scored.scores[:1]],
+    )
 
 
 def _load(model: Path, device: torch.device, checkpoint: str) -> LoadedModel | str:
-    """The model, or why there is none."""
+    """Load the model, or return a sentence that says why there is none."""
     try:
         return load_run(model, device, checkpoint)
     except NmtError as error:
         return f"There are no weights to look into: {error}"
 
 
-def _place(run: LoadedModel, directory: RunDirectory) -> str:
-    """Where the weights lie, seen from the run directory."""
+def _weights_folder(run: LoadedModel, directory: RunDirectory) -> str:
+    """Return the folder of the weights, relative to the run directory if it is inside."""
     try:
         return str(run.path.resolve().relative_to(directory.path.resolve()))
     except ValueError:
         return str(run.path)
 
 
-def _judge(
-    run: LoadedModel | str, wishes: Wishes, log: Callable[[str], None], progress: Progress
-) -> Judged | str:
+def _score(
+    run: LoadedModel | str, options: ReportOptions, log: Log, progress: Progress
+) -> ScoredTestSet | str:
+    """Score the test set, or return a sentence that says why it is not scored."""
     if isinstance(run, str):
         return run
-    if wishes.most == 0:
+    if options.most == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
     try:
-        return judge(Translator(run), wishes.test_set, wishes.most, log, progress)
+        return score_test_set(Translator(run), options.test_set, options.most, log, progress)
     except NmtError as error:
         return f"No test set can be scored: {error}"
 
@@ -136,9 +154,9 @@ def _attention(
     run: LoadedModel | str,
     asked: Sequence[str],
     examples: dict[int, list[ExampleTranslation]],
-    log: Callable[[str], None],
+    log: Log,
 ) -> Html:
-    """The maps of the sentences asked for, or else of the first that the run kept."""
+    """Show attention for the sentences that the user chose, or for the first ones of the run."""
     if isinstance(run, str):
         return attention_section(run)
     last = examples[max(examples)] if examples else []
@@ -147,27 +165,27 @@ def _attention(
         return attention_section(
             "The run has kept no sentence to look into; name some with --sentence."
         )
-    longest = MAX_PIECES if asked else LEGIBLE
-    attended = attend_all(run, sentences, max(SENTENCES, len(asked)), longest)
-    refused = (
+    longest = MAX_PIECES if asked else MAX_DEFAULT_PIECES
+    attended = record_sentences(run, sentences, max(SENTENCES, len(asked)), longest)
+    unsuitable = (
         f"empty or not UTF-8, has more than {longest} pieces, or a translation of more than "
         f"{MAX_PIECES}"
     )
     if asked and 0 < len(attended) < len(set(asked)):
         log(
             f"attention is shown of {len(attended)} of the {len(set(asked))} sentences; each of "
-            f"the others is {refused}"
+            f"the others is {unsuitable}"
         )
     if not attended:
         return attention_section(
             f"None of the {'sentences asked for' if asked else 'sentences that the run kept'} can "
-            f"be drawn: each is {refused}; name others with --sentence."
+            f"be drawn: each is {unsuitable}; name others with --sentence."
         )
     return attention_section(attended)
 
 
-def _records(directory: RunDirectory) -> tuple[list[dict[str, Any]], str]:
-    """What metrics.jsonl holds, and what is wrong with it, if anything is."""
+def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
+    """Return the records of metrics.jsonl, and what is wrong with them (empty if nothing is)."""
     try:
         records = read_metrics(directory.metrics)
     except DataError as error:
@@ -179,8 +197,8 @@ def _records(directory: RunDirectory) -> tuple[list[dict[str, Any]], str]:
     return placed, ""
 
 
-def _json(path: Path) -> dict[str, Any]:
-    """A small JSON file of the run; {} where it is absent or no object."""
+def _read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object of the run; return {} if it is missing or not an object."""
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

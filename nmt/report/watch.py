@@ -1,4 +1,4 @@
-"""How a run is doing, as a small table for a terminal, from what it has written so far."""
+"""The progress of a run as a small table for a terminal, read from the files of the run."""
 
 import json
 import re
@@ -6,59 +6,53 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.curves import Curve, curve, read_metrics
-from nmt.report.duration import duration
+from nmt.report.metrics_log import Curve, Record, curve, last_step, read_metrics
+from nmt.report.text_format import duration
 from nmt.run_directory import RunDirectory
 
 SPARK = "▁▂▃▄▅▆▇█"
 SPARK_WIDTH = 32
 RECENT = 10
-"""records whose speed says how long the rest will take"""
-NAME = 20
+"""number of records from which the remaining time is estimated"""
+NAME_WIDTH = 20
 """columns of the names in the table"""
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What there is to be shown of a run."""
+class WatchedRun:
+    """The state of a run at one moment."""
 
     directory: RunDirectory
     config: Config
-    records: list[dict[str, Any]]
+    records: list[Record]
     finished: bool
     process: str | None
-    """who trains it, where that process is still there"""
+    """the process that trains the run, if it is still alive"""
 
 
-def look(directory: RunDirectory) -> Progress:
-    """Read what the run has written so far; a line that is only half there is left out.
+def read_progress(directory: RunDirectory) -> WatchedRun:
+    """Read what the run has written so far, except a last line that is still being written.
 
     Raises:
         ConfigError: the run's configuration cannot be read.
-        DataError: a line of its metrics is no record.
+        DataError: a line of its metrics is not a record.
     """
     records = read_metrics(directory.metrics) if directory.metrics.is_file() else []
     config = load_config(str(directory.config))
     process = _training_process(directory)
-    # The choice of the best weights comes last. One of fewer steps is that of a run before this.
-    chosen = _steps_of_the_chosen(directory)
+    # A run chooses its best weights last; with fewer steps the choice is one of an earlier run.
+    chosen = _trained_steps_of_best(directory)
     ended = chosen >= config.training.max_steps or process is None
     finished = bool(chosen) and ended and chosen >= last_step(records)
-    return Progress(directory, config, records, finished, process)
+    return WatchedRun(directory, config, records, finished, process)
 
 
-def last_step(records: Sequence[dict[str, Any]]) -> int:
-    """The last one that was recorded; 0: none."""
-    return max((r["step"] for r in records if isinstance(r.get("step"), int)), default=0)
-
-
-def _steps_of_the_chosen(directory: RunDirectory) -> int:
-    """The steps after which the run chose its best weights; 0: it has not."""
+def _trained_steps_of_best(directory: RunDirectory) -> int:
+    """Return the step at which the run chose its best weights, or 0 if it has not."""
     try:
         return int(json.loads(directory.best.read_text("utf-8"))["trained_steps"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -66,7 +60,7 @@ def _steps_of_the_chosen(directory: RunDirectory) -> int:
 
 
 def _training_process(directory: RunDirectory) -> str | None:
-    """The process that the lock file names, if it lives; one on another machine may."""
+    """Return the process in the lock file if it is alive or runs on another machine, else None."""
     try:
         owner = (directory.path / ".lock").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -78,38 +72,37 @@ def _training_process(directory: RunDirectory) -> str | None:
     return found[0] if not here or Path(f"/proc/{found[1]}").exists() else None
 
 
-def render(progress: Progress, width: int = 80) -> str:
-    """The table, cut off at `width` columns."""
-    return "\n".join(line[:width].rstrip() for line in _lines(progress))
+def render_progress(run: WatchedRun, width: int = 80) -> str:
+    """Return the table, cut off at `width` columns."""
+    return "\n".join(line[:width].rstrip() for line in _lines(run))
 
 
-def _lines(progress: Progress) -> Iterator[str]:
-    config, records = progress.config, progress.records
-    state = "finished" if progress.finished else progress.process or "no process is training it"
+def _lines(run: WatchedRun) -> Iterator[str]:
+    config, records = run.config, run.records
+    state = "finished" if run.finished else run.process or "no process is training it"
     languages = f"{config.data.source_language} → {config.data.target_language}"
-    yield f"{progress.directory.path}   {languages}"
-    yield f"  {'state':{NAME}}{state}"
+    yield f"{run.directory.path}   {languages}"
+    yield f"  {'state':{NAME_WIDTH}}{state}"
     if not records:
         yield "  nothing is recorded yet"
         return
-    most, taken = config.training.max_steps, last_step(records)
-    share = min(1.0, taken / most)
+    last, taken = config.training.max_steps, last_step(records)
+    share = min(1.0, taken / last)
     filled = round(share * SPARK_WIDTH)
-    yield _row("step", f"{taken:,} of {most:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
+    yield _row("step", f"{taken:,} of {last:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
     yield from _curve_row("training objective", curve(records, "train", "loss"), 3)
     yield from _curve_row("validation loss", curve(records, "validation", "loss"), 3)
     for key, name in METRIC_NAMES.items():
         found = curve(records, "validation", key)
         yield from _curve_row(f"validation {name}", found, 2)
-        if found.steps:
-            best = max(range(len(found.values)), key=found.values.__getitem__)
-            yield _row("  its best", f"{found.values[best]:.2f}", f"step {found.steps[best]:,}")
+        if best := found.best():
+            yield _row("  its best", f"{best.value:.2f}", f"step {best.step:,}")
     yield from _curve_row("tokens per second", curve(records, "train", "tokens_per_second"), 0)
-    yield from _times(progress)
+    yield from _times(run)
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
-    return f"  {name:{NAME}}{value:>18}   {remark}"
+    return f"  {name:{NAME_WIDTH}}{value:>18}   {remark}"
 
 
 def _curve_row(name: str, found: Curve, digits: int) -> Iterator[str]:
@@ -118,7 +111,7 @@ def _curve_row(name: str, found: Curve, digits: int) -> Iterator[str]:
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
-    """Up to `width` bars, each the mean of its share of `values`, scaled from lowest to highest."""
+    """Draw up to `width` bars, each the mean of neighbouring values, from lowest to highest."""
     count = min(width, len(values))
     edges = [len(values) * n // count for n in range(count + 1)] if count else []
     means = [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
@@ -128,9 +121,9 @@ def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
     return "".join(SPARK[round((mean - low) / (high - low) * (len(SPARK) - 1))] for mean in means)
 
 
-def _times(progress: Progress) -> Iterator[str]:
-    """How long it has trained, and how long the rest takes at the speed of late."""
-    elapsed = curve(progress.records, "train", "seconds")
+def _times(run: WatchedRun) -> Iterator[str]:
+    """Yield the time so far, and the remaining time at the speed of the latest records."""
+    elapsed = curve(run.records, "train", "seconds")
     if not elapsed.steps:
         return
     yield _row("trained for", duration(elapsed.values[-1]))
@@ -139,6 +132,6 @@ def _times(progress: Progress) -> Iterator[str]:
     seconds = elapsed.values[-1] - elapsed.values[first]
     if first == len(elapsed.steps) - 1:  # a single record
         steps, seconds = elapsed.steps[-1], elapsed.values[-1]
-    left = progress.config.training.max_steps - last_step(progress.records)
-    if left > 0 and steps > 0 and seconds > 0 and not progress.finished:
+    left = run.config.training.max_steps - last_step(run.records)
+    if left > 0 and steps > 0 and seconds > 0 and not run.finished:
         yield _row("time left", duration(left * seconds / steps), "without validation and saving")

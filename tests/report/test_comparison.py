@@ -1,6 +1,6 @@
 from nmt.evaluation.compare import compare
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.report.comparison import render
+from nmt.report.comparison import render_comparison
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "word " * 40 + "end."]
 GOOD = ["the cat sat on the mat.", "the dog barks at me.", "word " * 40 + "."]
@@ -9,7 +9,7 @@ POOR = ["the cat is on it.", "a dog barks at me.", ""]
 
 def test_it_fits_a_terminal_and_holds_every_part() -> None:
     against = EvaluationSet("mine.de", REFERENCES, ["one", "two", "three"])
-    text = render(compare([("runs/good", GOOD), ("poor.txt", POOR)], against))
+    text = render_comparison(compare([("runs/good", GOOD), ("poor.txt", POOR)], against))
     assert max(map(len, text.split("\n"))) <= 100
     parts = text.split("\n\n")
     assert parts[0].startswith("3 sentences of mine.de\n")
@@ -33,14 +33,14 @@ def test_it_fits_a_terminal_and_holds_every_part() -> None:
 def test_what_a_terminal_would_take_for_a_command_is_not_printed() -> None:
     against = EvaluationSet("mine.de", REFERENCES)
     odd = ["the cat\x1b[31m sat\u2028on \xa0 the mat.", *POOR[1:]]
-    text = render(compare([("good", GOOD), ("odd", odd)], against))
+    text = render_comparison(compare([("good", GOOD), ("odd", odd)], against))
     assert "  B          the cat\ufffd[31m sat on   the mat.\n" in text
 
 
 def test_with_several_pairs_the_level_is_told() -> None:
     against = EvaluationSet("mine.de", REFERENCES)
     systems = [("good", GOOD), ("poor", POOR), ("best", REFERENCES)]
-    text = render(compare(systems, against, examples=0))
+    text = render_comparison(compare(systems, against, examples=0))
     assert "(With 3 pairs, p has to be below 0.05 / 3.)" in text
     assert "stands out" not in text
     assert "source" not in text

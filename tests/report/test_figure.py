@@ -1,4 +1,4 @@
-"""Properties of every figure: what is written where, and what a missing piece says."""
+"""Properties of every figure: what is written where, and missing libraries and fonts."""
 
 import builtins
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import MissingExtraError, NmtError
-from nmt.report.figure import drawing, font_families, save_figure
+from nmt.report.figure import font_families, new_figure, save_figure
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -24,7 +24,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
     ],
 )
 def test_a_figure_becomes_a_png_and_an_svg(tmp_path: Path, output: str, names: list[str]) -> None:
-    with drawing(1, 1) as figure:
+    with new_figure(1, 1) as figure:
         png, svg = save_figure(figure, tmp_path / output)
     assert [png.name, svg.name] == names
     assert png.read_bytes().startswith(PNG)
@@ -34,17 +34,17 @@ def test_a_figure_becomes_a_png_and_an_svg(tmp_path: Path, output: str, names: l
 def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
     contents = []
     for name in ("one", "two"):
-        with drawing(2, 2) as figure:
+        with new_figure(2, 2) as figure:
             figure.subplots().plot([1, 2], [3, 4])
             contents.append([path.read_bytes() for path in save_figure(figure, tmp_path / name)])
     assert contents[0] == contents[1]
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
+def test_a_figure_does_not_change_the_settings_of_matplotlib() -> None:
     from matplotlib import rcParams
 
     before = dict(rcParams)
-    with drawing(1, 1):
+    with new_figure(1, 1):
         assert dict(rcParams) != before
     assert dict(rcParams) == before
 
@@ -52,7 +52,7 @@ def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with (
-        drawing(1, 1) as figure,
+        new_figure(1, 1) as figure,
         pytest.raises(NmtError, match=r"file/plot\.png: the plot cannot be written: "),
     ):
         save_figure(figure, tmp_path / "file" / "plot")
@@ -61,21 +61,21 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_a_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     real_import = builtins.__import__
 
-    def refuse(name: str, *args: Any) -> Any:
+    def fail_to_import(name: str, *args: Any) -> Any:
         if name.startswith("matplotlib"):
             raise ImportError(name)
         return real_import(name, *args)
 
-    monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(MissingExtraError, match=r"pip install 'nmt\[plot\]'"), drawing(1, 1):
+    monkeypatch.setattr(builtins, "__import__", fail_to_import)
+    with pytest.raises(MissingExtraError, match=r"pip install 'nmt\[plot\]'"), new_figure(1, 1):
         pass
 
 
 @pytest.fixture
 def cat_font(tmp_path: Path) -> Iterator[str]:
     """The name of an installed font with a single character, 猫."""
-    from fontTools.fontBuilder import FontBuilder
-    from fontTools.ttLib.tables._g_l_y_f import Glyph
+    from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]
+    from fontTools.ttLib.tables._g_l_y_f import Glyph  # type: ignore[import-untyped]
     from matplotlib.font_manager import fontManager
 
     name, path, before = "One Cat", tmp_path / "cat.ttf", list(fontManager.ttflist)
@@ -115,7 +115,7 @@ def test_characters_without_a_font_become_boxes_and_are_named(
     assert message.startswith("no installed font has U+E0FFE U+F0000 U+F0001 ")
     assert " U+F0008 …, so boxes are drawn instead; install a font" in message
     assert cat_font in families and "猫" not in message and "U+F0009" not in message
-    with drawing(2, 2) as figure:
+    with new_figure(2, 2) as figure:
         figure.suptitle(text, family=families)
         save_figure(figure, tmp_path / "boxes")
     assert not recwarn.list  # matplotlib does not repeat it, glyph by glyph

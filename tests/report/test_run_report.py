@@ -1,4 +1,4 @@
-"""Whose attention a report shows, and what it says of the others."""
+"""The sentences whose attention a report shows."""
 
 import re
 from types import SimpleNamespace
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.page.attention import LEGIBLE
+from nmt.report.page.attention import MAX_DEFAULT_PIECES
 from nmt.report.run_report import _attention
 from nmt.training.examples import ExampleTranslation
 
@@ -27,8 +27,8 @@ def chapter(run: Any, asked: list[str], kept: list[str]) -> tuple[str, list[str]
     return _attention(run, asked, examples, told.append), told
 
 
-@pytest.mark.parametrize("length", [1, LEGIBLE, LEGIBLE + 1, MAX_PIECES])
-def test_a_sentence_asked_for_is_shown_as_long_as_nmt_plot_draws_it(run: Any, length: int) -> None:
+@pytest.mark.parametrize("length", [1, MAX_DEFAULT_PIECES, MAX_DEFAULT_PIECES + 1, MAX_PIECES])
+def test_a_chosen_sentence_is_shown_up_to_the_limit_of_nmt_plot(run: Any, length: int) -> None:
     html, told = chapter(run, ["a" * length], [])
     assert f'"text":"{"a" * length}"' in html.replace(": ", ":") and not told
 
@@ -41,20 +41,18 @@ def test_a_sentence_asked_for_is_shown_as_long_as_nmt_plot_draws_it(run: Any, le
         ([], ["", "a" * 41], r"the run kept .* is empty .* more than 40 pieces, .* more than 80;"),
     ],
 )
-def test_why_none_of_the_sentences_is_shown_is_said(
-    run: Any, asked: list[str], kept: list[str], said: str
-) -> None:
+def test_missing_maps_are_explained(run: Any, asked: list[str], kept: list[str], said: str) -> None:
     html, _ = chapter(run, asked, kept)
     assert re.search(f"None of the sentences .*{said.removeprefix('sentences ')}", html)
     assert "attention-data" not in html
 
 
-def test_sentences_kept_by_the_run_are_shown_from_one_piece_on(run: Any) -> None:
-    html, told = chapter(run, [], ["a", "a" * LEGIBLE, "a" * (LEGIBLE + 1)])
+def test_sentences_of_the_run_are_shown_up_to_the_default_limit(run: Any) -> None:
+    html, told = chapter(run, [], ["a", "a" * MAX_DEFAULT_PIECES, "a" * (MAX_DEFAULT_PIECES + 1)])
     assert html.count('"text"') == 2 and not told
 
 
-def test_what_is_left_out_of_the_sentences_asked_for_is_said(run: Any) -> None:
+def test_skipped_sentences_are_logged(run: Any) -> None:
     _, told = chapter(run, ["a", "a" * 81], ["b"])
     assert told == [
         "attention is shown of 1 of the 2 sentences; each of the others is empty or not UTF-8, has "

@@ -10,7 +10,7 @@ import pytest
 
 from nmt.config import Config
 from nmt.errors import DataError
-from nmt.report.watch import SPARK_WIDTH, look, render, spark_line
+from nmt.report.watch import SPARK_WIDTH, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
 
 
@@ -37,7 +37,7 @@ def validation(step: int, bleu: float) -> dict[str, Any]:
 
 
 def rows(run: RunDirectory) -> dict[str, list[str]]:
-    lines = render(look(run)).splitlines()[1:]
+    lines = render_progress(read_progress(run)).splitlines()[1:]
     return {line[2:22].strip(): line[22:].split() for line in lines}
 
 
@@ -60,15 +60,15 @@ def test_a_half_written_line_is_not_there_yet(run: RunDirectory) -> None:
 
 
 def test_a_run_that_has_recorded_nothing_says_so(run: RunDirectory) -> None:
-    assert render(look(run)).endswith("nothing is recorded yet")
+    assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
     write(run, tail='{"ev')
-    assert render(look(run)).endswith("nothing is recorded yet")
+    assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
 
 
 def test_a_broken_line_is_named(run: RunDirectory) -> None:
     run.metrics.write_text("{}\nnonsense\n{}\n", "utf-8")
     with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a metrics record"):
-        look(run)
+        read_progress(run)
 
 
 def test_records_without_figures_are_shown_as_far_as_they_go(run: RunDirectory) -> None:
@@ -115,13 +115,13 @@ def test_a_run_is_finished_once_its_best_weights_are_chosen(
     )
     if living:
         lock(run, os.getpid(), socket.gethostname())
-    assert look(run).finished is finished
+    assert read_progress(run).finished is finished
     assert (state(run) == "finished") is finished
 
 
 def test_lines_are_no_longer_than_the_terminal_is_wide(run: RunDirectory) -> None:
     write(run, train(50), validation(50, 12.5))
-    assert all(len(line) <= 30 for line in render(look(run), 30).splitlines())
+    assert all(len(line) <= 30 for line in render_progress(read_progress(run), 30).splitlines())
 
 
 def test_a_spark_line_goes_from_the_lowest_to_the_highest() -> None:

@@ -1,4 +1,4 @@
-"""The chapter on attention: every layer and head of a few sentences, chosen in the browser."""
+"""The chapter on attention: all layers and heads of some sentences, to select in the browser."""
 
 import base64
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import DataError
-from nmt.report.attention_maps import KINDS, Attended, Kind, attend, attention_map
-from nmt.report.page.html import Html, element, json_block, missing, note, section
+from nmt.report.attention_maps import (
+    KINDS,
+    Kind,
+    SentenceAttention,
+    attention_map,
+    record_attention,
+)
+from nmt.report.page.html import Html, element, json_block, note, placeholder, section
 from nmt.run_directory import LoadedModel
 
 NAMES: Mapping[Kind, str] = {
@@ -17,30 +23,30 @@ NAMES: Mapping[Kind, str] = {
     "decoder": "Decoder",
     "cross": "Cross (decoder to encoder)",
 }
-LEGIBLE = 40
-"""pieces of a sentence that nobody asked for by name"""
+MAX_DEFAULT_PIECES = 40
+"""largest number of pieces of a sentence that the user has not chosen"""
 
 
-def attend_all(
+def record_sentences(
     run: LoadedModel, sentences: Iterable[str], most: int, longest: int
-) -> list[Attended]:
-    """Translate the first `most` sentences of 1 to `longest` pieces that a map can show."""
-    found: list[Attended] = []
+) -> list[SentenceAttention]:
+    """Record the attention of the first `most` sentences that have 1 to `longest` pieces."""
+    found: list[SentenceAttention] = []
     for sentence in dict.fromkeys(sentences):
         if len(found) == most:
             break
         try:
-            found.append(attend(run, sentence, longest))
+            found.append(record_attention(run, sentence, longest))
         except DataError:
-            continue  # it is empty, no text, or too long to be read, as is its translation
+            continue  # it is empty, not valid text or too long, or its translation is too long
     return found
 
 
-def attention_section(attended: Sequence[Attended] | str) -> Html:
-    """The viewer of the maps, or the sentence that says why there is none."""
+def attention_section(attended: Sequence[SentenceAttention] | str) -> Html:
+    """Return the viewer of attention maps, or a sentence that says why there is none."""
     title = "Attention"
     if isinstance(attended, str):
-        return section("attention", title, missing(attended))
+        return section("attention", title, placeholder(attended))
     words = (
         "Each row is a distribution over the columns: the stronger the colour, the more weight. A "
         "row of decoder or cross-attention carries the piece that is written there. A dot before "
@@ -50,17 +56,18 @@ def attention_section(attended: Sequence[Attended] | str) -> Html:
         "attention",
         title,
         note(words),
-        element("noscript", missing("The maps are drawn by the page's script.")),
+        element("noscript", placeholder("The maps are drawn by the page's script.")),
         element("div", id="attention-viewer"),
         json_block("attention-data", [_sentence(one) for one in attended]),
     )
 
 
-def _sentence(attended: Attended) -> dict[str, Any]:
-    """All maps of a sentence; weights as bytes, 255 for 1, head by head and row by row."""
+def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
+    """Return all maps of a sentence; the weights (L, H, T, S) are bytes, 255 for 1."""
     kinds = {}
     for kind in KINDS:
-        layers = [attention_map(attended, kind, n) for n in range(1, attended.layers(kind) + 1)]
+        count = len(sentence.layers(kind))
+        layers = [attention_map(sentence, kind, n) for n in range(1, count + 1)]
         first = layers[0]
         weights = np.stack([layer.weights for layer in layers])  # (L, H, T, S)
         kinds[kind] = {
@@ -73,7 +80,7 @@ def _sentence(attended: Attended) -> dict[str, Any]:
             "heads": weights.shape[1],
             "weights": base64.b64encode(_bytes(weights)).decode("ascii"),
         }
-    return {"text": attended.text, "kinds": kinds}
+    return {"text": sentence.text, "kinds": kinds}
 
 
 def _bytes(weights: npt.NDArray[np.float32]) -> bytes:

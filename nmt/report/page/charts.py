@@ -1,6 +1,6 @@
-"""Charts of a page: lines over optimiser steps, and bars.
+"""Charts: lines over optimiser steps, and bars.
 
-The lines are SVG that stretches with the page; the labels are HTML and keep their size.
+Lines are SVG that stretches with the page. Labels are HTML and keep their size.
 """
 
 import json
@@ -8,18 +8,18 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from nmt.report.curves import Curve
-from nmt.report.page.html import Html, element, joined
+from nmt.report.metrics_log import Curve, evenly_spaced
+from nmt.report.page.html import Html, concatenate, element
 
 SIZE = 1000
-"""units of the plotting area, in both directions"""
-MOST_POINTS = 500
-"""of a line; a longer one is thinned out evenly"""
+"""width and height of the plotting area"""
+MAX_POINTS = 500
+"""points of a line; a longer line keeps evenly spaced points"""
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A curve with its name and look; `style` is a class of page.css."""
+class ChartLine:
+    """A curve with its name; `style` is a class of page.css."""
 
     name: str
     curve: Curve
@@ -29,7 +29,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row of a bar chart; the bar's length is `value`, and `text` stands behind it."""
+    """A row of a bar chart: a bar of length `value`, followed by `text` and `remark`."""
 
     label: str
     value: float
@@ -38,16 +38,20 @@ class Bar:
 
 
 def line_chart(
-    title: str, unit: str, lines: Sequence[Line], write: Callable[[float], str], from_zero: bool
+    title: str,
+    unit: str,
+    lines: Sequence[ChartLine],
+    write: Callable[[float], str],
+    from_zero: bool,
 ) -> Html:
-    """Lines over a common axis of steps; the values under the pointer are shown by the script."""
-    lines = [Line(x.name, thinned(x.curve), x.style, x.dots) for x in lines if x.curve.steps]
+    """Draw lines over a common axis of steps; the script of the page shows values on hover."""
+    lines = [ChartLine(x.name, thinned(x.curve), x.style, x.dots) for x in lines if x.curve.steps]
     values = [value for line in lines for value in line.curve.values]
     low, high = min(values), max(values)
     low = min(low, 0.0) if from_zero else low
     room = 0.04 * (high - low) or 1.0
     low, high = low if from_zero else low - room, high + room
-    marks = nice_marks(low, high, 5)
+    marks = round_ticks(low, high, 5)
     last = max(line.curve.steps[-1] for line in lines)
 
     def height(value: float) -> float:
@@ -58,7 +62,7 @@ def line_chart(
     labels = [_label(f"{mark:,.4g}", "y", f"bottom:{height(mark):.2f}%") for mark in marks]
     labels += [
         _label(f"{mark:,.0f}", "x", f"left:{100 * mark / last:.2f}%")
-        for mark in nice_marks(0, last, 4)
+        for mark in round_ticks(0, last, 4)
         if mark.is_integer()  # there is no half a step
     ]
     legend = [
@@ -86,7 +90,7 @@ def line_chart(
     return element("figure", caption, plot, class_="chart")
 
 
-def _path(line: Line, last: int, height: Callable[[float], float]) -> Html:
+def _path(line: ChartLine, last: int, height: Callable[[float], float]) -> Html:
     places = [
         (SIZE * step / last, SIZE * (1 - height(value) / 100))
         for step, value in zip(line.curve.steps, line.curve.values, strict=True)
@@ -97,7 +101,7 @@ def _path(line: Line, last: int, height: Callable[[float], float]) -> Html:
         # a line of no length with round ends is a dot that does not stretch
         dots = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
         parts.append(element("path", d=dots, class_=f"dots {line.style}"))
-    return joined(parts)
+    return concatenate(parts)
 
 
 def _rule(height: float) -> Html:
@@ -110,16 +114,13 @@ def _label(text: str, axis: str, place: str) -> Html:
 
 
 def thinned(curve: Curve) -> Curve:
-    """At most `MOST_POINTS` evenly spaced points, the first and the last among them."""
-    count = len(curve.steps)
-    if count <= MOST_POINTS:
-        return curve
-    kept = sorted({round(n * (count - 1) / (MOST_POINTS - 1)) for n in range(MOST_POINTS)})
+    """Return at most `MAX_POINTS` evenly spaced points, with the first and the last."""
+    kept = evenly_spaced(len(curve.steps), MAX_POINTS)
     return Curve(tuple(curve.steps[n] for n in kept), tuple(curve.values[n] for n in kept))
 
 
-def nice_marks(low: float, high: float, about: int) -> list[float]:
-    """Round numbers in even distances, roughly `about`, from low to high (low < high)."""
+def round_ticks(low: float, high: float, about: int) -> list[float]:
+    """Return about `about` evenly spaced round numbers between low and high (low < high)."""
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
     distance = next(power * n for n in (1, 2, 2.5, 5, 10) if power * n >= rough * 0.999)
@@ -128,7 +129,7 @@ def nice_marks(low: float, high: float, about: int) -> list[float]:
 
 
 def bar_chart(title: str, unit: str, bars: Iterable[Bar], most: float | None = None) -> Html:
-    """Bars one below the other; `most` is the value of the longest possible one."""
+    """Draw bars below each other; `most` is the largest possible value."""
     bars = list(bars)
     longest = most or max((bar.value for bar in bars), default=0) or 1
     rows = [

@@ -1,4 +1,4 @@
-"""The chapter on data: what was left out before training, and how long the sentences are."""
+"""The chapter on data: what cleaning removed before training, and the lengths of sentences."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,22 +13,26 @@ from nmt.data.text.quality import BINS, PERCENTILES
 from nmt.data.tokens.token_store import Lengths, TokenStore
 from nmt.errors import DataError
 from nmt.report.page.charts import Bar, bar_chart
-from nmt.report.page.html import Html, element, folded, missing, section, table
+from nmt.report.page.html import Html, collapsible, element, placeholder, section, table
+from nmt.report.text_format import truncate
+
+EXAMPLE = 200
+"""characters of an example at most"""
 
 
 def data_section(config: Config, fingerprint: str | None) -> Html:
-    """From the prepared data that the run was trained on, where they are still there."""
+    """Describe the prepared data of the run, or say that it is no longer there."""
     title = "Training data"
     if fingerprint is None:
         return section(
-            "data", title, missing("environment.json does not say what the run was trained on.")
+            "data", title, placeholder("environment.json does not say what the run was trained on.")
         )
     folder = Path(config.data.directory, "prepared", fingerprint)
     try:
         counts, store = read_counts(folder), TokenStore.open(folder)
     except DataError:
         words = f"The prepared data are not at {folder}; `nmt prepare` makes them again."
-        return section("data", title, missing(words))
+        return section("data", title, placeholder(words))
     sides = {
         config.data.source_language: store.source.lengths - 1,  # without the end of the sentence
         config.data.target_language: store.target.lengths - 1,
@@ -58,20 +62,16 @@ def _cleaning(counts: dict[str, Any]) -> Iterator[list[str]]:
 
 
 def _examples(counts: dict[str, Any]) -> Iterator[Html]:
-    """The first pairs that each rule left out."""
+    """Yield the first pairs that each rule removed."""
     rows = [
         [words, f"{Path(one['file']).name}:{one['line']}", one["source"], one["target"]]
         for rule, words in RULES.items()
         for one in counts["examples"].get(rule, [])
     ]
     if rows:
-        shortened = [[_shortened(cell) for cell in row] for row in rows]
+        shortened = [[truncate(cell, EXAMPLE) for cell in row] for row in rows]
         head = ["why", "where", "source", "target"]
-        yield folded("Examples of what was left out", table(head, shortened, len(head)))
-
-
-def _shortened(text: str, width: int = 200) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
+        yield collapsible("Examples of what was left out", table(head, shortened, len(head)))
 
 
 def _lengths(sides: list[Lengths]) -> Iterator[list[str]]:

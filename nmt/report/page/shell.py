@@ -1,20 +1,22 @@
-"""The page around the chapters: one file that asks nothing of any network."""
+"""The page around the chapters: one HTML file that needs no network."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.report.page.html import Html, element, joined
+from nmt.report.page.html import Html, concatenate, element
 
 SECURITY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 )
-"""even if a text were taken for markup, the browser would fetch nothing and send nothing"""
+"""with this policy the browser loads and sends nothing, even if a text became markup"""
 
 
-def page(title: str, subtitle: str, chapters: Sequence[tuple[str, str, Html]], made: str) -> str:
-    """A whole HTML file; each chapter is its anchor, its short name and its section."""
+def build_page(
+    title: str, subtitle: str, chapters: Sequence[tuple[str, str, Html]], made: str
+) -> str:
+    """Return a complete HTML file; a chapter is its anchor, its short name and its section."""
     links = (element("a", name, href=f"#{anchor}") for anchor, name, _ in chapters)
-    body = joined(
+    body = concatenate(
         [
             element("header", element("h1", title), element("p", subtitle)),
             element("nav", element("div", *links), aria_label="chapters"),
@@ -23,12 +25,12 @@ def page(title: str, subtitle: str, chapters: Sequence[tuple[str, str, Html]], m
             element("script", Html(_asset("page.js"))),
         ]
     )
-    head = joined(
+    head = concatenate(
         [
             element("meta", charset="utf-8"),
             element("meta", name="viewport", content="width=device-width, initial-scale=1"),
             Html(f'<meta http-equiv="Content-Security-Policy" content="{SECURITY}">'),
-            # without it a browser would ask the server for an icon
+            # without this link a browser would request an icon from the server
             element("link", rel="icon", href="data:,"),
             element("title", title),
             element("style", Html(_asset("page.css"))),
@@ -40,5 +42,5 @@ def page(title: str, subtitle: str, chapters: Sequence[tuple[str, str, Html]], m
 
 
 def _asset(name: str) -> str:
-    """A file that stands beside this one; none holds what would end a script or a style."""
+    """Read a file of this folder; none contains the end tag of a script or a style."""
     return Path(__file__).with_name(name).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""The head of the page: what the run is, in a dozen figures."""
+"""The head of the page: a dozen figures about the run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,39 +7,47 @@ from typing import Any
 
 from nmt.config import Config
 from nmt.evaluation.metrics import METRIC_NAMES, Score
-from nmt.report.curves import curve, number
-from nmt.report.duration import duration
-from nmt.report.page.html import Html, element, facts, folded, missing, section, table
+from nmt.report.metrics_log import Record, curve, last_number, last_step, number
+from nmt.report.page.html import (
+    Html,
+    collapsible,
+    definition_list,
+    element,
+    placeholder,
+    section,
+    table,
+)
+from nmt.report.text_format import duration, short_number
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the run's own files say of it, and what was measured for the report."""
+    """What the files of the run say, and what was measured for the report."""
 
     name: str
     config: Config
     environment: Mapping[str, Any]
     best: Mapping[str, Any]
     """best.json"""
-    records: list[dict[str, Any]]
+    records: list[Record]
     problem: str = ""
-    """what is wrong with metrics.jsonl"""
+    """what is wrong with metrics.jsonl; empty if nothing is"""
     parameters: int | None = None
     weights: str | None = None
     """the folder of the weights that the report uses"""
     scores: list[tuple[str, Score]] = field(default_factory=list)
-    """with what they are of"""
+    """the name of the translated set, and a score"""
 
 
 def summary_section(summary: Summary) -> Html:
-    """Figures in tiles, then the rest as a list, then the weights that were compared."""
+    """Return figures in tiles, then facts as a list, then the scores of the compared weights."""
     tiles = [_tile(*tile) for tile in _tiles(summary)]
     children: list[Html] = [element("div", *tiles, class_="tiles")] if tiles else []
     if summary.problem:
-        children.append(missing(summary.problem))
-    children.append(facts(_facts(summary)))
+        children.append(placeholder(summary.problem))
+    children.append(definition_list(_facts(summary)))
     if candidates := _candidates(summary.best):
-        children.append(folded("The weights that were compared at the end", candidates))
+        children.append(collapsible("The weights that were compared at the end", candidates))
     return section("summary", "Summary", *children)
 
 
@@ -59,16 +67,15 @@ def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
         interval = f"± {score.confidence.half_width:.2f}, " if score.confidence else ""
         tiles.append((score.name, f"{score.value:.2f}", f"{interval}{where}"))
     for metric, name in METRIC_NAMES.items():
-        if best := _best_validation(summary.records, metric):
-            value, step = best
-            tiles.append((f"validation {name}", f"{value:.2f}", f"greedy, step {step:,}"))
-    if (seconds := last(summary.records, "seconds")) is not None:
+        if best := curve(summary.records, "validation", metric).best():
+            tiles.append((f"validation {name}", f"{best.value:.2f}", f"greedy, step {best.step:,}"))
+    if (seconds := last_number(summary.records, "seconds")) is not None:
         tiles.append(("training time", duration(seconds), "without validating and saving"))
-    if (tokens := last(summary.records, "target_tokens")) is not None:
+    if (tokens := last_number(summary.records, "target_tokens")) is not None:
         speed = f"{tokens / seconds:,.0f} a second" if seconds else ""
-        tiles.append(("target tokens", short(tokens), speed))
+        tiles.append(("target tokens", short_number(tokens), speed))
     if summary.parameters is not None:
-        tiles.append(("parameters", short(summary.parameters), f"{summary.parameters:,}"))
+        tiles.append(("parameters", short_number(summary.parameters), f"{summary.parameters:,}"))
     return tiles
 
 
@@ -79,23 +86,22 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         f"d_model {model.d_model}, {model.heads} heads, d_ff {model.d_ff}, "
         f"{model.encoder_layers} + {model.decoder_layers} layers, {model.norm}-norm"
     )
-    taken = max((record.get("step", 0) for record in summary.records), default=0)
     hardware = [str(environment[key]) for key in ("processor", "device") if environment.get(key)]
     return [
         ("languages", f"{data.source_language} to {data.target_language}"),
         ("corpus", (data.corpus or "files of one's own") + (", tokenised" * data.tokenized)),
         ("model", shape),
-        ("steps", f"{taken:,} of {config.training.max_steps:,}"),
+        ("steps", f"{last_step(summary.records):,} of {config.training.max_steps:,}"),
         ("tokens a step", f"{config.training.batch_tokens:,}"),
         ("precision", str(environment.get("precision", "unknown"))),
         ("hardware", ", ".join(hardware) or "unknown"),
-        ("started", started(environment)),
+        ("started", start_time(environment)),
         ("weights", summary.weights or "none that can be read"),
     ]
 
 
-def started(environment: Mapping[str, Any]) -> str:
-    """2026-11-21T21:08:18+00:00 -> 2026-11-21 21:08 UTC."""
+def start_time(environment: Mapping[str, Any]) -> str:
+    """Format the start of the run: 2026-11-21T21:08:18+00:00 -> 2026-11-21 21:08 UTC."""
     words = str(environment.get("started", "unknown"))
     try:
         return f"{datetime.fromisoformat(words).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -116,23 +122,3 @@ def _candidates(best: Mapping[str, Any]) -> Html | None:
         return [name, *("–" if value is None else f"{value:.3f}" for value in values)]
 
     return table(["weights", *(f"validation {key}" for key in keys)], map(row, figures))
-
-
-def _best_validation(records: list[dict[str, Any]], metric: str) -> tuple[float, int] | None:
-    found = curve(records, "validation", metric)
-    pairs = zip(found.values, found.steps, strict=True)
-    return max(pairs, key=lambda pair: pair[0], default=None)
-
-
-def last(records: list[dict[str, Any]], key: str) -> float | None:
-    """The last number under `key`."""
-    values = (number(record, key) for record in reversed(records))
-    return next((value for value in values if value is not None), None)
-
-
-def short(number: float) -> str:
-    """2,097,152 -> 2.10 M."""
-    for size, name in ((1e9, "G"), (1e6, "M")):
-        if number >= size:
-            return f"{number / size:.2f} {name}"
-    return f"{number:,.0f}"

@@ -1,78 +1,62 @@
-"""The chapter on training: how losses, learning rate, quality and speed went."""
+"""The chapter on training: loss, quality, learning rate and speed over the steps."""
 
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.curves import Curve, curve, number, running_mean
-from nmt.report.page.charts import Line, line_chart
-from nmt.report.page.html import Html, element, folded, missing, note, section, table
+from nmt.report.metrics_log import Record, curve, number, running_mean
+from nmt.report.page.charts import ChartLine, line_chart
+from nmt.report.page.html import Html, collapsible, element, note, placeholder, section, table
 
 
-def training_section(records: list[dict[str, Any]]) -> Html:
-    """Curves over the optimiser steps from the records of metrics.jsonl."""
-    charts = [chart for chart in _charts(records) if chart]
+def training_section(records: list[Record]) -> Html:
+    """Return curves over the optimiser steps, and a table of all validations."""
+    charts = [*_loss_chart(records), *_other_charts(records)]
     if not charts:
         words = "No figures are recorded yet: the run has not come to its first record."
-        return section("training", "Training", missing(words))
+        return section("training", "Training", placeholder(words))
     children = [element("div", *charts, class_="charts")]
     if backs := [record for record in records if record.get("event") == "roll_back"]:
         places = ", ".join(f"{record['step']:,} (to {record.get('to')})" for record in backs)
         children.append(note(f"After a step that diverged the weights were taken back: {places}."))
     if validations := _validations(records):
-        children.append(folded("Every validation", validations))
+        children.append(collapsible("Every validation", validations))
     return section("training", "Training", *children)
 
 
-def _charts(records: list[dict[str, Any]]) -> list[Html]:
-    def of(event: str, key: str) -> Curve:
-        return curve(records, event, key)
+def _loss_chart(records: list[Record]) -> Iterator[Html]:
+    objective = curve(records, "train", "loss")
+    validation = curve(records, "validation", "loss")
+    if objective.steps or validation.steps:
+        lines = [
+            ChartLine("training objective", objective, "blue faint"),
+            ChartLine("its running mean", running_mean(objective), "blue"),
+            ChartLine("validation cross-entropy", validation, "orange", dots=True),
+        ]
+        unit = "nats per target token"
+        yield line_chart("Loss", unit, lines, "{:.2f}".format, from_zero=False)
 
-    objective = of("train", "loss")
-    window = max(1, len(objective.steps) // 20) | 1
-    trend = Curve(objective.steps, tuple(running_mean(objective.values, window)))
-    charts = [
-        line_chart(
-            "Loss",
-            "nats per target token",
-            [
-                Line("training objective", objective, "blue faint"),
-                Line("its running mean", trend, "blue"),
-                Line("validation cross-entropy", of("validation", "loss"), "orange", dots=True),
-            ],
-            lambda value: f"{value:.2f}",
-            from_zero=False,
-        )
-        if objective.steps or of("validation", "loss").steps
-        else Html()
-    ]
+
+def _other_charts(records: list[Record]) -> Iterator[Html]:
+    """Yield a chart of each quality, the learning rate and the throughput, if recorded."""
+
+    def chart(
+        title: str, unit: str, line: ChartLine, write: Callable[[float], str]
+    ) -> Iterator[Html]:
+        if line.curve.steps:
+            yield line_chart(title, unit, [line], write, from_zero=True)
+
     for key, name in METRIC_NAMES.items():
-        if (found := of("validation", key)).steps:
-            line = Line(f"validation {name}", found, "green", dots=True)
-            charts.append(
-                line_chart(
-                    f"Validation {name}", "greedy search", [line], _one_decimal, from_zero=True
-                )
-            )
-    for title, unit, key, write, style in (
-        ("Learning rate", "", "learning_rate", lambda rate: f"{rate:.2g}", "blue"),
-        ("Throughput", "target tokens per second", "tokens_per_second", _whole, "blue"),
-    ):
-        if (found := of("train", key)).steps:
-            line = Line(title.lower(), found, style)
-            charts.append(line_chart(title, unit, [line], write, from_zero=True))
-    return charts
+        quality = curve(records, "validation", key)
+        line = ChartLine(f"validation {name}", quality, "green", dots=True)
+        yield from chart(f"Validation {name}", "greedy search", line, "{:.1f}".format)
+    line = ChartLine("learning rate", curve(records, "train", "learning_rate"), "blue")
+    yield from chart("Learning rate", "", line, "{:.2g}".format)
+    line = ChartLine("throughput", curve(records, "train", "tokens_per_second"), "blue")
+    yield from chart("Throughput", "target tokens per second", line, "{:,.0f}".format)
 
 
-def _one_decimal(value: float) -> str:
-    return f"{value:.1f}"
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def _validations(records: list[dict[str, Any]]) -> Html | None:
-    """A table of all validations; a step that was validated twice stands there once, the later."""
+def _validations(records: list[Record]) -> Html | None:
+    """Return a table of all validations; of two at the same step the later one counts."""
     keys = {"loss": "loss", "perplexity": "perplexity", **METRIC_NAMES}
     found = {record["step"]: record for record in records if record.get("event") == "validation"}
     shown = [key for key in keys if any(key in record for record in found.values())]

@@ -1,18 +1,19 @@
-"""The chapter on single sentences: how their translations changed while the model learnt."""
+"""The chapter on translations: how those of some sentences changed during training."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from nmt.report.page.html import Html, element, folded, joined, missing, note, section
+from nmt.report.metrics_log import evenly_spaced
+from nmt.report.page.html import Html, collapsible, concatenate, element, note, placeholder, section
 from nmt.training.examples import ExampleTranslation
 
-MOST_STAGES = 7
-"""shown of a sentence; the others are folded away"""
+MAX_VERSIONS = 7
+"""versions of a translation that are shown; all others are collapsed"""
 
 
-def marked(text: str, other: str) -> Html:
-    """`text` with those words set off that also stand in `other`, each as often as there."""
+def mark_shared_words(text: str, other: str) -> Html:
+    """Mark the words of `text` that `other` contains too, each at most as often as `other`."""
     left = Counter(map(_bare, other.split()))
     words = []
     for word in text.split():
@@ -21,23 +22,23 @@ def marked(text: str, other: str) -> Html:
             left[key] -= 1
             words.append(element("mark", word))
         else:
-            words.append(joined([word]))
+            words.append(concatenate([word]))
     return Html(" ".join(words))
 
 
 def _bare(word: str) -> str:
-    """Without the punctuation at its ends; punctuation alone stays as it is."""
+    """Remove case and outer punctuation; a word of punctuation alone stays as it is."""
     return word.casefold().strip(".,;:!?\"'()[]«»„“”‘’…") or word
 
 
 def translations_section(examples: Mapping[int, Sequence[ExampleTranslation]]) -> Html:
-    """The first sentences of the validation set, stage by stage."""
+    """Return the first sentences of the validation set with their translations over time."""
     title = "Translations over time"
     if not examples:
         return section(
             "translations",
             title,
-            missing(
+            placeholder(
                 "The run has kept no translations: it was not validated yet, or "
                 "training.validation_metric is loss, for which nothing is translated."
             ),
@@ -49,36 +50,29 @@ def translations_section(examples: Mapping[int, Sequence[ExampleTranslation]]) -
 
 
 def _sentence(number: int, examples: Mapping[int, Sequence[ExampleTranslation]]) -> Html:
-    """One sentence: source, reference, and each translation with the steps that gave it."""
+    """Show source, reference, and each translation with the steps that produced it."""
     steps = [step for step in sorted(examples) if number < len(examples[step])]
     example = examples[steps[-1]][number]
-    stages = []
+    versions = []
     for text, group in groupby(steps, lambda step: examples[step][number].translation):
         members = list(group)
         span = f"{members[0]:,}" + (f" – {members[-1]:,}" if len(members) > 1 else "")
-        stages.append(line(span, marked(text, example.reference)))
-    shown = [stages[n] for n in evenly(len(stages), MOST_STAGES)]
+        versions.append(labelled_text(span, mark_shared_words(text, example.reference)))
+    shown = [versions[n] for n in evenly_spaced(len(versions), MAX_VERSIONS)]
     parts = [
-        line("source", example.source, "given"),
-        line("reference", example.reference, "given"),
+        labelled_text("source", example.source, "given"),
+        labelled_text("reference", example.reference, "given"),
         *shown,
     ]
-    if len(shown) < len(stages):
-        parts.append(folded(f"all {len(stages)} versions", *stages))
+    if len(shown) < len(versions):
+        parts.append(collapsible(f"all {len(versions)} versions", *versions))
     return element("article", *parts, class_="sentence")
 
 
-def line(label: str, text: str, kind: str = "") -> Html:
-    """A sentence with what it is."""
+def labelled_text(label: str, text: str, kind: str = "") -> Html:
+    """Return a sentence after its label; `kind` is a class of page.css."""
     words = text if text.strip() else element("span", "(empty)", class_="quiet")
     shown = element("span", words, dir="auto")
     return element(
         "div", element("span", label, class_="label"), shown, class_=f"pair {kind}".strip()
     )
-
-
-def evenly(count: int, most: int) -> list[int]:
-    """At most `most` of the numbers below `count`, evenly spread, the first and last among them."""
-    if count <= most:
-        return list(range(count))
-    return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.quality import BINS, find_leaks, inspect, normalize
-from nmt.report.data_quality import render
+from nmt.report.data_quality import render_quality
 
 TRAIN = [
     SentencePair("A dog sees the house.", "Ein Hund sieht das Haus."),
@@ -84,7 +84,7 @@ def test_report_of_a_small_corpus(config: Config) -> None:
 
 
 def test_the_table_names_rules_examples_and_leaks(config: Config) -> None:
-    table = render(inspect(config, lambda message: None))
+    table = render_quality(inspect(config, lambda message: None))
     for part in (
         "left out: duplicate",
         "train.tsv:4: 'A dog sees the house.' | 'Ein Hund sieht das Haus.'",

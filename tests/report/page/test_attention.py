@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from nmt.model.attention import AttentionRecord
-from nmt.report.attention_maps import KINDS, Attended
-from nmt.report.page.attention import attend_all, attention_section
-from nmt.report.pieces import readable
+from nmt.report.attention_maps import KINDS, SentenceAttention
+from nmt.report.page.attention import attention_section, record_sentences
+from nmt.report.pieces import readable_pieces
 
 
 @pytest.fixture
-def attended() -> Attended:
+def attended() -> SentenceAttention:
     torch.manual_seed(1)
 
     def layers(count: int, rows: int, columns: int) -> list[torch.Tensor]:
@@ -25,8 +25,8 @@ def attended() -> Attended:
     record = AttentionRecord(
         encoder=layers(2, 4, 4), decoder=layers(3, 3, 3), cross=layers(3, 3, 4)
     )
-    source, target = readable(["▁</script>", "▁b", "c"]), readable(["▁x", "▁y"])
-    return Attended("</script> bc", source, target, record)
+    source, target = readable_pieces(["▁</script>", "▁b", "c"]), readable_pieces(["▁x", "▁y"])
+    return SentenceAttention("</script> bc", source, target, record)
 
 
 def data(html: str) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def data(html: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_every_weight_is_there_to_a_255th(attended: Attended) -> None:
+def test_weights_are_exact_to_a_255th(attended: SentenceAttention) -> None:
     sentence = data(attention_section([attended]))[0]
     assert sentence["text"] == "</script> bc" and set(sentence["kinds"]) == set(KINDS)
     layers = {"encoder": 2, "decoder": 3, "cross": 3}
@@ -47,17 +47,17 @@ def test_every_weight_is_there_to_a_255th(attended: Attended) -> None:
         assert np.abs(weights - expected).max() <= 0.5 / 255 + 1e-6
 
 
-def test_why_there_is_no_map_is_said() -> None:
+def test_a_missing_map_is_explained() -> None:
     html = attention_section("no weights <here>")
     assert "no weights &lt;here&gt;" in html and "attention-data" not in html
 
 
-def test_sentences_from_one_piece_to_the_longest_are_shown(run: Any) -> None:
+def test_empty_long_and_invalid_sentences_are_skipped(run: Any) -> None:
     sentences = ["", "a", "a" * 5, "a" * 6, "M\udcfcll"]
-    shown = attend_all(run, sentences, most=4, longest=5)
+    shown = record_sentences(run, sentences, most=4, longest=5)
     assert [one.text for one in shown] == ["a", "a" * 5]
 
 
-def test_no_more_sentences_are_shown_than_there_is_room_for(run: Any) -> None:
-    shown = attend_all(run, ["a", "a", "b", "c"], most=2, longest=5)
+def test_duplicates_and_surplus_sentences_are_skipped(run: Any) -> None:
+    shown = record_sentences(run, ["a", "a", "b", "c"], most=2, longest=5)
     assert [one.text for one in shown] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Charts: marks that are round and inside, points at the right place, labels as text."""
+"""Charts: ticks that are round and inside, points at the right place, labels as text."""
 
 import json
 import re
@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.report.curves import Curve
+from nmt.report.metrics_log import Curve
 from nmt.report.page.charts import (
-    MOST_POINTS,
+    MAX_POINTS,
     Bar,
-    Line,
+    ChartLine,
     bar_chart,
     line_chart,
-    nice_marks,
+    round_ticks,
     thinned,
 )
 
@@ -22,30 +22,30 @@ NUMBERS = st.floats(-1e9, 1e9)
 
 
 @given(NUMBERS, st.floats(1e-6, 1e9))
-def test_marks_lie_between_the_ends_in_even_distances(low: float, extent: float) -> None:
+def test_ticks_lie_between_the_ends(low: float, extent: float) -> None:
     high = low + extent
     if high - low < 1e-12 * max(abs(low), abs(high)) * 1e6:
         return  # closer together than their own precision
-    marks = nice_marks(low, high, 5)
-    assert 1 <= len(marks) <= 7
+    ticks = round_ticks(low, high, 5)
+    assert 1 <= len(ticks) <= 7
     slack = 1e-6 * extent
-    assert low - slack <= marks[0] and marks[-1] <= high + slack
+    assert low - slack <= ticks[0] and ticks[-1] <= high + slack
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "marks"),
+    ("low", "high", "ticks"),
     [
         (0, 8000, [0, 2000, 4000, 6000, 8000]),
         (1.6, 9.1, [2, 4, 6, 8]),
         (0, 1, [0, 0.25, 0.5, 0.75, 1]),
     ],
 )
-def test_marks_are_round(low: float, high: float, marks: list[float]) -> None:
-    assert nice_marks(low, high, 4) == pytest.approx(marks)
+def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
+    assert round_ticks(low, high, 4) == pytest.approx(ticks)
 
 
 def chart(*curves: Curve, from_zero: bool = True) -> str:
-    lines = [Line(f"line <{n}>", curve, "blue", dots=True) for n, curve in enumerate(curves)]
+    lines = [ChartLine(f"line <{n}>", curve, "blue", dots=True) for n, curve in enumerate(curves)]
     return line_chart("Loss", "nats", lines, lambda value: f"{value:.2f}", from_zero)
 
 
@@ -54,7 +54,7 @@ def places(html: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in (pair.split() for pair in course.split("L"))]
 
 
-def test_points_stand_at_their_share_of_the_axes() -> None:
+def test_points_are_placed_in_proportion() -> None:
     drawn = places(chart(Curve((50, 100), (1.0, 2.0))))
     assert [x for x, _ in drawn] == [500, 1000]
     assert 1000 - drawn[0][1] == pytest.approx((1000 - drawn[1][1]) / 2, abs=0.2)
@@ -64,11 +64,11 @@ def test_points_stand_at_their_share_of_the_axes() -> None:
     "curve", [Curve((1,), (0.0,)), Curve((7,), (3.0,)), Curve((1, 2), (-1e-9, -1e-9))]
 )
 @pytest.mark.parametrize("from_zero", [True, False])
-def test_a_single_point_or_a_constant_can_be_drawn(curve: Curve, from_zero: bool) -> None:
+def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool) -> None:
     assert all(0 <= x <= 1000 for x, _ in places(chart(curve, from_zero=from_zero)))
 
 
-def test_the_values_for_the_pointer_are_in_the_page_and_escaped() -> None:
+def test_the_values_of_the_tooltip_are_escaped() -> None:
     html = chart(Curve((1, 2), (1.0, 2.0)), Curve((2,), (0.5,)))
     data = re.findall(r'data-lines="([^"]+)"', html)[0].replace("&quot;", '"')
     assert "<" not in data
@@ -79,16 +79,16 @@ def test_the_values_for_the_pointer_are_in_the_page_and_escaped() -> None:
     }
 
 
-def test_a_long_curve_is_thinned_out_and_keeps_its_ends() -> None:
+def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
     curve = Curve(tuple(range(10_000)), tuple(map(float, range(10_000))))
     found = thinned(curve)
-    assert len(found.steps) == MOST_POINTS
+    assert len(found.steps) == MAX_POINTS
     assert (found.steps[0], found.steps[-1]) == (0, 9_999)
     assert all(step == value for step, value in zip(found.steps, found.values, strict=True))
     assert thinned(found) == found
 
 
-def test_bars_are_as_long_as_their_share_of_the_longest() -> None:
+def test_bars_are_drawn_in_proportion() -> None:
     html = bar_chart("By <x>", "", [Bar("a", 50, "50"), Bar("b", 25, "25"), Bar("c", 0, "0")])
     assert re.findall(r"width:([\d.]+)%", html) == ["100.00", "50.00", "0.00"]
     assert "By &lt;x&gt;" in html

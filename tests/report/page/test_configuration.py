@@ -1,13 +1,13 @@
-"""The chapter on settings: every knob with its value, none hidden in a nested section."""
+"""The chapter on the configuration: every setting with its value."""
 
 from nmt.config import Config
 from nmt.report.page.configuration import configuration_section
 
 
-def test_every_knob_of_the_recipe_is_there() -> None:
+def test_every_setting_of_the_recipe_is_shown() -> None:
     config = Config.model_validate({"data": {"corpus": "demo"}}).model_dump(mode="json")
-    html = configuration_section(config, {"git": "abc", "libraries": {"torch": "2"}})
-    html = html.replace("<wbr>", "")
+    section = configuration_section(config, {"git": "abc", "libraries": {"torch": "2"}})
+    html = section.replace("<wbr>", "")
     for names in (config["training"], config["model"], config["decoding"]):
         assert all(f">{name}<" in html for name in names)
     assert ">cleaning.max_length<" in html and ">seed<" in html and ">libraries.torch<" in html
@@ -21,7 +21,7 @@ def test_values_are_written_as_a_recipe_writes_them() -> None:
     assert "no readable environment.json" in html
 
 
-def test_resumed_parts_are_folded_away() -> None:
+def test_resumed_parts_are_collapsed() -> None:
     environment = {"git": "abc", "resumed": [{"git": "def"}, {"git": "<i>"}]}
     html = configuration_section({}, environment)
     assert "Resumed 2 times" in html and "&lt;i&gt;" in html

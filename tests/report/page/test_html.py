@@ -1,13 +1,21 @@
-"""HTML: text stays text whatever it holds."""
+"""Text never becomes markup."""
 
 import json
 from html.parser import HTMLParser
 
 import pytest
 
-from nmt.report.page.html import Html, element, folded, joined, json_block, settings, table
+from nmt.report.page.html import (
+    Html,
+    collapsible,
+    concatenate,
+    element,
+    json_block,
+    settings_table,
+    table,
+)
 
-NASTY = [
+HOSTILE_TEXTS = [
     "<script>alert(1)</script>",
     "</script><b>",
     "\" onclick='x'",
@@ -40,36 +48,41 @@ def read(html: str) -> Reader:
     return reader
 
 
-@pytest.mark.parametrize("text", NASTY)
-def test_text_is_read_back_as_it_is_and_makes_no_tag(text: str) -> None:
-    for made in (element("p", text), joined(["", text]), folded(text), table([text], [[text]])):
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_text_is_escaped_in_every_element(text: str) -> None:
+    for made in (
+        element("p", text),
+        concatenate(["", text]),
+        collapsible(text),
+        table([text], [[text]]),
+    ):
         assert read(made).text.startswith(text)
         assert not {"script", "b", "style"} & set(read(made).tags)
-    assert read(settings([("key", text)])).text == f"key{text}"
+    assert read(settings_table([("key", text)])).text == f"key{text}"
 
 
-@pytest.mark.parametrize("text", NASTY)
-def test_attributes_hold_any_text(text: str) -> None:
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_text_is_escaped_in_attributes(text: str) -> None:
     assert read(element("p", title=text)).attributes == {"title": text}
 
 
-@pytest.mark.parametrize("text", [*NASTY, "\u2028", "\ud800"])
-def test_data_come_back_and_cannot_end_their_block(text: str) -> None:
+@pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "\u2028", "\ud800"])
+def test_json_data_cannot_end_its_block(text: str) -> None:
     block = json_block("data", {"text": text})
     assert block.count("<") == 2 and block.endswith("</script>")
     assert json.loads(block.partition(">")[2].removesuffix("</script>")) == {"text": text}
 
 
-def test_characters_that_no_page_may_hold_are_replaced() -> None:
+def test_characters_that_html_forbids_are_replaced() -> None:
     element("p", "a\0\ud800b").encode("utf-8")
     assert "\0" not in element("p", "a\0b")
 
 
-def test_attributes_that_are_off_are_left_out_and_underscores_become_hyphens() -> None:
+def test_false_attributes_are_omitted_and_underscores_become_hyphens() -> None:
     made = element("i", class_="x", aria_label="y", hidden=True, id=None, open=False, data_n=0)
     assert made == '<i class="x" aria-label="y" hidden data-n="0"></i>'
     assert element("br") == "<br>"
 
 
-def test_markup_is_not_escaped_again() -> None:
+def test_markup_is_not_escaped_twice() -> None:
     assert element("p", Html("<b>a</b>"), "<") == "<p><b>a</b>&lt;</p>"

@@ -4,12 +4,13 @@ import re
 
 from nmt.evaluation.breakdown import Row
 from nmt.evaluation.metrics import Score
-from nmt.report.page.quality import EXTREMES, Judged, quality_section
+from nmt.report.page.quality import EXTREMES, quality_section
+from nmt.report.scored_test_set import ScoredTestSet
 
 
-def judged(*scores: float, all_sentences: int | None = None) -> Judged:
+def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
     texts = [f"sentence {n}" for n in range(len(scores))]
-    return Judged(
+    return ScoredTestSet(
         name="test",
         sources=texts,
         references=texts,
@@ -29,26 +30,24 @@ def shown(html: str) -> list[int]:
 
 def test_the_worst_come_first_and_the_best_after_them() -> None:
     scores = [float((n * 37) % 101) for n in range(101)]
-    places = shown(quality_section(judged(*scores)))
+    places = shown(quality_section(scored(*scores)))
     assert [scores[i] for i in places[:EXTREMES]] == sorted(scores)[:EXTREMES]
     assert [scores[i] for i in places[EXTREMES:]] == sorted(scores, reverse=True)[:EXTREMES]
 
 
-def test_no_sentence_is_among_both() -> None:
+def test_no_sentence_is_in_both_lists() -> None:
     for count in range(1, 20):
-        places = shown(quality_section(judged(*map(float, range(count)))))
+        places = shown(quality_section(scored(*map(float, range(count)))))
         assert len(places) == len(set(places))
         assert 0 in places
 
 
-def test_the_score_has_its_signature_and_a_part_is_called_a_part() -> None:
-    html = quality_section(judged(1.0, 2.0, all_sentences=9))
+def test_signature_and_part_of_the_set_are_shown() -> None:
+    html = quality_section(scored(1.0, 2.0, all_sentences=9))
     assert "12.35" in html or "12.34" in html
     assert "nrefs:1|case:mixed" in html and "the first 2 of 9 sentences" in html
     assert "Rarity is unknown &lt;here&gt;." in html
 
 
-def test_why_there_is_no_score_is_said() -> None:
-    assert "no test <set>".replace("<", "&lt;").replace(">", "&gt;") in quality_section(
-        "no test <set>"
-    )
+def test_a_missing_score_is_explained() -> None:
+    assert "no test &lt;set&gt;" in quality_section("no test <set>")

@@ -3,11 +3,13 @@
 import re
 
 from nmt.report.page.html import element
-from nmt.report.page.shell import page
+from nmt.report.page.shell import build_page
 
 
-def test_the_page_names_nothing_outside_itself() -> None:
-    html = page("run <1>", "en → de", [("a", "A", element("section", "text", id="a"))], "made")
+def test_the_page_refers_to_no_other_file() -> None:
+    html = build_page(
+        "run <1>", "en → de", [("a", "A", element("section", "text", id="a"))], "made"
+    )
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)""", html)
     assert not re.findall(r"@import|url\(", html)
     addresses = set(re.findall(r"https?://[^\s\"')]+", html))
@@ -15,7 +17,7 @@ def test_the_page_names_nothing_outside_itself() -> None:
     assert "default-src 'none'" in html
 
 
-def test_what_stands_beside_the_code_cannot_end_its_block() -> None:
-    html = page("x", "y", [], "z")
+def test_script_and_style_end_once() -> None:
+    html = build_page("x", "y", [], "z")
     assert html.count("</script>") == html.count("</style>") == 1
     assert "<title>x</title>" in html and html.startswith("<!DOCTYPE html>")

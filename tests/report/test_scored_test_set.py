@@ -1,5 +1,6 @@
-"""Judging a run: its own sets, its own words, and no score of less than was asked for."""
+"""A test set of a run, translated and scored."""
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import bleu
-from nmt.report.page.judge import judge
+from nmt.report.scored_test_set import ScoredTestSet, score_test_set
 from nmt.translation.translator import Translation
 
 SIDES = {
@@ -18,8 +19,8 @@ SIDES = {
 }
 
 
-class Parrot:
-    """Translates everything in the same way."""
+class ConstantTranslator:
+    """Translates every sentence to the same text."""
 
     def __init__(self, config: Config) -> None:
         self.run = SimpleNamespace(config=config)
@@ -30,7 +31,7 @@ class Parrot:
 
 
 @pytest.fixture
-def parrot(tmp_path: Path) -> Any:
+def translator(tmp_path: Path) -> Any:
     data: dict[str, Any] = {}
     for split, sides in SIDES.items():
         paths = [tmp_path / f"{split}.{language}" for language in ("en", "de")]
@@ -38,12 +39,23 @@ def parrot(tmp_path: Path) -> Any:
             path.write_text(text, "utf-8")
         data[split] = {"source": str(paths[0]), "target": str(paths[1])}
     data["validation"] = data["train"]
-    return Parrot(Config.model_validate({"data": data}))
+    return ConstantTranslator(Config.model_validate({"data": data}))
 
 
-def test_the_set_is_translated_scored_and_taken_apart(parrot: Any) -> None:
+def score(
+    translator: Any,
+    name: str | None = None,
+    most: int | None = None,
+    progress: Callable[[int, int], object] = lambda more, total: None,
+) -> ScoredTestSet:
+    return score_test_set(translator, name, most, lambda message: None, progress)
+
+
+def test_a_set_is_translated_and_scored_by_length_and_rarity(translator: Any) -> None:
     told: list[tuple[int, int]] = []
-    found = judge(parrot, "test", None, lambda m: None, lambda *done: told.append(done))
+    found = score_test_set(
+        translator, "test", None, lambda m: None, lambda *done: told.append(done)
+    )
     assert found.sources == ["one", "two", "three"] and found.title == "test set"
     assert told == [(3, 3)]
     expected = bleu(found.translations, found.references, confidence=False)
@@ -55,37 +67,41 @@ def test_the_set_is_translated_scored_and_taken_apart(parrot: Any) -> None:
     assert sum(row.size for row in found.by_rarity) == 7
 
 
-def test_the_beginning_of_a_set_is_named_as_such(parrot: Any) -> None:
-    found = judge(parrot, "test", 2, lambda m: None, lambda *done: None)
+def test_the_first_sentences_of_a_set_are_named_as_such(translator: Any) -> None:
+    found = score(translator, "test", 2)
     assert len(found.translations) == 2 and found.sentences_in_all == 3
     assert found.title == "first 2 of the test set"
 
 
-def test_without_the_training_text_rarity_is_unknown(parrot: Any, tmp_path: Path) -> None:
+def test_without_the_training_text_rarity_is_unknown(translator: Any, tmp_path: Path) -> None:
     (tmp_path / "train.de").unlink()
-    found = judge(parrot, "test", None, lambda m: None, lambda *done: None)
+    found = score(translator, "test")
     assert found.by_rarity == [] and "train.de" in found.rarity_words
 
 
-def without_test_set(parrot: Any) -> Any:
-    data = parrot.run.config.data.model_copy(update={"test": None})
-    return Parrot(parrot.run.config.model_copy(update={"data": data}))
+def without_test_set(translator: Any) -> Any:
+    data = translator.run.config.data.model_copy(update={"test": None})
+    return ConstantTranslator(translator.run.config.model_copy(update={"data": data}))
 
 
-def test_a_run_without_a_test_set_is_judged_by_its_validation_set(parrot: Any) -> None:
-    found = judge(without_test_set(parrot), None, None, lambda m: None, lambda *done: None)
+def test_the_default_is_the_test_set_or_else_the_validation_set(translator: Any) -> None:
+    found = score_test_set(
+        without_test_set(translator), None, None, lambda m: None, lambda *done: None
+    )
     assert found.name == "validation" and len(found.sources) == 2
-    assert judge(parrot, None, None, lambda m: None, lambda *done: None).name == "test"
+    assert score(translator).name == "test"
 
 
-def test_a_set_that_the_run_does_not_have_is_refused_by_name(parrot: Any) -> None:
+def test_a_missing_set_is_an_error(translator: Any) -> None:
     with pytest.raises(ConfigError, match="names no test set"):
-        judge(without_test_set(parrot), "test", None, lambda m: None, lambda *done: None)
+        score_test_set(
+            without_test_set(translator), "test", None, lambda m: None, lambda *done: None
+        )
 
 
 def test_nothing_is_downloaded_for_a_report(tmp_path: Path) -> None:
     data = {"corpus": "wmt14", "target_language": "de", "directory": str(tmp_path)}
-    far = Parrot(Config.model_validate({"data": data}))
+    far = ConstantTranslator(Config.model_validate({"data": data}))
     with pytest.raises(DataError, match=f"wmt14 is not in {tmp_path}; go where the run was"):
-        judge(far, None, None, lambda m: None, lambda *done: None)  # type: ignore[arg-type]
+        score(far)
     assert not list(tmp_path.iterdir())

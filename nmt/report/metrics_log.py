@@ -1,0 +1,121 @@
+"""The record of a training: metrics.jsonl of a run, and curves over the optimiser steps."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt.errors import DataError
+
+Record = dict[str, Any]
+"""one line of metrics.jsonl"""
+
+
+class Point(NamedTuple):
+    """One value of a curve."""
+
+    step: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Values at increasing optimiser steps."""
+
+    steps: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
+
+    def best(self) -> Point | None:
+        """Return the first point with the highest value, or None if the curve is empty."""
+        points = map(Point, self.steps, self.values)
+        return max(points, key=lambda point: point.value, default=None)
+
+
+def read_metrics(path: Path) -> list[Record]:
+    """Return the records of a metrics.jsonl in file order.
+
+    A last line without a newline is ignored: the run may be writing it at this moment.
+
+    Raises:
+        DataError: the file is missing or unreadable, or a line is not a record.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")[:-1]
+    except FileNotFoundError as error:
+        message = f"{path}: no metrics here; give the directory of a run that has trained"
+        raise DataError(message) from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    return [_parse(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
+
+
+def _parse(line: bytes, place: str) -> Record:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        record = None
+    if not isinstance(record, dict):
+        raise DataError(f"{place}: not a metrics record (one JSON object a line)")
+    return record
+
+
+def curve(records: Iterable[Record], event: str, key: str) -> Curve:
+    """Return the finite numbers that records of `event` have under `key`, by step.
+
+    If a resumed run has recorded a step twice, the later record counts.
+    """
+    points: dict[int, float] = {}
+    for record in records:
+        step, value = record.get("step"), number(record, key)
+        if record.get("event") == event and isinstance(step, int) and value is not None:
+            points[step] = value
+    steps = sorted(points)
+    return Curve(tuple(steps), tuple(points[step] for step in steps))
+
+
+def number(record: Mapping[str, Any], key: str) -> float | None:
+    """Return the number under `key`, or None if there is no finite one."""
+    value = record.get(key)
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def last_number(records: Sequence[Record], key: str) -> float | None:
+    """Return the number under `key` of the last record that has one, or None."""
+    values = (number(record, key) for record in reversed(records))
+    return next((value for value in values if value is not None), None)
+
+
+def last_step(records: Iterable[Record]) -> int:
+    """Return the highest recorded step, or 0 if there is none."""
+    return max((r["step"] for r in records if isinstance(r.get("step"), int)), default=0)
+
+
+def running_mean(curve: Curve) -> Curve:
+    """Smooth a curve by the mean of neighbouring points; the window is a 20th of the points.
+
+    At the start, where losses fall steeply, the window stays symmetric and is therefore narrow;
+    at the end it is cut off, so that the last means are as smooth as the others.
+    """
+    count = len(curve.values)
+    return Curve(curve.steps, tuple(windowed_mean(curve.values, max(1, count // 20) | 1)))
+
+
+def windowed_mean(values: Sequence[float], window: int) -> list[float]:
+    """Return the mean of up to `window` values (an odd number) around each value."""
+    sums = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
+    positions = np.arange(len(values))
+    before = np.minimum(window // 2, positions)
+    after = np.minimum(before, positions[::-1])
+    means = (sums[positions + after + 1] - sums[positions - before]) / (before + 1 + after)
+    return [float(mean) for mean in means]
+
+
+def evenly_spaced(count: int, most: int) -> list[int]:
+    """Return at most `most` evenly spaced numbers below `count`, with the first and the last."""
+    if count <= most:
+        return list(range(count))
+    return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})

@@ -1,0 +1,104 @@
+"""A test set of a run, translated by the run and scored."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from nmt.config import DataConfig
+from nmt.data.corpora.registry import is_at_hand, resolve
+from nmt.errors import DataError, NmtError
+from nmt.evaluation.breakdown import Row, bleu_by_length, word_f1_by_rarity
+from nmt.evaluation.evaluate import find_split, translate_test_set
+from nmt.evaluation.metrics import Score, chrf_metric
+from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.test_sets import EvaluationSet, set_of_pairs
+from nmt.evaluation.training_text import training_words
+from nmt.translation.translator import Translator
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ScoredTestSet:
+    """The translations of a test set, their scores, and what the scores depend on."""
+
+    name: str
+    sources: Sequence[str]
+    references: Sequence[str]
+    translations: Sequence[str]
+    sentences_in_all: int
+    """sentences of the whole set, of which the first ones may have been translated"""
+    scores: Sequence[Score]
+    sentence_scores: Sequence[float]
+    """chrF of each sentence, 0 to 100"""
+    by_length: Sequence[Row]
+    by_rarity: Sequence[Row]
+    rarity_words: str
+    """what rarity means here, or why it is unknown"""
+
+    @property
+    def title(self) -> str:
+        """The name of the translated sentences."""
+        count, whole = len(self.sources), self.sentences_in_all
+        return f"{self.name} set" if count == whole else f"first {count:,} of the {self.name} set"
+
+
+def score_test_set(
+    translator: Translator,
+    name: str | None,
+    most: int | None,
+    log: Log,
+    progress: Callable[[int, int], object],
+) -> ScoredTestSet:
+    """Translate the first `most` pairs (None: all) of the run's set `name` and score them.
+
+    The default of `name` is test, or validation if the run has no test set. `progress` is called
+    with the number of sentences translated since the last call, and their total.
+
+    Raises:
+        DataError: the corpus is not on this machine; a report downloads nothing.
+        NmtError: the text cannot be read.
+    """
+    config = translator.run.config.data
+    _check_corpus(config)
+    name = name or ("test" if resolve(config, log).test else "validation")
+    pairs = list(find_split(config, name, log))
+    test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
+    sources, references = test_set.sources or [], test_set.references
+    log(f"translating {len(sources):,} sentences of the {name} set")
+    translations = translate_test_set(
+        translator, test_set, progress=lambda done: progress(done, len(sources))
+    )
+    by_rarity, words = _by_rarity(translations, test_set, config, log)
+    return ScoredTestSet(
+        name=name,
+        sources=sources,
+        references=references,
+        translations=translations,
+        sentences_in_all=len(pairs),
+        scores=score_sheet(translations, test_set).scores,
+        sentence_scores=chrf_metric().score_sentences(translations, references),
+        by_length=bleu_by_length({"model": translations}, references, test_set.tokenizer),
+        by_rarity=by_rarity,
+        rarity_words=words,
+    )
+
+
+def _check_corpus(config: DataConfig) -> None:
+    if not is_at_hand(config):
+        raise DataError(
+            f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
+            f"it: nmt data download {config.corpus} --directory {config.directory}"
+        )
+
+
+def _by_rarity(
+    translations: list[str], test_set: EvaluationSet, config: DataConfig, log: Log
+) -> tuple[Sequence[Row], str]:
+    """Return the F1 of words by their frequency in the training text, and the title of the rows."""
+    try:
+        training = training_words(config, log)
+    except NmtError as error:
+        return [], f"Rarity is unknown, for the training text cannot be read: {error}"
+    system, references = {"model": translations}, test_set.references
+    rows = word_f1_by_rarity(system, references, training.counts, test_set.tokenizer)
+    return rows, f"by how often the word stands in {training}"

@@ -1,0 +1,63 @@
+"""Reading metrics.jsonl, and smoothing curves."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import DataError
+from nmt.report.metrics_log import Curve, evenly_spaced, read_metrics, running_mean, windowed_mean
+from tests.report.records import training, write_metrics
+
+
+def test_a_line_without_a_newline_is_ignored(tmp_path: Path) -> None:
+    path = write_metrics(tmp_path / "m", training(10, 8.0))
+    with path.open("a") as file:
+        file.write('{"event": "train", "st')
+    assert len(read_metrics(path)) == 1
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"m\.jsonl: no metrics here; give the directory of a run"):
+        read_metrics(tmp_path / "m.jsonl")
+
+
+def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read: "):
+        read_metrics(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["{broken", "[1, 2]", "\x00", "[" * 100_000])
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    path = write_metrics(tmp_path / "metrics.jsonl", training(10, 8.0))
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a metrics record"):
+        read_metrics(path)
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
+    st.integers(0, 20).map(lambda n: 2 * n + 1),
+)
+def test_each_mean_covers_its_window(values: list[float], window: int) -> None:
+    means = windowed_mean(values, window)
+    assert len(means) == len(values)
+    for position, mean in enumerate(means):
+        before = min(window // 2, position)
+        part = values[position - before : position + before + 1]
+        assert np.isclose(mean, np.mean(part), atol=1e-6)
+
+
+def test_the_running_mean_of_a_short_curve_changes_nothing() -> None:
+    curve = Curve((1, 2, 3), (3.0, 1.0, 2.0))
+    assert running_mean(curve) == curve
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 100])
+def test_evenly_spaced_numbers_keep_both_ends(count: int) -> None:
+    chosen = evenly_spaced(count, 7)
+    assert len(chosen) == min(count, 7) and chosen == sorted(set(chosen))
+    assert not chosen or (chosen[0], chosen[-1]) == (0, count - 1)
