@@ -59,7 +59,7 @@ def report(
 
     path = output or find_run(Path(model)).path / "report.html"
     chosen = ReportOptions(checkpoint, test_set and test_set.value, sentences, sentence or [])
-    _write(path, Path(model), chosen, device.value)
+    _write(path, Path(model), chosen, device)
     if str(path) not in STDOUT:
         typer.echo(path)
 
