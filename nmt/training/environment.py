@@ -26,7 +26,7 @@ def describe_environment(
     processes: int,
     fingerprints: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Everything one needs to tell why two runs differ; `fingerprints` are those of their text."""
+    """Return all that can explain why two runs differ; `fingerprints` are digests of their text."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
@@ -43,7 +43,7 @@ def describe_environment(
 
 
 def describe_software() -> dict[str, Any]:
-    """The code that computes, by its versions."""
+    """Return the versions of this package, of Python and of the libraries."""
     return {
         "nmt": nmt.__version__,
         "git": _git_revision(),
@@ -53,25 +53,25 @@ def describe_software() -> dict[str, Any]:
 
 
 def write_environment(directory: RunDirectory, environment: dict[str, Any]) -> None:
-    """Write environment.json; what a resumed run adds stands under `resumed`, in order."""
+    """Write environment.json; each resumed session is appended to its list `resumed`."""
     try:
         first = json.loads(directory.environment.read_text("utf-8"))
         first.setdefault("resumed", []).append(environment)
     except (OSError, ValueError, AttributeError):
-        first = environment  # a new run, or a file that cannot be read any more
+        first = environment  # a new run, or a damaged file
     directory.write_json(directory.environment, first)
 
 
 def _git_revision() -> str | None:
-    """The commit of the source tree this package runs from, None outside of one."""
-    # A package installed inside somebody else's repository is not tracked there.
+    """Return the commit of the source tree of this package; None outside of a repository."""
+    # A package that is installed inside another repository is not tracked there.
     if _git("ls-files", "--error-unmatch", Path(nmt.__file__).name):
         return _git("describe", "--always", "--dirty")
     return None
 
 
 def _git(*arguments: str) -> str | None:
-    """What git prints in the folder of this package; None if it fails or says nothing."""
+    """Return what git prints in the folder of this package; None if it fails or prints nothing."""
     try:
         output = subprocess.run(
             ["git", *arguments],

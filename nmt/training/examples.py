@@ -1,6 +1,6 @@
-"""What a run keeps to be read over time: at each validation how it translated the same sentences.
+"""Example translations: how the model translated the same few sentences at each validation.
 
-One small text file a validation, `translations/step-00000250.txt`, replaced at once or not at all.
+Each validation writes one small text file, `translations/step-00000250.txt`.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ from pathlib import Path
 from nmt.files import write_atomically
 
 EXAMPLES = 8
-"""sentences that are kept, the first ones of the validation set"""
+"""number of sentences: the first ones of the validation set"""
 _LABELS = ("source     ", "reference  ", "model      ")
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleTranslation:
-    """A validation sentence as the model of one step translated it."""
+    """A validation sentence and its translation by the model of one step."""
 
     source: str
     reference: str
@@ -24,10 +24,10 @@ class ExampleTranslation:
 
 
 def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslation]) -> None:
-    """Write the examples of the validation after `step`; nothing where there are none.
+    """Write the examples of the validation at `step`, if there are any.
 
     Raises:
-        OSError: the file cannot be written; the one before it is whole.
+        OSError: the file cannot be written; no part of it is left.
     """
     if not examples:
         return
@@ -40,7 +40,7 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
 
 
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
-    """The examples of every validation by step, in order; a file that is none is passed over."""
+    """Return the examples of all validations, in order of their steps; skip damaged files."""
     found = {}
     for step, path in _files(folder):
         try:
@@ -49,7 +49,7 @@ def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
         except (OSError, UnicodeDecodeError):
             continue
         blocks = [lines[i : i + 3] for i in range(0, len(lines) - 2, 4)]
-        if blocks and all(_is_example(block) for block in blocks):
+        if blocks and all(_is_block(block) for block in blocks):
             width = len(_LABELS[0])
             found[step] = [
                 ExampleTranslation(*(line[width:] for line in block)) for block in blocks
@@ -58,7 +58,7 @@ def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
 
 
 def delete_examples_after(folder: Path, step: int) -> None:
-    """Remove those of later steps, which a resumed run validates again."""
+    """Delete the examples of later steps, which a resumed run validates again."""
     for later, path in _files(folder):
         if later > step:
             path.unlink(missing_ok=True)
@@ -73,5 +73,5 @@ def _files(folder: Path) -> list[tuple[int, Path]]:
     return sorted((int(number), path) for number, path in numbers if number.isdecimal())
 
 
-def _is_example(lines: Sequence[str]) -> bool:
+def _is_block(lines: Sequence[str]) -> bool:
     return all(line.startswith(label) for line, label in zip(lines, _LABELS, strict=True))

@@ -1,6 +1,6 @@
-"""How the layers of a model compute while it is trained: what they keep, and who writes the code.
+"""How layers compute during training: what they keep for the backward pass, and compilation.
 
-Neither changes what they compute, nor the names of their weights.
+Neither changes what the layers compute, nor the names of their weights.
 """
 
 import os
@@ -17,10 +17,10 @@ from nmt.model.transformer import Transformer
 
 
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
-    """Let the layers compute as the recipe says, on the device where the model is.
+    """Compile the layers and enable activation checkpointing as the recipe says.
 
-    `training.compile` is for GPUs: there most of a small layer's time goes into reading and writing
-    what one fused kernel would keep.
+    `training.compile` has an effect on GPUs only. There a small layer spends most of its time on
+    reading and writing values that one fused kernel would keep.
     """
     if training.compile and can_compile(next(model.parameters()).device):
         compile_layers(model)
@@ -29,9 +29,9 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
 
 
 def can_compile(device: torch.device) -> bool:
-    """Whether PyTorch can compile for a GPU: one that Triton knows, with Triton and a C compiler.
+    """Return whether PyTorch can compile for a device: a GPU, with Triton and a C compiler.
 
-    Triton comes with PyTorch for CUDA on Linux, a compiler does not, and many a container has none.
+    PyTorch for CUDA on Linux includes Triton, but no compiler, and many containers have none.
     """
     if device.type != "cuda" or not find_spec("triton"):
         return False
@@ -43,20 +43,20 @@ def can_compile(device: torch.device) -> bool:
 def compile_layers(model: Transformer) -> None:
     """Let PyTorch compile each kind of layer once, for batches of any shape.
 
-    Sizes stay symbols in the compiled code. It is compiled once more for sides that were equal
-    when it was compiled first and no longer are, for a side of length 1, and for validation.
+    Sizes are symbols in the compiled code. PyTorch compiles again for validation, for a side of
+    length 1, and when two sides that were equal at the first compilation differ later.
     """
     for layer in chain(model.encoder.layers, model.decoder.layers):
         layer.compile(dynamic=True)
 
 
 def enable_activation_checkpointing(model: Transformer) -> None:
-    """Let a model keep only what enters each layer, and recompute the rest for the gradient.
+    """Let each layer keep only its input, and compute the rest again in the backward pass.
 
-    Layers that are compiled stay so: their code is run twice, which PyTorch's compiler could not
-    see through if it were to compile both.
+    A compiled layer stays compiled: its compiled code runs twice. PyTorch could not compile the
+    checkpointing itself.
     """
     for layer in chain(model.encoder.layers, model.decoder.layers):
-        # where `compile` puts its code, which is called instead of `forward` and never copied
+        # `compile` stores its code in this attribute, which is called instead of `forward`
         call = layer._compiled_call_impl or layer._call_impl
         layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)

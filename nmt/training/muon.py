@@ -9,16 +9,17 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-# of the quintic x -> a x + b x^3 + c x^5, steepest at 0, which drives singular values towards 1
+# a, b and c of x -> a x + b x^3 + c x^5, which moves singular values towards 1
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
 EPSILON = 1e-7
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
-    """Nearly U V^T of each matrix U S V^T, by Newton-Schulz iterations: (N, A, B) -> (N, A, B).
+    """Return nearly U V^T for each matrix U S V^T, by Newton-Schulz iterations.
 
-    Every direction of the update gets about the same length: singular values of 0.7 to 1.2.
+    Shapes are (N, A, B) -> (N, A, B). The singular values of the result are between 0.7 and 1.2,
+    so all directions of an update have about the same length.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -31,11 +32,11 @@ def orthogonalize(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalized(momentum), with Nesterov's look ahead.
+    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalize(momentum), with Nesterov momentum.
 
-    The factor gives the elements of an update the size that Adam's have (Liu et al., 2025,
-    arXiv 2502.16982), so that one learning rate suits both. Matrices of one shape are made
-    orthogonal together: many small products cost more than a few large ones.
+    The factor gives an update the size of an update by Adam (Liu et al., 2025, arXiv 2502.16982),
+    so that one learning rate suits both. Matrices of the same shape are orthogonalised together,
+    because a few large products are faster than many small ones.
     """
 
     def __init__(
@@ -46,11 +47,11 @@ class Muon(torch.optim.Optimizer):
         weight_decay: float = 0.0,
         dtype: torch.dtype = torch.bfloat16,
     ) -> None:
-        """`dtype` is that of the iterations; bfloat16 is precise enough where it is fast."""
+        """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough."""
         super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         self._dtype = dtype
         self.found_inf: Tensor | None = None
-        """scalar: where it is 1, a step changes nothing, as with PyTorch's fused optimisers"""
+        """scalar; if it is 1, a step changes nothing, as in the fused optimizers of PyTorch"""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]

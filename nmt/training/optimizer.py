@@ -12,10 +12,10 @@ from nmt.training.muon import Muon
 def build_optimizers(
     model: nn.Module, config: TrainingConfig, precision: str = "fp32"
 ) -> list[torch.optim.Optimizer]:
-    """Adam for all of the model; or Muon for its linear maps, and Adam for the rest.
+    """Return Adam for all weights; or Muon for the linear maps and Adam for all other weights.
 
-    The rest are embeddings (the output projection with them), norms and biases. Weight decay, if
-    any, is decoupled.
+    The other weights are embeddings (with the output projection), norms and biases. Weight decay
+    is decoupled.
     """
     if config.optimizer == "adam":
         return [_adam(model.parameters(), config)]
@@ -47,7 +47,7 @@ def update_weights(
     clip_norm: float | None,
     rejected: Tensor | None = None,
 ) -> None:
-    """One optimiser step from gradients that are `divisor` times those of the mean loss.
+    """Take one optimiser step; the gradients are `divisor` times those of the mean loss.
 
     Where `refused` (scalar float32) is 1, weights and moments stay as they are; a GPU is not asked.
     """
@@ -60,7 +60,7 @@ def update_weights(
     for group in groups:
         group["lr"] = learning_rate
     for optimizer in optimizers:
-        # by this name PyTorch's fused optimisers, and Muon, are told to leave a step out
+        # the fused optimizers of PyTorch, and Muon, skip a step if this attribute is 1
         optimizer.found_inf = rejected  # type: ignore[attr-defined]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-"""Beginning from the weights of another model (fine-tuning), as far as they fit."""
+"""Fine-tuning: initialise a model with the weights of another one, as far as they fit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +12,14 @@ from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import checkpoint_folder, find_run
 
+_NAMES_IN_MESSAGE = 8
+
 
 def find_pretrained(path: str) -> Path:
-    """The folder of weights that a run directory (its best ones) or a checkpoint folder means.
+    """Return the folder of the weights of a checkpoint folder or of a run directory (its best).
 
     Raises:
-        CheckpointError: there are none.
+        CheckpointError: there are no weights.
     """
     run = find_run(Path(path))
     return Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, "best")
@@ -26,62 +28,59 @@ def find_pretrained(path: str) -> Path:
 def load_pretrained(
     folder: Path, model: Transformer, tokenizer: Tokenizer, log: Callable[[str], None]
 ) -> None:
-    """Copy into the model what fits of a checkpoint folder, and say what does not.
+    """Copy the weights of a checkpoint folder that fit into the model; log those that do not.
 
-    A tensor fits if name and shape are the same; of an embedding, the rows of the pieces that both
-    vocabularies have, wherever they stand.
+    A tensor fits if name and shape are the same. An embedding fits by row: the rows of all pieces
+    that are in both vocabularies are copied.
 
     Raises:
         ConfigError: nothing fits.
         CheckpointError: the weights are missing or damaged.
     """
     weights = load_weights(folder)
-    theirs = Tokenizer.load(find_run(folder).tokenizer)
+    saved_tokenizer = Tokenizer.load(find_run(folder).tokenizer)
     parameters = dict(model.named_parameters())
-    left: dict[str, str] = {}
-    """why tensors, or rows of them, are still as they were drawn at random"""
-    untouched = 0
-    with torch.no_grad():
-        for name, parameter in parameters.items():
-            found = weights.pop(name, None)
-            embedding = name.endswith("embedding.weight")
-            if found is None:
-                left[name] = "not there"
-            elif embedding and found.shape[1] == parameter.shape[1]:
-                pieces = _pieces(theirs, name), _pieces(tokenizer, name)
-                known = _copy_rows(parameter, found, *pieces)
-                if known < len(parameter):
-                    left[name] = f"{known:,} of {len(parameter):,} pieces there"
-                continue
-            elif found.shape == parameter.shape:
-                parameter.copy_(found)
-                continue
-            else:
-                left[name] = f"{tuple(found.shape)} there, {tuple(parameter.shape)} here"
-            untouched += 1
-    if untouched == len(parameters):
+    incomplete: dict[str, str] = {}
+    """why tensors, or rows of them, keep their random values"""
+    missing = 0
+    for name, parameter in parameters.items():
+        saved = weights.pop(name, None)
+        if saved is None:
+            incomplete[name] = "not there"
+            missing += 1
+        elif name.endswith("embedding.weight") and saved.shape[1] == parameter.shape[1]:
+            pieces = _pieces(tokenizer, name)
+            known = _copy_rows(parameter, saved, _pieces(saved_tokenizer, name), pieces)
+            if known < len(parameter):
+                incomplete[name] = f"{known:,} of {len(parameter):,} pieces there"
+        elif saved.shape == parameter.shape:
+            with torch.no_grad():
+                parameter.copy_(saved)
+        else:
+            incomplete[name] = f"{tuple(saved.shape)} there, {tuple(parameter.shape)} here"
+            missing += 1
+    if missing == len(parameters):
         raise ConfigError(
             f"training.initialize_from: {folder}: none of its weights fits this model "
-            f"({_described(left)}); use its model section"
+            f"({_describe(incomplete)}); use its model section"
         )
-    log(f"began with {len(parameters) - untouched} of {len(parameters)} tensors from {folder}")
-    if left:
-        log(f"  new, or new in part: {_described(left)}")
+    log(f"initialised {len(parameters) - missing} of {len(parameters)} tensors from {folder}")
+    if incomplete:
+        log(f"  new, or new in part: {_describe(incomplete)}")
     if weights:
         log(f"  not used: {', '.join(weights)}")
 
 
 def _pieces(tokenizer: Tokenizer, embedding: str) -> list[str]:
-    """What each row of an embedding stands for."""
-    return (
-        tokenizer.source_vocabulary
-        if embedding.startswith("source_")
-        else tokenizer.target_vocabulary
-    )
+    """Return the vocabulary piece of each row of an embedding."""
+    if embedding.startswith("source_"):
+        return tokenizer.source_vocabulary
+    return tokenizer.target_vocabulary
 
 
+@torch.no_grad()
 def _copy_rows(here: Tensor, there: Tensor, pieces_there: list[str], pieces: list[str]) -> int:
-    """Copy the rows of the pieces that both have; returns how many those are."""
+    """Copy the rows of the pieces that both have; return how many those are."""
     places = {piece: place for place, piece in enumerate(pieces_there)}
     rows = [(row, places[piece]) for row, piece in enumerate(pieces) if piece in places]
     if rows:
@@ -90,7 +89,8 @@ def _copy_rows(here: Tensor, there: Tensor, pieces_there: list[str], pieces: lis
     return len(rows)
 
 
-def _described(left: dict[str, str], most: int = 8) -> str:
-    some = [f"{name} ({reason})" for name, reason in list(left.items())[:most]]
-    more = len(left) - len(some)
-    return ", ".join([*some, f"and {more} more"] if more else some)
+def _describe(incomplete: dict[str, str]) -> str:
+    """Return the first tensors with their reasons as text."""
+    shown = [f"{name} ({why})" for name, why in list(incomplete.items())[:_NAMES_IN_MESSAGE]]
+    more = len(incomplete) - len(shown)
+    return ", ".join([*shown, f"and {more} more"] if more else shown)

@@ -8,7 +8,7 @@ ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith a
 
 
 def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
-    """Linear warm-up to `peak`, then decay with the inverse square root of the step.
+    """Return a linear warm-up to `peak`, then a decay with the inverse square root of the step.
 
     lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)    (Eq. 3)
 
@@ -18,43 +18,46 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
 
 
 def constant(step: int, peak: float, warmup_steps: int) -> float:
-    """Linear warm-up to `peak`, where it stays."""
+    """Return a linear warm-up to `peak`, then `peak`."""
     return peak * min(1.0, step / warmup_steps)
 
 
 def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Linear warm-up to `peak`, then a straight line that meets zero one step after the last."""
-    return peak * min(step / warmup_steps, _share_left(step, warmup_steps, max_steps))
+    """Return a linear warm-up to `peak`, then a line that reaches zero one step after the last."""
+    return peak * min(step / warmup_steps, _remaining(step, warmup_steps, max_steps))
 
 
 def cosine(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Linear warm-up to `peak`, then half a cosine that meets zero one step after the last."""
+    """Return a linear warm-up to `peak`, then half a cosine to zero one step after the last."""
     if step < warmup_steps:
         return peak * step / warmup_steps
-    return peak * _half_cosine(_share_left(step, warmup_steps, max_steps))
+    return peak * _half_cosine(_remaining(step, warmup_steps, max_steps))
 
 
 def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Half a cosine from a 25th of `peak` up to it, then another down to almost nothing.
+    """Return half a cosine from a 25th of `peak` up to it, then another down to almost zero.
 
-    The policy of Smith and Topin (arXiv 1708.07120) with cosine flanks, as PyTorch has it.
+    This is the policy of Smith and Topin (arXiv 1708.07120), with cosines as in PyTorch.
     """
     if step < warmup_steps:
         rise = _half_cosine(step / warmup_steps)
         return peak * (ONE_CYCLE_START + (1 - ONE_CYCLE_START) * rise)
-    left = _half_cosine(_share_left(step, warmup_steps, max_steps))
+    left = _half_cosine(_remaining(step, warmup_steps, max_steps))
     return peak * (ONE_CYCLE_END + (1 - ONE_CYCLE_END) * left)
 
 
 def cooldown(step: int, cooldown_steps: int, max_steps: int) -> float:
-    """The factor that ends any schedule: 1, then a straight line over the last `cooldown_steps`."""
+    """Return the factor that ends any schedule: 1, then a line to 0 over `cooldown_steps`."""
     if cooldown_steps == 0:
         return 1.0
     return min(1.0, max(0.0, max_steps + 1 - step) / (cooldown_steps + 1))
 
 
 def learning_rate(step: int, config: Config) -> float:
-    """The learning rate of optimiser step `step`, as the recipe says."""
+    """Return the learning rate of a step for the schedule in the recipe.
+
+    A new schedule needs a function above, a case here and its name in `config.TrainingConfig`.
+    """
     training = config.training
     warmup, last = training.warmup_steps, training.max_steps
     peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5
@@ -73,18 +76,18 @@ def learning_rate(step: int, config: Config) -> float:
 
 
 def _cooldown_steps(training: TrainingConfig) -> int:
-    """What the recipe says; a stable phase without any decay would be `constant`."""
+    """Return the cooldown of the recipe; warmup_stable_decay has a default other than 0."""
     if training.schedule == "warmup_stable_decay" and training.cooldown_steps == 0:
         return training.max_steps // 5
     return training.cooldown_steps
 
 
-def _share_left(step: int, warmup_steps: int, max_steps: int) -> float:
-    """Of the steps after the warm-up, the share still ahead: 1 at its end, 0 past the last."""
+def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:
+    """Return how much of the steps after the warm-up is left: 1 at its end, 0 after the last."""
     after_warmup = max(1, max_steps + 1 - warmup_steps)
     return min(1.0, max(0, max_steps + 1 - step) / after_warmup)
 
 
 def _half_cosine(x: float) -> float:
-    """From 0 at x = 0 to 1 at x = 1, flat at both ends."""
+    """Return a curve from 0 at x = 0 to 1 at x = 1, flat at both ends."""
     return (1 - math.cos(math.pi * x)) / 2

@@ -1,4 +1,4 @@
-"""What lies in memory while a step is computed: bytes by part; how much of it fits at once."""
+"""The memory that a training step takes, in bytes by part, and how much fits at once."""
 
 from dataclasses import dataclass
 
@@ -12,59 +12,65 @@ FP32, BF16 = 4, 2
 """bytes of a number"""
 
 LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 32_768}
-"""padded tokens a side: beyond them products become no faster"""
+"""padded tokens per side; larger micro-batches are no faster"""
 _SMALLEST = 512
 _USABLE = {"cpu": 0.5, "cuda": 0.8}
-"""share of a device's memory that is filled on purpose: the rest is PyTorch's own, lost between
-tensors and, on a CPU, other programs'"""
+"""part of the memory of a device that is used: the rest is for PyTorch itself, for gaps between
+tensors and, on a CPU, for other programs"""
 KEPT_ON_CPU = 2_300_000_000
-"""bytes that a long training on a CPU holds besides: PyTorch, freed memory, compiled kernels
-(`device.tune_memory`); 2.66 GB in all after 4,000 steps of Multi30k, whose parts add up to 0.3"""
+"""bytes that a long training on a CPU takes in addition: PyTorch, freed memory, compiled kernels
+(`device.tune_memory`). After 4,000 steps of Multi30k the process had 2.66 GB, of which the parts
+below explain 0.3."""
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on one device, by part; without what PyTorch itself takes."""
+    """Bytes on one device, by part, without those of PyTorch itself."""
 
     weights: int
-    """float32, and the copy in bfloat16 that matrix products use"""
+    """in float32, and copied to bfloat16 for matrix products"""
     gradients: int
     optimizer: int
-    """its moments, and the moving average of the weights if there is one"""
+    """moments, and the moving average of the weights if there is one"""
     activations: int
-    """what the backward pass needs of a micro-batch"""
+    """what a micro-batch keeps for the backward pass"""
     logits: int
-    """of the positions that are projected at once, their softmax, and what they say about the
-    embeddings; over all shares"""
+    """of the positions that are projected at once, with their softmax and the gradient of the
+    embeddings; of all shards together"""
     tokens: int
-    """padded tokens of a micro-batch a side, of all shares together"""
+    """padded tokens per side of a micro-batch, of all shards together"""
 
     @property
     def total(self) -> int:
-        """All of them at once."""
+        """The sum of all parts."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a step is computed on, and how."""
+    """The device of a step, and how the step is divided."""
 
     device: str
-    """cpu or cuda"""
+    """type of the device; all types but cpu count as GPUs"""
     precision: str
     """fp32 or bf16"""
     memory: float | None = None
-    """bytes that this process may use of the device, in use or not; None: enough"""
-    shares: int = 1
-    """of a step that are computed side by side, each with a gradient of its own"""
+    """bytes of the device that this process may use, free or not; None if unlimited"""
+    cpu_shards: int = 1
+    """parts of a step that are computed at the same time, each with its own gradient"""
     processes: int = 1
-    """that train together; each keeps a second gradient, in which they are added up"""
+    """that train together; each has a second gradient, for the all-reduce"""
+
+    @property
+    def kind(self) -> str:
+        """Return cpu or cuda, the two kinds for which sizes are known."""
+        return "cpu" if self.device == "cpu" else "cuda"
 
 
 def training_memory(
     config: Config, model: Transformer, hardware: Hardware, length: float
 ) -> Memory:
-    """Of a usual step, sentences being of `length` tokens."""
+    """Return the memory of a typical step whose sentences have `length` tokens."""
     most = micro_batch_tokens(config, model, hardware, length)
     return _memory(config, model, hardware, length, min(most, config.training.batch_tokens))
 
@@ -72,17 +78,17 @@ def training_memory(
 def micro_batch_tokens(
     config: Config, model: Transformer, hardware: Hardware, length: float
 ) -> int:
-    """Padded tokens a side that are computed at once at most, over all shares.
+    """Return how many padded tokens per side are computed at once at most, in all shards together.
 
-    Where the recipe leaves it open, as many as are of use, halved until they fit in memory: in all
-    that there is of it, not in what is free at the moment, which would be another size each time.
+    If the recipe leaves it open, the largest useful number is halved until it fits into the memory
+    of the device. The free memory does not matter: it would give another number each time.
     """
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":
         return wanted
-    tokens = LARGEST_MICRO_BATCH[hardware.device]
+    tokens = LARGEST_MICRO_BATCH[hardware.kind]
     if hardware.memory is not None:
-        usable = _USABLE[hardware.device] * hardware.memory
+        usable = _USABLE[hardware.kind] * hardware.memory
         while tokens > _SMALLEST and (
             _memory(config, model, hardware, length, tokens).total > usable
         ):
@@ -93,14 +99,14 @@ def micro_batch_tokens(
 def _memory(
     config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int
 ) -> Memory:
-    """With so many padded tokens at once."""
-    device, precision, shares = hardware.device, hardware.precision, hardware.shares
+    """Return the memory of a step that computes this many padded tokens at once."""
+    device, precision, shards = hardware.kind, hardware.precision, hardware.cpu_shards
     size, target_size = parameter_count(model), model.output_embedding.weight.shape[0]
     bits = BF16 if precision == "bf16" else FP32
     multiplied = _linear_weights(model) + model.output_embedding.weight.numel()
-    copies = shares * bits * multiplied if precision == "bf16" else 0
+    copies = shards * bits * multiplied if precision == "bf16" else 0
     per_token = activation_bytes(config.model, device, precision, length)
-    # a layer is computed again from its input alone
+    # each layer keeps its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
         kept = bits if device == "cpu" else FP32
@@ -112,34 +118,34 @@ def _memory(
         activations=round(tokens * per_token),
         logits=target_size
         * (
-            min(tokens, shares * PROJECTION_ROWS[device]) * bits
-            + min(tokens, shares * SOFTMAX_ROWS[device]) * FP32
-            + shares * config.model.d_model * (FP32 + bits)
+            min(tokens, shards * PROJECTION_ROWS[device]) * bits
+            + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
+            + shards * config.model.d_model * (FP32 + bits)
         ),
         tokens=tokens,
     )
 
 
 def _gradients(hardware: Hardware, tokens: int, batch_tokens: int) -> int:
-    """How many there are at once: one of a step that is computed in turn, by one process.
+    """Return how many gradients of the whole model are in memory at once.
 
-    Each of several shares has one of its own, and a second one while it adds up micro-batches; what
-    the output projection says about the embeddings comes on top.
+    One process without shards has one. Each of several shards has its own, and a second one while
+    it adds up micro-batches; the gradient of the output projection comes on top.
     """
-    if hardware.shares == 1:
+    if hardware.cpu_shards == 1:
         return 1 if hardware.processes == 1 else 2
-    return hardware.shares * (2 if batch_tokens > tokens else 1) + 1
+    return hardware.cpu_shards * (2 if batch_tokens > tokens else 1) + 1
 
 
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:
-    """What a source and a target token leave for the backward pass, together.
+    """Return the bytes that one source and one target token keep for the backward pass, together.
 
-    By sub-layer, D = d_model, F = d_ff, in elements of the precision p that products are in or of
-    float32: attention keeps what enters its four maps, queries, keys, values and result; the
-    feed-forward network what enters its two maps; both the mask of their dropout and what is
-    normalised. In bf16 a GPU normalises in float32, and each map keeps a copy of its input. A CPU
-    that computes Eq. 1 as it is read keeps the attention weights besides, and masks in the same
-    precision where a GPU takes a byte.
+    With D = d_model, F = d_ff and p bytes per element of a matrix product, per sub-layer:
+    attention keeps the inputs of its four linear maps, queries, keys, values and its result; the
+    feed-forward network keeps the inputs of its two maps; both keep the dropout mask and the input
+    of the norm. In bf16 a GPU normalises in float32, and each map keeps a copy of its input. A CPU
+    in bf16 computes Eq. 1 unfused and keeps the attention weights; its masks take p bytes per
+    element, those of a GPU one byte.
     """
     p = BF16 if precision == "bf16" else FP32
     cpu = device == "cpu"
@@ -158,7 +164,7 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
-    """Adam keeps two moments of each weight, Muon one of each inner matrix."""
+    """Return the bytes of the moments (Adam: two per weight, Muon: one) and of a moving average."""
     size = parameter_count(model)
     kept = 2 * size
     if config.training.optimizer == "muon":
@@ -167,11 +173,11 @@ def optimizer_bytes(config: Config, model: Transformer) -> int:
 
 
 def parameter_count(module: nn.Module) -> int:
-    """All weights of a model, or of a part of it."""
+    """Return the number of weights of a model or of a part of it."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
 def _linear_weights(model: Transformer) -> int:
-    """Weights of the matrices inside the layers."""
+    """Return the number of weights in the linear maps of the layers."""
     linear = (module for module in model.modules() if isinstance(module, nn.Linear))
     return sum(module.weight.numel() for module in linear)

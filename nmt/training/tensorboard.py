@@ -1,6 +1,6 @@
-"""The records of metrics.jsonl for TensorBoard, which draws them while training goes on.
+"""The records of metrics.jsonl in the format of TensorBoard, which plots them during training.
 
-TensorBoard is optional (`nmt[tensorboard]`) and imported only where a recipe asks for it.
+TensorBoard is optional (`nmt[tensorboard]`) and imported only if a recipe asks for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from nmt.errors import MissingExtraError
 
 
 def summary_writer() -> Callable[..., Any]:
-    """What writes event files.
+    """Return the class that writes event files.
 
     Raises:
         MissingExtraError: the package tensorboard is not installed.
@@ -27,18 +27,18 @@ class TensorBoard:
     """Writes event files into a folder that `tensorboard --logdir` shows."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
-        """Create nothing yet; `warn` hears where nothing can be written any more."""
+        """Create nothing yet; `warn` is called if nothing can be written any more."""
         self._folder, self._warn = folder, warn
         self._writer: Any = None
         self._shown = 0
         self._waiting: list[Mapping[str, Any]] = []
 
     def drop_records_after(self, step: int) -> None:
-        """What earlier files say of later steps will no longer be shown."""
+        """Hide the records of later steps that are in earlier files."""
         self._shown = step
 
     def open(self) -> None:
-        """Begin a file."""
+        """Start a new file."""
         self._writer = self._attempt(
             lambda: summary_writer()(str(self._folder), purge_step=self._shown + 1)
         )
@@ -47,7 +47,7 @@ class TensorBoard:
             self.add(record)
 
     def add(self, record: Mapping[str, Any]) -> None:
-        """One curve for each figure of a record; its event gives the group."""
+        """Add each figure of a record to its curve; the event of the record names the group."""
         if self._writer is None:
             self._waiting.append(record)
         else:
@@ -59,28 +59,28 @@ class TensorBoard:
                 self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
 
     def flush(self) -> None:
-        """Let all be on disk that was added so far."""
+        """Write all records that were added so far."""
         if self._writer is not None:
             self._attempt(lambda: self._writer.flush())
 
     def close(self) -> None:
-        """Write what is unwritten."""
+        """Write what is left and close the file."""
         if self._writer is not None:
             self._attempt(lambda: self._writer.close())
             self._writer = None
 
     def _attempt(self, write: Callable[[], Any]) -> Any:
-        """Curves are not worth a run: where the disk is full, there are none from here on."""
+        """Call `write`; on a full disk warn once and write no more curves."""
         try:
             return write()
         except OSError as error:
             self._warn(f"{self._folder}: not written any more: {error.strerror}")
-            self._writer = _Nothing()
+            self._writer = _NullWriter()
             return self._writer
 
 
-class _Nothing:
-    """Takes the place of a writer that has failed."""
+class _NullWriter:
+    """Replaces a writer that has failed and writes nothing."""
 
     def add_scalar(self, *_: Any) -> None: ...
 

@@ -55,7 +55,7 @@ def test_the_same_recipe_begins_with_all_of_the_best_weights(
     expected = load_weights(checkpoint_folder(first, "best"))
     for name, weight in expected.items():
         torch.testing.assert_close(found[name], weight, rtol=0, atol=1e-6)
-    assert any(line.startswith(f"began with {len(expected)} of {len(expected)}") for line in log)
+    assert any(line.startswith(f"initialised {len(expected)} of {len(expected)}") for line in log)
     assert not any("new, or new in part" in line for line in log)
 
 

@@ -77,7 +77,7 @@ def test_recomputed_activations_take_a_fraction(recipe: Recipe) -> None:
     usual, again = (training_memory(c, model, gpu, 20) for c in (plain, frugal))
     assert again.activations < 0.4 * usual.activations
     alone, shared = (
-        training_memory(plain, model, Hardware("cpu", "fp32", shares=n), 20) for n in (1, 4)
+        training_memory(plain, model, Hardware("cpu", "fp32", cpu_shards=n), 20) for n in (1, 4)
     )
     assert shared.gradients == 5 * alone.gradients
     parts = (
