@@ -1,5 +1,6 @@
 """`nmt data` names the corpora and fetches them; stdout holds the result alone."""
 
+import json
 import lzma
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from nmt.data.corpora import demo_corpus
 from nmt.data.corpora.registry import known_corpora
 from nmt.errors import ConfigError, DataError
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import fail, invoke, succeed
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +25,42 @@ def test_list_names_every_corpus_and_its_licence() -> None:
         assert f"{corpus.name}: {corpus.description}\n" in result.stdout
         assert corpus.licence in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_block_of_a_corpus_is_aligned() -> None:
+    output = succeed("data", "list")
+    assert (
+        "\nwmt14: the paper's task; validation newstest2013, test newstest2014\n"
+        "    languages  en-de, en-fr; both directions\n"
+        "    pairs      4.5 M (de), 40.8 M (fr)\n"
+        "    download   0.8 GB (de), about 8 GB (fr)\n"
+        "    licence    research; see the description of each part\n"
+        "    source     https://huggingface.co/datasets/wmt/wmt14\n"
+        "\n"
+    ) in output
+    starts = {line[:15].strip() for line in output.splitlines() if line.startswith("    ")}
+    assert starts == {"languages", "pairs", "download", "licence", "source", ""}
+
+
+def test_addresses_are_explained() -> None:
+    output = succeed("data", "list")
+    assert "hf:OWNER/NAME[@REVISION][:CONFIGURATION]:\n" in output
+    assert "opus:CORPUS[:VERSION]:\n" in output
+
+
+def test_json_says_the_same() -> None:
+    found = json.loads(succeed("data", "list", "--json"))
+    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in known_corpora()]
+    assert found["corpora"][1] == {
+        "name": "multi30k",
+        "description": "descriptions of photographs, raw text; test set 2016 Flickr",
+        "languages": ["en-de", "en-fr", "de-fr"],
+        "pairs": "29,000",
+        "download": "1.3 MB",
+        "licence": "research and education, not commercial",
+        "source": "https://github.com/multi30k/dataset",
+    }
+    assert len(found["others"]) == 2
 
 
 def test_download_prints_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_contents_count_and_places_do_not(tmp_path: Path, text: TextPair) -> Non
     before = fingerprint(Config(), [text], tmp_path)
     assert len(before) == 16 and int(before, 16) > 0
     moved = tmp_path / "moved.en"
-    Path(text.source).rename(moved)
+    Path(text.paths[0]).rename(moved)
     same = TextPair(source=str(moved), target=text.target)
     assert fingerprint(Config(), [same], tmp_path) == before
     moved.write_text("cat\n")
@@ -106,13 +106,13 @@ def test_unchanged_files_are_read_once(
 
     monkeypatch.setattr(hashlib, "file_digest", read_again)
     assert fingerprint(Config(), [text], tmp_path) == before
-    settle(Path(text.source), 2_000_000_000)
+    settle(Path(text.paths[0]), 2_000_000_000)
     with pytest.raises(AssertionError, match="read again"):
         fingerprint(Config(), [text], tmp_path)
 
 
 def test_file_changed_within_its_time_stamp_is_noticed(tmp_path: Path, text: TextPair) -> None:
-    path = Path(text.source)
+    path = Path(text.paths[0])
     path.write_text("dog\n")
     stat = path.stat()
     before = fingerprint(Config(), [text], tmp_path)
@@ -136,7 +136,7 @@ def test_memory_is_not_needed(tmp_path: Path, text: TextPair) -> None:
 
 
 def test_missing_file_is_named(tmp_path: Path, text: TextPair) -> None:
-    Path(text.source).unlink()
+    Path(text.paths[0]).unlink()
     with pytest.raises(DataError, match="a.en: no such file; check the path"):
         fingerprint(Config(), [text], tmp_path)
 

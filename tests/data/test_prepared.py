@@ -34,7 +34,7 @@ def configure(tmp_path: Path, pairs: list[SentencePair] | None = None, **data: A
         path.write_bytes("".join(f"{line}\n" for line in lines).encode())
     text = TextPair(source=str(paths[0]), target=str(paths[1]))
     return Config(
-        data=DataConfig(train=text, validation=text, directory=str(tmp_path / "data"), **data),
+        data=DataConfig(train=[text], validation=text, directory=str(tmp_path / "data"), **data),
         tokenizer=TokenizerConfig(vocabulary_size=100),
     )
 
@@ -273,7 +273,7 @@ def test_a_second_process_finds_what_the_first_one_made(tmp_path: Path) -> None:
         assert second.stdout is not None
         assert second.stdout.readline().startswith("waiting for another process")
         (tmp_path / "made").rename(first.directory)
-    assert second.communicate(timeout=60) == (f"{first.fingerprint}\n", None)
+    assert second.communicate(timeout=60)[0] == f"{first.fingerprint}\n"
 
 
 @pytest.mark.parametrize("moment", ["encoding", "writing"])

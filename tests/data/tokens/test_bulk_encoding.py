@@ -18,19 +18,11 @@ from nmt.data.tokens.bulk_encoding import WordEncoder, bulk_encoders
 from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from tests.data.tokens.small_tokenizers import PAIRS, SIZES, learn
 
 CONTROL, UNUSED = 3, 5  # of sentencepiece_model.proto
-PAIRS = [
-    SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
-    SentencePair("the house is small .", "das Haus ist klein ."),
-    SentencePair("a dog eats 1,234 bones !", "ein Hund frisst 1.234 Knochen !"),
-]
-ODD = "\u2581\u00a0\u3000\u2028\u0000\ufeff\ufffd\t\r\u0301\ufb01中文 Ⅷ"
-TEXTS = st.lists(st.text("".join("".join(pair) for pair in PAIRS) + ODD) | st.text())
-
-
-def learnt(**settings: Any) -> Tokenizer:
-    return learn_vocabulary(PAIRS, TokenizerConfig(**{"vocabulary_size": 80, **settings}))
+RARE = "\u2581\u00a0\u3000\u2028\u0000\ufeff\ufffd\t\r\u0301\ufb01中文 Ⅷ"
+TEXTS = st.lists(st.text("".join("".join(pair) for pair in PAIRS) + RARE) | st.text())
 
 
 def rows(sentences: Sentences) -> list[list[int]]:
@@ -41,16 +33,12 @@ def rows(sentences: Sentences) -> list[list[int]]:
     ]
 
 
+NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
 TOKENIZERS = {
-    **{
-        name: learnt(normalization=name)
-        for name in ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
-    },
-    "bytes": learnt(byte_fallback=True, vocabulary_size=330),
-    "apart": learnt(shared=False, vocabulary_size=45),
-    "unigram": learnt(kind="unigram", vocabulary_size=40),
-    "char": learnt(kind="char", vocabulary_size=40),
-    "word": learnt(kind="word", vocabulary_size=20),
+    **{name: learn(vocabulary_size=80, normalization=name) for name in NORMALIZATIONS},
+    "bytes": learn(byte_fallback=True, vocabulary_size=330),
+    "not shared": learn(shared=False, vocabulary_size=45),
+    **{kind: learn(kind) for kind in SIZES if kind != "bpe"},
 }
 
 

@@ -10,7 +10,8 @@ from nmt.config import CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens import encoding
-from nmt.data.tokens.encoding import EncodedBlock, Sentences, encode_blocks
+from nmt.data.tokens.encoding import EncodedBlock, encode_blocks
+from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
@@ -37,7 +38,7 @@ def encoded(text: ParallelText, folder: Path, processes: int) -> list[EncodedBlo
     return [block for _, block in blocks]
 
 
-def test_processes_give_what_one_gives_in_order(text: ParallelText, tmp_path: Path) -> None:
+def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_path: Path) -> None:
     alone, together = (encoded(text, tmp_path, processes) for processes in (1, 2))
     assert len(alone) == len(together) == 7
     for one, other in zip(alone, together, strict=True):
@@ -85,7 +86,7 @@ def _die(block: object) -> None:
     os._exit(1)
 
 
-def test_a_process_that_dies_is_told(
+def test_a_process_that_dies_is_reported(
     text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoding, "_encode_in_worker", _die)

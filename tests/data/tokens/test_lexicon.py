@@ -33,10 +33,10 @@ def test_each_token_is_translated_by_its_translation() -> None:
 
 
 def test_probabilities_of_a_source_token_sum_to_one_and_grow_with_each_iteration() -> None:
-    store, heard = store_of(100), []
+    store, finished = store_of(100), list[int]()
     lexicon = Lexicon(store, SIZE)
-    lexicon.learn(heard.append)
-    assert heard == [1, 2, 3, 4, 5]
+    lexicon.learn(finished.append)
+    assert finished == [1, 2, 3, 4, 5]
     sums = np.bincount(lexicon.pairs // SIZE, lexicon.probabilities)
     assert sums[4:17] == pytest.approx(1.0)
     right = lexicon.pairs % SIZE == lexicon.pairs // SIZE + OFFSET

@@ -1,41 +1,26 @@
 """Sampled pieces spell the same text, are another draw each step, and the same draw each time."""
 
-from pathlib import Path
-from typing import Literal
-
 import numpy as np
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.subword_regularization import resample
-from nmt.data.tokens.token_store import Sentences, SideWriter, TokenStore
+from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
-from nmt.data.tokens.vocabulary import learn_vocabulary
+from tests.data.tokens.small_tokenizers import PAIRS, learn
 
-PAIRS = [
-    SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
-    SentencePair("the  house is small .", "das Haus ist klein ."),
-    SentencePair("a dog eats !", "ein Hund frisst !"),
-]
-Kind = Literal["bpe", "unigram"]
-SIZES: dict[Kind, int] = {"bpe": 90, "unigram": 33}
+# two spaces in a row must come back
+TEXTS = [*PAIRS[:2], SentencePair("a  dog eats !", "ein  Hund frisst !")]
+SIZES = {"bpe": 90, "unigram": 33}
 
 
-def tokenizer_and_store(folder: Path, kind: Kind = "bpe") -> tuple[Tokenizer, TokenStore]:
-    config = TokenizerConfig(
-        kind=kind, vocabulary_size=SIZES[kind], normalization="identity", sampling=0.1
+def tokenizer_and_store(kind: str = "bpe") -> tuple[Tokenizer, TokenStore]:
+    tokenizer = learn(kind, vocabulary_size=SIZES[kind], normalization="identity")
+    rows = (
+        tokenizer.encode_source([pair.source for pair in TEXTS]),
+        tokenizer.encode_target([pair.target for pair in TEXTS]),
     )
-    tokenizer = learn_vocabulary(PAIRS, config)
-    source, target = (SideWriter(folder, side, SIZES[kind]) for side in ("source", "target"))
-    with source, target:
-        for pair in PAIRS:
-            for side, ids in (
-                (source, tokenizer.encode_source([pair.source])[0]),
-                (target, tokenizer.encode_target([pair.target])[0]),
-            ):
-                side.add(Sentences.of([ids]))
-    return tokenizer, TokenStore.open(folder)
+    return tokenizer, TokenStore.of(*rows)
 
 
 def drawn(
@@ -50,19 +35,19 @@ def drawn(
 
 @pytest.mark.parametrize("kind", SIZES)
 @pytest.mark.parametrize("step", range(5))
-def test_the_pieces_change_and_the_text_stays(tmp_path: Path, kind: Kind, step: int) -> None:
-    tokenizer, store = tokenizer_and_store(tmp_path, kind)
+def test_the_pieces_change_and_the_text_stays(kind: str, step: int) -> None:
+    tokenizer, store = tokenizer_and_store(kind)
     pairs = resample(store, np.array([2, 0, 1]), tokenizer, 0.3, seed=1, step=step)
     for place, index in enumerate([2, 0, 1]):
-        assert tokenizer.decode([pairs.source.sentence(place)]) == [PAIRS[index].source]
-        assert tokenizer.decode([pairs.target.sentence(place)]) == [PAIRS[index].target]
+        assert tokenizer.decode([pairs.source.sentence(place).tolist()]) == [TEXTS[index].source]
+        assert tokenizer.decode([pairs.target.sentence(place).tolist()]) == [TEXTS[index].target]
         assert pairs.source.sentence(place)[-1] == pairs.target.sentence(place)[-1] == EOS
         assert pairs.source.lengths[place] == len(pairs.source.sentence(place))
         assert pairs.target.lengths[place] == len(pairs.target.sentence(place))
 
 
-def test_a_draw_is_a_function_of_seed_step_and_pair(tmp_path: Path) -> None:
-    tokenizer, store = tokenizer_and_store(tmp_path)
+def test_a_draw_is_a_function_of_seed_step_and_pair() -> None:
+    tokenizer, store = tokenizer_and_store()
     together = drawn(store, tokenizer, 0.5, indices=[0, 1, 2])
     assert drawn(store, tokenizer, 0.5, indices=[0, 1, 2]) == together
     alone = [drawn(store, tokenizer, 0.5, indices=[i])[0] for i in (2, 1, 0)]
@@ -70,15 +55,15 @@ def test_a_draw_is_a_function_of_seed_step_and_pair(tmp_path: Path) -> None:
     assert drawn(store, tokenizer, 0.5, indices=[0, 1, 2], step=2) != together
 
 
-def test_without_dropout_bpe_merges_as_ever(tmp_path: Path) -> None:
-    tokenizer, store = tokenizer_and_store(tmp_path)
+def test_without_dropout_bpe_merges_as_ever() -> None:
+    tokenizer, store = tokenizer_and_store()
     for i, (source, target) in enumerate(drawn(store, tokenizer, 0.0, indices=[0, 1, 2])):
         assert source == list(store.source.sentence(i))
         assert target == list(store.target.sentence(i))
 
 
-def test_more_dropout_gives_more_pieces(tmp_path: Path) -> None:
-    tokenizer, store = tokenizer_and_store(tmp_path)
+def test_more_dropout_gives_more_pieces() -> None:
+    tokenizer, store = tokenizer_and_store()
     lengths = [
         sum(len(drawn(store, tokenizer, alpha, indices=[0], step=s)[0][0]) for s in range(50))
         for alpha in (0.0, 0.1, 0.5, 0.99)
@@ -86,8 +71,8 @@ def test_more_dropout_gives_more_pieces(tmp_path: Path) -> None:
     assert lengths == sorted(set(lengths))
 
 
-def test_an_unknown_symbol_keeps_the_ids(tmp_path: Path) -> None:
-    tokenizer, _ = tokenizer_and_store(tmp_path)
+def test_an_unknown_symbol_keeps_the_ids() -> None:
+    tokenizer, _ = tokenizer_and_store()
     ids = tokenizer.encode_source(["a xylophone house"])[0]
     assert UNK in ids
     assert all(tokenizer.resample_source(ids, 0.9, seed) == ids for seed in range(5))

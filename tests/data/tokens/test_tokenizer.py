@@ -1,4 +1,4 @@
-"""Text survives the way to ids and back; refusals say what the text allows."""
+"""Text survives the way to ids and back; a tokenizer that cannot be used is refused."""
 
 import io
 from pathlib import Path
@@ -14,45 +14,26 @@ from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
-
-PAIRS = [
-    SentencePair("a small dog sees the big house .", "ein kleiner Hund sieht das große Haus ."),
-    SentencePair("the house is small .", "das Haus ist klein ."),
-    SentencePair("a dog eats !", "ein Hund frisst !"),
-]
-ALPHABET = "".join(sorted({c for pair in PAIRS for c in pair.source + pair.target}))
-SIZES = {"bpe": 60, "unigram": 33, "char": 26, "word": 25}
-every_kind = pytest.mark.parametrize("kind", SIZES)
-
-
-def trained(directory: Path, kind: str = "bpe", **settings: Any) -> Tokenizer:
-    settings = {"vocabulary_size": SIZES[kind], **settings}
-    config = TokenizerConfig(kind=kind, **settings)  # type: ignore[arg-type]
-    tokenizer = learn_vocabulary(PAIRS, config)
-    tokenizer.save(directory)
-    return tokenizer
+from tests.data.tokens.small_tokenizers import ALPHABET, PAIRS, SIZES, every_kind, learn
 
 
 @pytest.fixture(scope="module")
-def exact(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return trained(tmp_path_factory.mktemp("exact"), normalization="identity")
+def exact() -> Tokenizer:
+    return learn(normalization="identity")
+
+
+@pytest.fixture(scope="module")
+def with_bytes() -> Tokenizer:
+    return learn(vocabulary_size=310, byte_fallback=True, normalization="identity")
 
 
 @every_kind
-def test_text_of_known_units_comes_back(tmp_path: Path, kind: str) -> None:
-    tokenizer = trained(tmp_path, kind)
+def test_text_of_known_units_comes_back(kind: str) -> None:
+    tokenizer = learn(kind)
     texts = [pair.target for pair in PAIRS]
     assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
     assert tokenizer.shared
     assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == SIZES[kind]
-
-
-def test_each_language_may_have_its_own_vocabulary(tmp_path: Path) -> None:
-    tokenizer = trained(tmp_path, vocabulary_size=40, shared=False)
-    assert not tokenizer.shared
-    assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == 40
-    assert UNK in tokenizer.encode_source(["groß"])[0]
-    assert UNK not in tokenizer.encode_target(["groß"])[0]
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,25 +44,13 @@ def test_identity_gives_every_space_back(exact: Tokenizer, text: str) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
-def test_bytes_spell_any_text(spelling: Tokenizer, text: str) -> None:
-    assert spelling.decode(spelling.encode_target([text])) == [text]
-
-
-@pytest.fixture(scope="module")
-def spelling(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    return trained(
-        tmp_path_factory.mktemp("spelling"),
-        vocabulary_size=310,
-        byte_fallback=True,
-        normalization="identity",
-    )
+def test_bytes_spell_any_text(with_bytes: Tokenizer, text: str) -> None:
+    assert with_bytes.decode(with_bytes.encode_target([text])) == [text]
 
 
 @every_kind
-def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_one(
-    tmp_path: Path, kind: str
-) -> None:
-    tokenizer = trained(tmp_path, kind)
+def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_eos(kind: str) -> None:
+    tokenizer = learn(kind)
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
     assert tokenizer.target_pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
     for encode in (tokenizer.encode_source, tokenizer.encode_target):
@@ -91,8 +60,8 @@ def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_one(
 
 
 @every_kind
-def test_special_symbols_leave_no_trace_in_text(tmp_path: Path, kind: str) -> None:
-    tokenizer = trained(tmp_path, kind)
+def test_decoding_drops_special_symbols(kind: str) -> None:
+    tokenizer = learn(kind)
     (ids,) = tokenizer.encode_target(["das Haus"])
     noisy = [BOS, *ids[:-1], EOS, PAD, PAD]
     assert tokenizer.decode([noisy, ids[:-1], []]) == ["das Haus", "das Haus", ""]
@@ -101,10 +70,9 @@ def test_special_symbols_leave_no_trace_in_text(tmp_path: Path, kind: str) -> No
 
 @every_kind
 @pytest.mark.parametrize("symbol", ["</s>", "<s>", "<unk>", "<pad>"])
-def test_spelled_out_symbol_is_text(tmp_path: Path, kind: str, symbol: str) -> None:
+def test_a_symbol_that_is_spelled_out_is_text(kind: Any, symbol: str) -> None:
     pairs = [*PAIRS, SentencePair(f"a {symbol} dog {symbol}", f"{symbol} Hund")]
-    config = TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind])  # type: ignore[arg-type]
-    tokenizer = learn_vocabulary(pairs, config)
+    tokenizer = learn_vocabulary(pairs, TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind]))
     (ids,) = tokenizer.encode_target([f"Hund {symbol}"])
     assert not {PAD, BOS, EOS} & set(ids[:-1])
 
@@ -113,10 +81,8 @@ def test_spelled_out_symbol_is_text(tmp_path: Path, kind: str, symbol: str) -> N
     ("kind", "text", "expected"),
     [("word", "ein Zebra frisst", "ein ⁇ frisst"), ("word", "Zebra", "⁇"), ("char", "aЖb", "a⁇b")],
 )
-def test_unknown_units_become_the_unknown_symbol(
-    tmp_path: Path, kind: str, text: str, expected: str
-) -> None:
-    tokenizer = trained(tmp_path, kind)
+def test_unknown_units_become_the_unknown_symbol(kind: str, text: str, expected: str) -> None:
+    tokenizer = learn(kind)
     (ids,) = tokenizer.encode_target([text])
     assert ids.count(UNK) == 1
     assert tokenizer.decode([ids]) == [expected]
@@ -128,18 +94,17 @@ def test_pieces_are_what_the_model_reads(exact: Tokenizer) -> None:
     assert exact.target_pieces(exact.encode_target(["the house"])[0]) == pieces
 
 
-def test_loaded_tokenizer_equals_the_saved_one(tmp_path: Path) -> None:
-    separate = trained(tmp_path / "a", vocabulary_size=40, shared=False)
-    separate.save(tmp_path / "b")
-    loaded = Tokenizer.load(tmp_path / "b")
-    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == [
-        "source.model",
-        "target.model",
-    ]
-    assert not loaded.shared
-    for text in ("the house", "das Haus"):
-        assert loaded.encode_source([text]) == separate.encode_source([text])
-        assert loaded.encode_target([text]) == separate.encode_target([text])
+def test_each_language_may_have_its_own_vocabulary_which_is_saved_and_loaded(
+    tmp_path: Path,
+) -> None:
+    tokenizer = learn(vocabulary_size=40, shared=False)
+    tokenizer.save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source.model", "target.model"]
+    for one in (tokenizer, Tokenizer.load(tmp_path)):
+        assert not one.shared and not one.differs_from(tokenizer)
+        assert one.source_vocabulary_size == one.target_vocabulary_size == 40
+        assert UNK in one.encode_source(["groß"])[0]
+        assert UNK not in one.encode_target(["groß"])[0]
 
 
 def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
@@ -147,29 +112,26 @@ def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
     assert exact.encode_source(texts) == [exact.encode_source([text])[0] for text in texts]
 
 
-def test_folder_without_tokenizer_is_refused(tmp_path: Path) -> None:
-    message = "no tokenizer here; expected tokenizer.model, or source.model and target.model"
-    for folder in (tmp_path, tmp_path / "absent"):
+def test_a_place_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    missing = "no tokenizer here; expected tokenizer.model, or source.model and target.model"
+    for folder, message in (
+        (tmp_path, missing),
+        (tmp_path / "absent", missing),
+        (tmp_path / "file", "cannot be read: Not a directory"),
+    ):
         with pytest.raises(DataError, match=message):
             Tokenizer.load(folder)
 
 
-def test_file_instead_of_a_tokenizer_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="cannot be read: Not a directory"):
-        Tokenizer.load(tmp_path / "file")
-
-
 @pytest.mark.parametrize("data", [b"", b"no model", b"\x00" * 99])
-def test_damaged_tokenizer_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_a_damaged_tokenizer_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "tokenizer.model").write_bytes(data)
-    with pytest.raises(
-        DataError, match="not a SentencePiece model, or a damaged one; prepare again"
-    ):
+    with pytest.raises(DataError, match="not a SentencePiece model, or a damaged one; prepare"):
         Tokenizer.load(tmp_path)
 
 
-def test_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     model = io.BytesIO()
     texts = iter([pair.source for pair in PAIRS])
     sentencepiece.SentencePieceTrainer.train(
@@ -180,12 +142,10 @@ def test_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
         Tokenizer.load(tmp_path)
 
 
-def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
-    tmp_path: Path, test_data: Path
-) -> None:
+def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(test_data: Path) -> None:
     folder = test_data / "multi30k_tok"
-    paths = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
-    text = ParallelText(TextPair(source=next(paths), target=next(paths)))
+    source, target = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
+    text = ParallelText(TextPair(source=source, target=target))
     config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
     tokenizer = learn_vocabulary(text, config)
     targets = [pair.target for pair in text]
@@ -193,9 +153,9 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(
 
 
 @every_kind
-def test_spellings_name_every_piece_even_of_the_unknown(tmp_path: Path, kind: str) -> None:
+def test_spellings_name_every_piece_even_of_the_unknown(kind: str) -> None:
     """SentencePiece makes one unknown piece of several in a row: a spelling may hold spaces."""
-    tokenizer = trained(tmp_path, kind)
+    tokenizer = learn(kind)
     for text in ("the house", "the zebra Ω house", "Ω Ω the", "  a   dog ", "", "ΩΩ"):
         spellings = tokenizer.source_spellings(text)
         assert len(spellings) == len(tokenizer.encode_source([text])[0]) - 1
@@ -203,8 +163,8 @@ def test_spellings_name_every_piece_even_of_the_unknown(tmp_path: Path, kind: st
 
 
 @every_kind
-def test_spellings_of_a_target_are_what_decoding_writes(tmp_path: Path, kind: str) -> None:
-    tokenizer = trained(tmp_path, kind)
+def test_spellings_of_a_target_are_what_decoding_writes(kind: str) -> None:
+    tokenizer = learn(kind)
     dog = tokenizer.encode_target(["dog"])[0][:-1]
     for ids in ([*dog, UNK, *dog, UNK], [UNK, *dog], [*dog, *dog], []):
         spelled = "".join(tokenizer.target_spellings(ids)).replace("▁", " ")
