@@ -1,4 +1,4 @@
-"""The command `nmt`: one file a command, and one place where errors become a sentence."""
+"""The program `nmt`: its commands, and the place where an error becomes one sentence."""
 
 import atexit
 import gc
@@ -55,8 +55,8 @@ app.command("report")(report.report)
 app.command("watch")(watch.watch)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         from nmt import __version__
 
         typer.echo(f"nmt {__version__}")
@@ -67,32 +67,37 @@ def _version(asked: bool) -> None:
 def options(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Show the version and exit.",
     ),
 ) -> None:
     """Train Transformer translation models and put them to use."""
 
 
 def _fill_closed_streams() -> None:
-    """Keep other files from the places 0, 1 and 2, where libraries write as well.
+    """Open /dev/null in place of a closed stdin, stdout or stderr.
 
-    stdin and stdout stay None for Python, so that a command can say so; messages go nowhere.
+    Otherwise the next file would get its descriptor, and libraries would write messages into it.
+    `sys.stdin` and `sys.stdout` stay None, so that a command can report that they are closed.
     """
-    for number in range(3):
+    for descriptor in range(3):
         try:
-            os.fstat(number)
+            os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor, which is this one
     if sys.stderr is None:
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - as long as the process
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - stays open until the end
 
 
-def _stop(number: int, frame: FrameType | None) -> None:
+def _raise_stopped(number: int, frame: FrameType | None) -> None:
     raise StoppedBySignal(f"stopped by {signal.Signals(number).name}", number)
 
 
-def _leave(message: str, exit_code: int) -> NoReturn:
-    """End with the sentence, after the traceback of the error at hand if it was asked for."""
+def _exit(message: str, exit_code: int) -> NoReturn:
+    """Print the message of the current error, after its traceback with --debug, and exit."""
     if "--debug" in sys.argv[1:2]:
         traceback.print_exc()
     print(f"nmt: {message}", file=sys.stderr)
@@ -100,15 +105,15 @@ def _leave(message: str, exit_code: int) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; what the user can act on is one sentence on stderr."""
+    """Run the command line; an error that the user can act on is one sentence on stderr."""
     _fill_closed_streams()
-    atexit.register(gc.freeze)  # else all that is loaded is searched for garbage at the very end
+    atexit.register(gc.freeze)  # saves the last garbage collection, over all modules
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+        signal.signal(number, _raise_stopped)
     try:
         app()
     except NmtError as error:
-        _leave(str(error), error.exit_code)
+        _exit(str(error), error.exit_code)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _leave(f"{where}{error.strerror or error}", NmtError.exit_code)
+        _exit(f"{where}{error.strerror or error}", NmtError.exit_code)
