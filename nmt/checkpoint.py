@@ -1,15 +1,15 @@
 """Weights and training state on disk: atomic, checksummed, averaged (section 6.1).
 
 A checkpoint is a folder of model.safetensors, training_state.pt and manifest.json. It is written
-beside its place, flushed, and renamed; the manifest, written last, holds the size and SHA-256 of
-each file, because neither format notices a flipped bit.
+under another name, flushed to disk and renamed. The manifest is written last and holds the version
+of the format, and the size and SHA-256 of each file, because neither file format notices a flipped
+bit.
 """
 
 import contextlib
 import hashlib
 import io
 import json
-import os
 import pickle
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,21 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, NewerCheckpointError
+from nmt.files import FORMAT_KEY, check_format, read_json, write_folder_atomically
 
 WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
+FORMAT = 1
+"""the version of the folder's format that is written, and the newest that can be read"""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """The model's parameters by name, where they are; tied parameters once."""
+    """Return the model's parameters by name, not copied; tied parameters appear once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def weights_digest(model: nn.Module) -> str:
-    """SHA-256 over the names and the bytes of all parameters, in hex."""
+    """Return the SHA-256 of the names and bytes of all parameters, in hex."""
     digest = hashlib.sha256()
     for name, weight in weights_of(model).items():
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
@@ -61,16 +64,16 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
 
 
 def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
-    """To be called where weights will translate or score and nothing else would notice.
+    """Check that all weights are finite, before they translate or score.
 
-    A fused kernel of attention may hide a NaN, and 8-bit integers hide an infinity: what comes out
-    looks like text.
+    A fused attention kernel may hide a NaN, and 8-bit integers hide an infinity: the output would
+    still look like text.
 
     Raises:
         CheckpointError: a weight is NaN or infinite.
     """
     for name, weight in weights.items():
-        if not weight.sum().isfinite():  # as it is of numbers alone
+        if not weight.sum().isfinite():  # a sum of finite weights is finite
             raise CheckpointError(
                 f"{origin}: {name} holds NaN or infinity where numbers are expected, so the "
                 "training diverged; choose another checkpoint with --checkpoint"
@@ -80,29 +83,30 @@ def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
 def save_checkpoint(
     path: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a checkpoint folder; it is whole under its final name or not there at all.
+    """Write a checkpoint folder; it is complete under its final name or absent.
 
-    `state` holds tensors and plain types only.
+    Args:
+        path: The folder; an older one is replaced.
+        weights: Parameters by name.
+        state: The training state: tensors and plain types only.
 
     Raises:
-        CheckpointError: it cannot be written; says how much space was needed and is left.
+        CheckpointError: the folder cannot be written; names the space needed and the space free.
     """
     contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
     if state is not None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
         contents[STATE] = buffer.getbuffer()
-    manifest = {
+    manifest: dict[str, Any] = {
         name: {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
         for name, data in contents.items()
     }
-    contents[MANIFEST] = json.dumps(manifest, indent=1).encode()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    contents[MANIFEST] = json.dumps({FORMAT_KEY: FORMAT, **manifest}, indent=1).encode()
     try:
-        replace_folder(path, temporary, contents)
+        write_folder_atomically(path, contents)
     except OSError as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        needed = -(-sum(map(len, contents.values())) >> 20)  # rounded up, as what is free is down
+        needed = -(-sum(map(len, contents.values())) >> 20)  # rounded up; free space rounds down
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
             raise CheckpointError(
@@ -112,39 +116,11 @@ def save_checkpoint(
         raise CheckpointError(f"{path}: checkpoint not saved: {error.strerror}") from error
 
 
-def replace_folder(path: Path, temporary: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write `contents` into the folder `temporary`, flush it to disk and rename it to `path`."""
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir(parents=True)
-    for name, data in contents.items():
-        with (temporary / name).open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    _flush_folder(temporary)
-    if path.exists():
-        old = path.with_name(f".{path.name}.old")
-        shutil.rmtree(old, ignore_errors=True)
-        path.rename(old)
-        temporary.rename(path)
-        shutil.rmtree(old)
-    else:
-        temporary.rename(path)
-    _flush_folder(path.parent)
-
-
-def _flush_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _read_verified(path: Path, name: str) -> bytes:
-    """The bytes of one file of a checkpoint, checked against the manifest."""
+    """Return the bytes of one file of a checkpoint after comparing them with the manifest."""
     try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
+        manifest = read_json(path / MANIFEST)
+        check_format(manifest, FORMAT, path, "choose another checkpoint", NewerCheckpointError)
         expected = manifest[name]["sha256"]
         data = (path / name).read_bytes()
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -157,10 +133,10 @@ def _read_verified(path: Path, name: str) -> bytes:
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """The weights of the checkpoint folder `path`, on the CPU.
+    """Return the weights of the checkpoint folder `path`, on the CPU.
 
     Raises:
-        CheckpointError: missing, incomplete or damaged.
+        CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
     try:
         return safetensors.torch.load(_read_verified(path, WEIGHTS))
@@ -169,7 +145,11 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """The training state saved with the weights; the same errors as `load_weights`."""
+    """Return the training state that was saved with the weights.
+
+    Raises:
+        CheckpointError: as for `load_weights`.
+    """
     data = io.BytesIO(_read_verified(path, STATE))
     try:
         state: dict[str, Any] = torch.load(data, map_location="cpu", weights_only=True)
@@ -179,28 +159,30 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Those whose weights verify; the others are named in the log."""
+    """Return the checkpoints whose weights match their manifest, and log the others."""
     intact = []
     for path in paths:
         try:
             _read_verified(path, WEIGHTS)
             intact.append(path)
         except CheckpointError as error:
-            log(f"{error}; going on without it")
+            log(f"{error}; it is left out")
     return intact
 
 
 def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path:
-    """The last of `paths` (oldest first) that verifies; damaged ones after it are set aside.
+    """Return the last of `paths` (oldest first) that is intact, and rename damaged later ones.
 
     Raises:
-        CheckpointError: none verifies; nothing is then moved.
+        CheckpointError: none is intact, or one has a newer format; nothing is renamed then.
     """
     damaged: dict[Path, CheckpointError] = {}
     for path in reversed(paths):
         try:
             for name in (WEIGHTS, STATE):
                 _read_verified(path, name)
+        except NewerCheckpointError:
+            raise
         except CheckpointError as error:
             damaged[path] = error
             continue
@@ -211,16 +193,16 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
             log(f"{reason}; set aside as {aside.name}")
         return path
     raise CheckpointError(
-        f"no checkpoint to go on from: {'; '.join(map(str, damaged.values()))}. "
-        f"Restore one, or start anew with another --run-dir"
+        f"no checkpoint to resume from: {'; '.join(map(str, damaged.values()))}. "
+        f"Restore one, or start again with another --run-dir"
     )
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """The mean of the weights of several checkpoints of one model (section 6.1).
+    """Return the mean of the weights of several checkpoints of one model (section 6.1).
 
     Raises:
-        CheckpointError: none given, or they are of different models.
+        CheckpointError: `paths` is empty, or the models differ.
     """
     if not paths:
         raise CheckpointError("no checkpoints to average")
@@ -230,7 +212,9 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
         if total and {n: w.shape for n, w in weights.items()} != {
             n: w.shape for n, w in total.items()
         }:
-            raise CheckpointError(f"{path}: of another model than {paths[0]}; cannot average them")
+            raise CheckpointError(
+                f"{path}: its model is not that of {paths[0]}; cannot average them"
+            )
         for name, weight in weights.items():
             total[name] = total[name] + weight.double() if name in total else weight.double()
     return {name: (weight / len(paths)).float() for name, weight in total.items()}

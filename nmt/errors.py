@@ -3,8 +3,10 @@
     NmtError                 1   a run-time error the message explains
       DataError              1   text, corpora, tokenizers, downloads
       CheckpointError        1   weights and training state on disk
-        NonFiniteScoresError      1   weights that compute none
-      DivergedError          1   training that has left the numbers
+        NewerCheckpointError 1   weights that a newer version of nmt has written
+        NonFiniteScoresError 1   weights that compute NaN
+      UnknownModuleError     1   a changed model that inference does not know
+      DivergedError          1   training whose loss is NaN, infinite or far too high
       MissingExtraError      1   an optional dependency that is not installed
       ConfigError            2   a wrong configuration or wrong usage
       RunDirectoryBusyError 75   another process holds the run directory
@@ -30,8 +32,12 @@ class CheckpointError(NmtError):
     """A checkpoint or model directory that is missing, incomplete or damaged."""
 
 
+class NewerCheckpointError(CheckpointError):
+    """A checkpoint whose format is newer than this program knows."""
+
+
 class NonFiniteScoresError(CheckpointError):
-    """A model whose scores are not numbers."""
+    """A model that computes NaN instead of scores."""
 
     def __init__(
         self,
@@ -55,7 +61,7 @@ class UnknownModuleError(NmtError):
 
 
 class DivergedError(NmtError):
-    """A loss or a gradient that is not a number, or a leap of the loss."""
+    """A loss or a gradient that is NaN or infinite, or a sudden rise of the loss."""
 
 
 class MissingExtraError(NmtError):
@@ -66,7 +72,7 @@ class MissingExtraError(NmtError):
 
 
 class ConfigError(NmtError):
-    """A configuration or a command line that cannot be right."""
+    """A wrong configuration or command line."""
 
     exit_code = 2
 

@@ -234,7 +234,7 @@ def test_damage_anywhere_is_noticed_and_named(tmp_path: Path, pytestconfig: pyte
 def test_where_all_are_damaged_none_is_moved(tmp_path: Path) -> None:
     path = saved(tmp_path / "step-1")
     (path / STATE).unlink()
-    with pytest.raises(CheckpointError, match=r"no checkpoint to go on from: .*step-1.*--run-dir"):
+    with pytest.raises(CheckpointError, match=r"no checkpoint to resume from: .*step-1.*--run-dir"):
         newest_checkpoint([path], lambda message: None)
     assert path.is_dir()
 
@@ -244,7 +244,7 @@ def test_only_intact_ones_are_averaged(tmp_path: Path) -> None:
     truncate(paths[1] / WEIGHTS)
     log: list[str] = []
     assert intact_checkpoints(paths, log.append) == [paths[0], paths[2]]
-    assert len(log) == 1 and "step-1" in log[0] and log[0].endswith("going on without it")
+    assert len(log) == 1 and "step-1" in log[0] and log[0].endswith("it is left out")
 
 
 # -- the average ----------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_average_of_one_is_itself(tmp_path: Path) -> None:
 def test_different_models_are_not_averaged(tmp_path: Path, other: dict[str, Tensor]) -> None:
     first, second = saved(tmp_path / "first"), tmp_path / "second"
     save_checkpoint(second, other)
-    with pytest.raises(CheckpointError, match=r"second: of another model than .*first"):
+    with pytest.raises(CheckpointError, match=r"second: its model is not that of .*first"):
         average_weights([first, second])
 
 
@@ -390,3 +390,26 @@ def test_a_digest_tells_weights_apart_by_name_shape_and_value() -> None:
     assert weights_digest(model) != weights_digest(other)
     assert weights_digest(nn.Sequential(model)) != weights_digest(model)
     assert weights_digest(model.bfloat16()) != weights_digest(other.bfloat16())
+
+
+def test_a_checkpoint_without_a_version_has_version_1(tmp_path: Path) -> None:
+    model = nn.Linear(3, 2)
+    save_checkpoint(tmp_path / "old", weights_of(model))
+    manifest = json.loads((tmp_path / "old" / MANIFEST).read_text())
+    assert manifest.pop("format") == 1
+    (tmp_path / "old" / MANIFEST).write_text(json.dumps(manifest))
+    assert torch.equal(load_weights(tmp_path / "old")["weight"], model.weight)
+
+
+def test_a_newer_checkpoint_is_named_and_stays_where_it_is(tmp_path: Path) -> None:
+    for name in ("step-00000001", "step-00000002"):
+        save_checkpoint(tmp_path / name, weights_of(nn.Linear(3, 2)), {"step": 1})
+    newer = tmp_path / "step-00000002"
+    manifest = json.loads((newer / MANIFEST).read_text())
+    (newer / MANIFEST).write_text(json.dumps({**manifest, "format": 2}))
+    for read in (load_weights, load_state):
+        with pytest.raises(CheckpointError, match="written by a newer nmt .format 2; .*update nmt"):
+            read(newer)
+    with pytest.raises(CheckpointError, match="written by a newer nmt"):
+        newest_checkpoint([tmp_path / "step-00000001", newer], print)
+    assert newer.is_dir()
