@@ -80,7 +80,7 @@ def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
 @pytest.mark.parametrize(
     ("setting", "status", "words"),
     [
-        ("training.device=cuda", "failure", "PyTorch finds no CUDA device"),
+        ("training.device=cuda", "failure", "'cuda' was asked for"),
         ("training.initialize_from=nowhere", "failure", "nowhere: not a run directory"),
         ("training.warmup_steps=40", "warning", "the learning rate only rises"),
         ("training.checkpoint_every=41", "warning", "a crash loses everything"),
