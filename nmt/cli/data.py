@@ -1,4 +1,4 @@
-"""`nmt data`: the corpora that the toolkit knows, how to get them, and what a corpus is like."""
+"""`nmt data`: lists known corpora, downloads them, and reports on the quality of a corpus."""
 
 import json
 import textwrap
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from nmt.data.corpora.corpus import Corpus
 
 app = typer.Typer(
-    name="data", help="List and get known corpora; inspect one's own.", no_args_is_help=True
+    name="data",
+    help="List and download known corpora; inspect a corpus.",
+    no_args_is_help=True,
 )
 
 
@@ -23,7 +25,7 @@ def list_corpora(
 ) -> None:
     """List the known corpora: languages (either direction), training pairs, size, licence, source.
 
-    Any other data set of the Hugging Face Hub or of OPUS goes by its address.
+    Any other data set of the Hugging Face Hub or of OPUS is named by its address.
     """
     from nmt.data.corpora.open_corpora import PATTERNS
     from nmt.data.corpora.registry import known_corpora
@@ -48,7 +50,7 @@ def list_corpora(
 
 
 def _described(corpus: "Corpus") -> dict[str, object]:
-    """A corpus as plain values."""
+    """Return a corpus as strings and lists."""
     return {
         "name": corpus.name,
         "description": corpus.description,
@@ -61,7 +63,7 @@ def _described(corpus: "Corpus") -> dict[str, object]:
 
 
 def _aligned(title: str, text: str) -> None:
-    """Print a line of a block; what is too long goes on below its beginning."""
+    """Print a title and a text; the lines of a long text are aligned."""
     lines = textwrap.wrap(text, 84, break_long_words=False, break_on_hyphens=False)
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
@@ -88,7 +90,7 @@ def download(
         ),
     ] = None,
 ) -> None:
-    """Get a corpus, verified, and print its files."""
+    """Download a corpus, verify it, and print the paths of its files."""
     from nmt.data.corpora.registry import find_corpus, obtain_corpus
     from nmt.errors import ConfigError
 
@@ -113,10 +115,10 @@ def inspect(
     settings: SettingsOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Report what a recipe's data are like, before anything is learnt from them.
+    """Report on the quality of a recipe's data before training.
 
-    Pairs left out by each rule with examples, lengths, unknown symbols, and held-out sentences
-    that stand in the training text.
+    The report has the pairs that each rule leaves out, with examples, the lengths, the unknown
+    symbols, and the held-out sentences that also occur in the training text.
     """
     from nmt.config_file import load_config
     from nmt.data.text import quality

@@ -9,7 +9,7 @@ def prepare(
     config: ConfigOption,
     settings: SettingsOption = None,
 ) -> None:
-    """Make the training data ready; `nmt train` does it by itself where it is missing."""
+    """Prepare the training data; `nmt train` does it by itself if it has not been done."""
     from nmt.config_file import load_config
 
     recipe = load_config(config, settings or [])

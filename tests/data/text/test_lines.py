@@ -1,0 +1,122 @@
+"""Lines end at "\\n" alone, whatever the file is wrapped in; what cannot be read says why."""
+
+import gzip
+import lzma
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.data.text.lines import check_text, decode_or_warn, read_lines
+from nmt.errors import DataError, MissingExtraError
+
+# every character that str.splitlines or text mode would also split at
+STRANGE = "a\rb\u2028c\u2029d\x0be\x0cf\x85g\x1ch\x1di\x1e"
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    ".txt": lambda data: data,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.compress,
+}
+every_suffix = pytest.mark.parametrize("suffix", COMPRESS)
+every_archive = pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+
+
+def written(path: Path, data: bytes) -> Path:
+    path.write_bytes(COMPRESS[path.suffix](data))
+    return path
+
+
+@every_suffix
+def test_lines_end_at_line_feeds_alone(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"text{suffix}", f"{STRANGE}\nsecond\n".encode())
+    assert list(read_lines(path)) == [STRANGE, "second"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
+def test_text_has_as_many_lines_as_line_feeds(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.txt"
+    path.write_bytes("".join(f"{line}\n" for line in ["first", *lines]).encode())
+    assert list(read_lines(path)) == ["first", *(line.removesuffix("\r") for line in lines)]
+
+
+@every_suffix
+def test_byte_order_mark_and_carriage_returns_of_windows_are_dropped(
+    tmp_path: Path, suffix: str
+) -> None:
+    path = written(tmp_path / f"text{suffix}", b"\xef\xbb\xbfone\r\ntwo\xef\xbb\xbf\r\n")
+    assert list(read_lines(path)) == ["one", "two\ufeff"]
+
+
+@pytest.mark.parametrize(("data", "lines"), [(b"a\n", 1), (b"a\nb", 2), (b"\n\n", 2), (b"", 0)])
+def test_a_last_line_without_an_end_counts(tmp_path: Path, data: bytes, lines: int) -> None:
+    assert len(list(read_lines(written(tmp_path / "text.txt", data)))) == lines
+
+
+def test_zstandard_frames_may_follow_one_another(tmp_path: Path) -> None:
+    path = tmp_path / "text.zst"
+    path.write_bytes(zstandard.compress(b"a\nb") + zstandard.compress(b"c\n"))
+    assert list(read_lines(path)) == ["a", "bc"]
+
+
+@every_archive
+def test_archive_cut_short_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"text{suffix}", b"".join(b"line %d\n" % i for i in range(9999)))
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=r"text.*: damaged or cut short \(.*; fetch the file again"):
+        list(read_lines(path))
+
+
+@every_archive
+def test_file_that_is_no_archive_is_refused(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"text{suffix}"
+    path.write_bytes(b"plain text\n" * 9)
+    with pytest.raises(DataError, match="damaged or cut short"):
+        list(read_lines(path))
+
+
+@every_suffix
+def test_missing_file_is_named(tmp_path: Path, suffix: str) -> None:
+    with pytest.raises(DataError, match="absent.*: no such file; check the path"):
+        list(read_lines(tmp_path / f"absent{suffix}"))
+
+
+def test_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cannot be read: Is a directory"):
+        list(read_lines(tmp_path))
+
+
+@every_suffix
+def test_bytes_that_are_not_utf8_are_refused_with_their_line(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"text{suffix}", "ä\n".encode() + "größer\n".encode("latin-1"))
+    with pytest.raises(DataError, match=rf"text{suffix}:2: not valid UTF-8 \(byte 0xf6\); convert"):
+        list(read_lines(path))
+
+
+def test_zstandard_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError, match=r"needs the extra 'zstd'"):
+        list(read_lines(written(tmp_path / "text.zst", b"a\n")))
+
+
+def test_bytes_that_are_not_utf8_are_replaced_with_a_warning() -> None:
+    warnings: list[str] = []
+    found = decode_or_warn([b"\xef\xbb\xbfa\r\n", b"gr\xf6n\n", b"b"], "stdin", warnings.append)
+    assert list(found) == ["a", "gr\ufffdn", "b"]
+    assert warnings == [
+        "stdin:2: not valid UTF-8 (byte 0xf6); the invalid bytes are replaced by U+FFFD"
+    ]
+
+
+def test_a_text_with_half_a_surrogate_pair_is_refused() -> None:
+    check_text("größer 😀", "text")
+    with pytest.raises(DataError, match=r"text holds half a surrogate pair \('\\ud800'\)"):
+        check_text("a\ud800", "text")
