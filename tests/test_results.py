@@ -129,6 +129,7 @@ def test_a_run_is_shown_without_being_kept(
         ([], "no ledger row"),
         (ROW | {"trained_steps": None}, "no ledger row"),
         (ROW | {"test_set": 3}, "no ledger row"),
+        (ROW | {"format": 2}, "has format 2, and this script reads formats up to 1"),
     ],
 )
 def test_what_is_no_row_is_told(results: ModuleType, place: Path, row: object, words: str) -> None:

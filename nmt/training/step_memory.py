@@ -51,7 +51,7 @@ class Hardware:
     """The device of a step, and how the step is divided."""
 
     device: str
-    """type of the device; all types but cpu count as GPUs"""
+    """cpu or cuda, as `device.hardware_kind` says"""
     precision: str
     """fp32 or bf16"""
     memory: float | None = None
@@ -60,11 +60,6 @@ class Hardware:
     """parts of a step that are computed at the same time, each with its own gradient"""
     processes: int = 1
     """that train together; each has a second gradient, for the all-reduce"""
-
-    @property
-    def kind(self) -> str:
-        """Return cpu or cuda, the two kinds for which sizes are known."""
-        return "cpu" if self.device == "cpu" else "cuda"
 
 
 def training_memory(
@@ -86,9 +81,9 @@ def micro_batch_tokens(
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":
         return wanted
-    tokens = LARGEST_MICRO_BATCH[hardware.kind]
+    tokens = LARGEST_MICRO_BATCH[hardware.device]
     if hardware.memory is not None:
-        usable = _USABLE[hardware.kind] * hardware.memory
+        usable = _USABLE[hardware.device] * hardware.memory
         while tokens > _SMALLEST and (
             _memory(config, model, hardware, length, tokens).total > usable
         ):
@@ -100,7 +95,7 @@ def _memory(
     config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int
 ) -> Memory:
     """Return the memory of a step that computes this many padded tokens at once."""
-    device, precision, shards = hardware.kind, hardware.precision, hardware.cpu_shards
+    device, precision, shards = hardware.device, hardware.precision, hardware.cpu_shards
     size, target_size = parameter_count(model), model.output_embedding.weight.shape[0]
     bits = BF16 if precision == "bf16" else FP32
     multiplied = _linear_weights(model) + model.output_embedding.weight.numel()

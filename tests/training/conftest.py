@@ -1,9 +1,6 @@
 """A corpus, a recipe and a trainer small enough to train in a second."""
 
-import json
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.checkpoint import WEIGHTS, load_state
 from nmt.config import Config
 from nmt.config_file import parse_config
 from nmt.model.transformer import Transformer
@@ -44,7 +40,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def recipe(corpus: Path) -> Callable[..., Config]:
     """A function of `section.key=value` settings that override the tiny recipe."""
     sides = {
@@ -90,45 +86,3 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
 
     return made
-
-
-@pytest.fixture
-def torchrun() -> Callable[..., None]:
-    """A function of (processes, script, arguments) that runs the script to its end in each.
-
-    A single process is started without the launcher.
-    """
-
-    def run(processes: int, script: Path, *arguments: object) -> None:
-        launcher = ["-m", "torch.distributed.run", "--standalone"]
-        launched = [*launcher, f"--nproc-per-node={processes}"] if processes > 1 else []
-        command = [sys.executable, *launched, str(script), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=120)
-        assert done.returncode == 0, done.stderr
-
-    return run
-
-
-def _plain(value: Any) -> Any:
-    """Nested values that compare by their contents; what a clock has measured is left out."""
-    if isinstance(value, torch.Tensor):
-        return str(value.dtype), tuple(value.shape), value.numpy().tobytes()
-    if isinstance(value, dict):
-        clocks = ("seconds", "tokens_per_second", "training_seconds")
-        return {key: _plain(inner) for key, inner in value.items() if key not in clocks}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
-
-
-@pytest.fixture
-def contents() -> Callable[[RunDirectory], list[Any]]:
-    """A function of a run that gives everything that training has made, to be compared by ==."""
-    return _contents
-
-
-def _contents(run: RunDirectory) -> list[Any]:
-    lines = run.metrics.read_text("utf-8").splitlines()
-    weights = [path.read_bytes() for path in sorted(run.path.rglob(WEIGHTS))]
-    states = [_plain(load_state(path)) for path in run.saved_checkpoints()]
-    pointers = [_plain(json.loads(path.read_text())) for path in (run.best, run.last)]
-    names = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*"))
-    return [_plain([json.loads(line) for line in lines]), weights, states, pointers, names]

@@ -1,22 +1,18 @@
 """A run goes on under the recipe and with the text it began with, or not at all."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from nmt.checkpoint import load_state, load_weights, save_checkpoint
 from nmt.config import Config, TextPair
-from nmt.errors import ConfigError
+from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory
 from nmt.training.resume import check_recipe_unchanged
+from nmt.training.state import FORMAT
 from nmt.training.train import train
-
-Recipe = Callable[..., Config]
-
-
-def quiet(message: str) -> None:
-    pass
+from tests.training.runs import Recipe, quiet
 
 
 def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
@@ -126,6 +122,29 @@ def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
 
 def test_a_new_directory_takes_any_recipe(recipe: Recipe, tmp_path: Path) -> None:
     check_recipe_unchanged(RunDirectory(tmp_path), recipe())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": FORMAT + 1}, "has format 2, and this version of nmt reads formats up to 1"),
+        ({"shares": None}, "is of an earlier version of nmt"),
+    ],
+)
+def test_a_training_state_of_another_version_is_refused(
+    recipe: Recipe, tmp_path: Path, change: dict[str, int | None], message: str
+) -> None:
+    """A state of format 1 may have no format at all, as those of the first versions."""
+    run = train(recipe("training.max_steps=1"), tmp_path / "run", quiet)
+    path = run.checkpoint(1)
+    state, weights = load_state(path), load_weights(path)
+    assert state.pop("format") == FORMAT
+    save_checkpoint(path, weights, state)
+    train(recipe("training.max_steps=2"), run.path, quiet)
+    changed = {key: value for key, value in {**state, **change}.items() if value is not None}
+    save_checkpoint(run.checkpoint(2), weights, changed)
+    with pytest.raises(CheckpointError, match=message):
+        train(recipe("training.max_steps=3"), run.path, quiet)
 
 
 def test_other_training_text_is_refused_and_the_run_left_as_it_was(

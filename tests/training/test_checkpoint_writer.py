@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import load_state, load_weights
+from nmt.checkpoint import load_state, load_weights, save_checkpoint
 from nmt.config import TrainingConfig
 from nmt.errors import CheckpointError
 from nmt.run_directory import RunDirectory
@@ -33,7 +34,7 @@ def writer(directory: RunDirectory) -> CheckpointWriter:
 def hold(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Checkpoints are written once this is set."""
     event = threading.Event()
-    original = checkpoint_writer.save_checkpoint
+    original = save_checkpoint
 
     def save(path: Path, *contents: dict[str, Tensor]) -> None:
         event.wait()
@@ -44,7 +45,11 @@ def hold(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
 
 def test_a_snapshot_is_a_copy_of_every_tensor() -> None:
-    value = {"a": torch.ones(2), "b": [torch.zeros(1), (torch.ones(1), "text")], "c": None}
+    value: dict[str, Any] = {
+        "a": torch.ones(2),
+        "b": [torch.zeros(1), (torch.ones(1), "text")],
+        "c": None,
+    }
     copy = snapshot(value)
     value["a"].zero_()
     value["b"][1][0].zero_()
@@ -60,7 +65,7 @@ def test_a_later_snapshot_uses_the_memory_of_the_former() -> None:
     assert copy["shape"].shape == (3,) and copy.keys() == now.keys()
 
 
-def test_room_is_made_for_a_snapshot_before_there_is_one(
+def test_memory_is_preallocated_for_the_first_snapshot(
     writer: CheckpointWriter, directory: RunDirectory
 ) -> None:
     weights, moments = {"w": torch.ones(3)}, [{"m": torch.ones(2, 2).t(), "step": 1}]
@@ -78,7 +83,7 @@ def test_room_is_made_for_a_snapshot_before_there_is_one(
     assert not writer.is_preallocated
 
 
-def test_where_there_is_no_room_the_checkpoint_says_so(
+def test_a_failed_preallocation_is_reported_by_the_checkpoint(
     writer: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def none(*arguments: object, **options: object) -> None:
@@ -92,10 +97,11 @@ def test_where_there_is_no_room_the_checkpoint_says_so(
     assert not saved and problem and "no memory for a copy of the state" in problem
 
 
-def test_training_may_go_on_while_a_checkpoint_is_written(
+def test_training_may_continue_while_a_checkpoint_is_written(
     directory: RunDirectory, writer: CheckpointWriter, hold: threading.Event
 ) -> None:
-    weights, state = {"w": torch.ones(3)}, {"moment": torch.ones(2), "step": 7}
+    weights = {"w": torch.ones(3)}
+    state: dict[str, Any] = {"moment": torch.ones(2), "step": 7}
     writer.start(7, weights, state, Ranking(1))
     assert writer.is_writing() and not directory.checkpoint(7).exists()
     weights["w"].zero_()
@@ -123,7 +129,7 @@ def test_what_is_saved_is_saved_again_only_if_asked_for(
         (OSError(28, "No space left", "some/file"), "some/file: not written: No space left"),
     ],
 )
-def test_what_went_wrong_is_told_once(
+def test_a_problem_is_reported_once(
     writer: CheckpointWriter, monkeypatch: pytest.MonkeyPatch, error: Exception, message: str
 ) -> None:
     def fail(*arguments: object) -> None:
@@ -135,7 +141,7 @@ def test_what_went_wrong_is_told_once(
     assert writer.result() == (True, None)
 
 
-def test_what_is_a_mistake_of_the_program_is_no_mere_message(
+def test_a_bug_of_the_program_is_raised(
     writer: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint_writer, "save_checkpoint", Callable)
@@ -156,7 +162,7 @@ def test_what_is_saved_counts_as_saved_where_only_the_rest_fails(
     assert directory.checkpoint(1).is_dir()
 
 
-def test_no_memory_for_a_copy_is_a_problem_and_no_end(
+def test_a_lack_of_memory_for_a_copy_is_reported(
     writer: CheckpointWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object) -> None:

@@ -1,12 +1,8 @@
 """Any number of processes learns from the same pairs at each step, and to the same effect."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +16,16 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.run_directory import RunDirectory
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.train import train
+from tests.training.runs import (
+    Recipe,
+    losses,
+    processes_by_rank,
+    quiet,
+    run_script,
+    torchrun,
+    wait_for_records,
+)
 
-Recipe = Callable[..., Config]
-Torchrun = Callable[..., None]
 SETTINGS = [
     "model.dropout=0.0",
     "training.log_every=1",
@@ -45,7 +48,7 @@ def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     assert max(tokens) - min(tokens) <= 60
 
 
-def test_a_process_alone_leads_itself() -> None:
+def test_a_process_that_trains_alone_is_the_main_process() -> None:
     alone = ProcessGroup()
     assert (
         alone.is_main
@@ -56,41 +59,13 @@ def test_a_process_alone_leads_itself() -> None:
     assert alone.main_process_first(lambda: 4) == 4 and alone.all_reduce_max(5) == 5
 
 
-def command(config: Config, folder: Path, processes: int, restarts: int = 3) -> list[str]:
-    """`torchrun`, which starts the processes anew so many times if one of them fails."""
-    recipe = folder / "recipe.yaml"
-    recipe.parent.mkdir(exist_ok=True)
-    recipe.write_text(dump_config(config), "utf-8")
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--max-restarts={restarts}"]
-    nmt = ["-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(folder / "run")]
-    return [sys.executable, *torchrun, f"--nproc-per-node={processes}", *nmt]
-
-
 def together(config: Config, folder: Path, processes: int) -> RunDirectory:
     done = subprocess.run(
-        command(config, folder, processes), capture_output=True, encoding="utf-8", timeout=300
+        torchrun(config, folder, processes), capture_output=True, encoding="utf-8", timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("translate with:") == 1  # one of them talks
     return RunDirectory(folder / "run")
-
-
-def processes_of(launcher: "subprocess.Popen[str]") -> dict[int, int]:
-    """The process of each rank."""
-    ranks = {}
-    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
-        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
-        ranks |= {int(e[5:]): int(child) for e in environment if e.startswith(b"RANK=")}
-    return ranks
-
-
-def losses(run: RunDirectory) -> dict[int, tuple[float, int]]:
-    """Loss and target tokens so far by step; no step stands there twice."""
-    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
-    trained = [line for line in lines if line["event"] == "train"]
-    found = {line["step"]: (line["loss"], line["target_tokens"]) for line in trained}
-    assert len(found) == len(trained)
-    return found
 
 
 # One of two processes has little memory: for more positions there is none.
@@ -118,17 +93,17 @@ train(load_config(str(folder / "recipe.yaml"), []), folder / "run", lambda messa
 
 
 def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
-    recipe: Recipe, torchrun: Torchrun, tmp_path: Path
+    recipe: Recipe, tmp_path: Path
 ) -> None:
     config = recipe(*SETTINGS, "training.batch_tokens=120")
-    alone = losses(train(config, tmp_path / "alone", lambda message: None))
+    alone = losses(train(config, tmp_path / "alone", quiet))
     (tmp_path / "recipe.yaml").write_text(dump_config(config), "utf-8")
     (tmp_path / "script.py").write_text(SCARCE, "utf-8")
-    torchrun(2, tmp_path / "script.py", tmp_path)
+    run_script(2, tmp_path / "script.py", tmp_path)
     found = losses(RunDirectory(tmp_path / "run"))
     assert found.keys() == alone.keys()
     for step, (loss, tokens) in alone.items():
-        assert found[step] == (pytest.approx(loss, abs=1e-4), tokens)
+        assert found[step][0] == pytest.approx(loss, abs=1e-4) and found[step][1] == tokens
     last = load_state(RunDirectory(tmp_path / "run").saved_checkpoints()[-1])
     assert [size["halved"] for size in last["micro_batches"]] == [False, True]
     rejected = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
@@ -137,21 +112,21 @@ def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the launcher", "all", "the leader"])
-def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path, whom: str) -> None:
+def test_a_stopped_process_group_saves_and_resumes(
+    recipe: Recipe, tmp_path: Path, whom: str
+) -> None:
     settings = [*SETTINGS, "training.checkpoint_every=4000", "training.validate_every=4000"]
     config = recipe(*settings, "training.max_steps=4000")
-    torchrun = command(config, tmp_path, 2, restarts=0)
-    launcher = subprocess.Popen(torchrun, stderr=subprocess.PIPE, text=True)
+    command = torchrun(config, tmp_path, restarts=0)
+    launcher = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "run")
-    deadline = time.monotonic() + 120
-    while not run.metrics.is_file() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    ranks = processes_of(launcher)
+    wait_for_records(run, 1)
+    ranks = processes_by_rank(launcher)
     if whom != "the leader":
         launcher.send_signal(signal.SIGTERM)
     for rank in {"the launcher": [], "all": [0, 1], "the leader": [0]}[whom]:
         os.kill(ranks[rank], signal.SIGTERM)
-    launcher.communicate(timeout=60)
+    launcher.communicate(timeout=240)
     (saved,) = run.saved_checkpoints()
     taken = max(losses(run))
     assert RunDirectory.step_of(saved) == taken
@@ -160,12 +135,10 @@ def test_a_stopped_group_saves_and_goes_on(recipe: Recipe, tmp_path: Path, whom:
 
 
 @pytest.mark.slow
-def test_what_the_leader_refuses_the_others_leave_without_a_word(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_an_error_of_the_main_process_is_printed_once(recipe: Recipe, tmp_path: Path) -> None:
     config = recipe("data.validation.source=no/such.en")
     done = subprocess.run(
-        command(config, tmp_path, 2, restarts=0), capture_output=True, encoding="utf-8", timeout=120
+        torchrun(config, tmp_path, restarts=0), capture_output=True, encoding="utf-8", timeout=120
     )
     assert done.returncode != 0
     said = done.stderr.partition("torch.distributed.elastic")[0]

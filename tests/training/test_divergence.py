@@ -1,4 +1,4 @@
-"""A step that must not be learnt from changes nothing, whenever it is heard of."""
+"""A divergent step changes nothing, whenever its result is read."""
 
 import math
 import random
@@ -19,18 +19,17 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.model.layout import PADDED
-from nmt.run_directory import RunDirectory
 from nmt.training import loss as loss_module
 from nmt.training import step as step_module
 from nmt.training.divergence import CheckResult, DivergenceDetector
 from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.layers import prepare_layers
+from nmt.training.optimizer import update_weights
 from nmt.training.step import Stepper
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
+from tests.training.runs import Recipe, contents, quiet
 
-Recipe = Callable[..., Config]
-Contents = Callable[[RunDirectory], list[Any]]
 exactly = partial(torch.testing.assert_close, rtol=0, atol=0)
 V = 16
 
@@ -56,7 +55,9 @@ def divergence(largest_spike: float | None = None) -> DivergenceDetector:
         (20.1 + 30.0, 1.0, "the loss is 5.01 nats/token (running mean: 2.00)"),
     ],
 )
-def test_what_is_no_number_or_a_leap_is_refused(loss: float, norm: float, problem: str) -> None:
+def test_nan_infinity_and_a_spike_of_the_loss_are_rejected(
+    loss: float, norm: float, problem: str
+) -> None:
     watching = divergence(largest_spike=3.0)
     assert not judged(watching, 20.0).rejected
     found = judged(watching, loss, norm=norm)
@@ -64,20 +65,20 @@ def test_what_is_no_number_or_a_leap_is_refused(loss: float, norm: float, proble
     assert watching.running_loss == 2.0
 
 
-def test_a_leap_is_allowed_where_none_is_forbidden_and_in_the_first_step() -> None:
+def test_a_spike_is_allowed_without_a_limit_and_in_the_first_step() -> None:
     assert not judged(divergence(largest_spike=0.1), 1e6).rejected
     careless = divergence()
     assert not any(judged(careless, loss).rejected for loss in (20.0, 1e9))
 
 
-def test_all_that_follows_a_refused_step_is_refused_until_it_is_told_to_go_on() -> None:
+def test_all_steps_after_a_divergent_one_are_rejected_until_reset() -> None:
     watching = divergence()
     assert [judged(watching, loss).rejected for loss in (20.0, math.nan, 20.0)] == [0, 1, 1]
     watching.reset(2.0)
     assert not judged(watching, 20.0).rejected
 
 
-def test_the_usual_loss_follows_slowly() -> None:
+def test_the_running_loss_follows_slowly() -> None:
     watching = divergence()
     assert watching.running_loss is None
     expected = None
@@ -90,11 +91,11 @@ def test_the_usual_loss_follows_slowly() -> None:
 
 @pytest.fixture
 def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hear of each step when the next one is taken, as where a GPU computes."""
+    """Read the result of each step when the next one is taken, as on a GPU."""
     monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
 
 
-def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def spoil(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loss of a step be no number, and its gradient with it."""
     original = GradientComputer.compute
 
@@ -114,7 +115,13 @@ def spoiled(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
     draw = random.Random(1)
     rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
-    sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
+    sizes: dict[str, Any] = {
+        "d_model": 16,
+        "heads": 2,
+        "d_ff": 32,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+    }
 
     def made(**training: Any) -> Trainer:
         config = Config(
@@ -136,10 +143,10 @@ class Names:
 
 @pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_a_step_refused_late_and_the_one_begun_meanwhile_leave_weights_and_moments(
+def test_a_step_rejected_late_and_the_one_begun_meanwhile_change_nothing(
     trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch, optimizer: str
 ) -> None:
-    spoiled(4, monkeypatch)
+    spoil(4, monkeypatch)
     kept, diverged = (
         trainer(optimizer=optimizer, weight_decay=0.1, clip_norm=1.0, warmup_steps=2)
         for _ in range(2)
@@ -158,9 +165,8 @@ def test_a_step_refused_late_and_the_one_begun_meanwhile_leave_weights_and_momen
 
 @pytest.mark.parametrize("diverges", [False, True])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
+def test_a_run_is_the_same_whenever_the_results_of_its_steps_are_read(
     recipe: Recipe,
-    contents: Contents,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
@@ -174,7 +180,7 @@ def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
         "training.log_every=3",
     )
     if diverges:
-        spoiled(7, monkeypatch)
+        spoil(7, monkeypatch)
     said: dict[str, list[str]] = {"at once": [], "late": []}
     at_once = train(config, tmp_path / "at once", said["at once"].append)
     monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
@@ -187,33 +193,33 @@ def test_a_run_is_the_same_whenever_its_steps_are_heard_of(
 
 
 @pytest.mark.usefixtures("late")
-def test_a_stop_waits_for_what_is_not_heard_of_yet(
-    recipe: Recipe, contents: Contents, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_stop_waits_for_the_pending_step(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train(recipe(), tmp_path / "whole", lambda message: None)
-    original = step_module.update_weights
+    whole = train(recipe(), tmp_path / "whole", quiet)
+    original = update_weights
 
     def update(*arguments: Any) -> None:
         original(*arguments)
-        if step_module.update_weights is update and not stopped:
+        if not stopped:
             stopped.append(1)
             signal.raise_signal(signal.SIGTERM)
 
     stopped: list[int] = []
     monkeypatch.setattr(step_module, "update_weights", update)
     with pytest.raises(StoppedBySignal, match="after step 1;"):
-        train(recipe(), tmp_path / "parts", lambda message: None)
-    parts = train(recipe(), tmp_path / "parts", lambda message: None)
+        train(recipe(), tmp_path / "parts", quiet)
+    parts = train(recipe(), tmp_path / "parts", quiet)
     assert contents(parts) == contents(whole)
 
 
-class Questions(TorchDispatchMode):
-    """Notes where the value of a tensor is asked for, which a GPU would have to be waited for."""
+class ValueReads(TorchDispatchMode):
+    """Notes each line that reads the value of a tensor, for which Python would wait for a GPU."""
 
     ASKING = ("local_scalar", "nonzero", "aten.equal", "masked_select", "unique", "repeat_interl")
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.asked: set[str] = set()
 
     def __torch_dispatch__(
@@ -260,18 +266,18 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     tried.gradients._objective.precision = precision
     tried.stepper.take()
     monkeypatch.setattr(Stepper, "_finish_step", lambda self, step: None)
-    with Questions() as questions:
+    with ValueReads() as reads:
         for name in ("tolist", "numpy", "cpu"):
-            monkeypatch.setattr(Tensor, name, asking(getattr(Tensor, name), questions))
+            monkeypatch.setattr(Tensor, name, noting(getattr(Tensor, name), reads))
         tried.stepper.take()
     # the loss asks a CPU alone whether it may save itself a product
-    (line,) = questions.asked
+    (line,) = reads.asked
     assert line.startswith("if grad_total.is_cuda or ")
 
 
-def asking(method: Callable[..., Any], questions: Questions) -> Callable[..., Any]:
+def noting(method: Callable[..., Any], reads: ValueReads) -> Callable[..., Any]:
     def noted(*arguments: Any) -> Any:
-        questions.note()
+        reads.note()
         return method(*arguments)
 
     return noted
@@ -287,10 +293,10 @@ def asking(method: Callable[..., Any], questions: Questions) -> Callable[..., An
         lambda x: x.nonzero(),
     ],
 )
-def test_questions_are_noticed(question: Callable[[Tensor], object]) -> None:
-    with Questions() as questions:
+def test_reads_of_values_are_noticed(question: Callable[[Tensor], object]) -> None:
+    with ValueReads() as reads:
         question(torch.ones(3))
-    assert len(questions.asked) == 1
+    assert len(reads.asked) == 1
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

@@ -2,16 +2,12 @@
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from nmt.config import Config
 from nmt.config_file import dump_config
-
-Recipe = Callable[..., Config]
-Torchrun = Callable[..., None]
+from tests.training.runs import Recipe, run_script
 
 # Trains each recipe of a folder in turn; one process meets with what the recipe is named after.
 LAUNCHER = """
@@ -22,7 +18,7 @@ from nmt.training import gradients, loss as losses, step as steps
 from nmt.training.train import train
 from nmt.training.validation import Validator
 
-signal.alarm(60)  # a process that hangs ends
+signal.alarm(200)  # a process that hangs ends
 folder, rank = pathlib.Path(sys.argv[1]), int(os.environ["RANK"])
 now = {}
 
@@ -89,29 +85,17 @@ Told = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def kept() -> dict[str, Told]:
-    return {}
-
-
-@pytest.fixture
-def told(
-    recipe: Recipe,
-    torchrun: Torchrun,
-    kept: dict[str, Told],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> dict[str, Told]:
+def told(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     """What each of the two processes says of each recipe; none of them hangs."""
-    if not kept:
-        kept.update(dict.fromkeys(SETTINGS, []))  # tried once, even if it fails
-        folder = tmp_path_factory.mktemp("together")
-        (folder / "launcher.py").write_text(LAUNCHER)
-        for name, settings in SETTINGS.items():
-            (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
-        torchrun(2, folder / "launcher.py", folder)
-        for name in SETTINGS:
-            texts = [(folder / f"{name}.{rank}.json").read_text() for rank in (0, 1)]
-            kept[name] = [json.loads(text) for text in texts]
-    return kept
+    folder = tmp_path_factory.mktemp("together")
+    (folder / "launcher.py").write_text(LAUNCHER)
+    for name, settings in SETTINGS.items():
+        (folder / f"{name}.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
+    run_script(2, folder / "launcher.py", folder)
+    return {
+        name: [json.loads((folder / f"{name}.{rank}.json").read_text()) for rank in (0, 1)]
+        for name in SETTINGS
+    }
 
 
 MESSAGES = {
@@ -138,21 +122,21 @@ def test_all_name_the_pairs_of_the_process_at_fault(told: dict[str, Told], name:
     assert leader["error"] == other["error"]
 
 
-def test_a_validation_that_is_no_number_stops_all(told: dict[str, Told]) -> None:
+def test_a_validation_loss_of_nan_stops_all_processes(told: dict[str, Told]) -> None:
     leader, other = told["validation"]
     for process in (leader, other):
         assert process["error"].startswith("step 5: the validation loss is nan")
         assert process["steps"] == [1, 2, 3, 4, 5]
 
 
-def test_all_go_back_to_the_same_weights_and_on_together(told: dict[str, Told]) -> None:
+def test_all_roll_back_to_the_same_weights_and_continue_together(told: dict[str, Told]) -> None:
     leader, other = told["roll_back"]
     assert leader["error"] is other["error"] is None
     assert leader["steps"] == other["steps"] == [*range(1, 7), *range(8, 13)]
     assert leader["weights"] == other["weights"]
 
 
-def test_all_do_so_where_a_step_is_heard_of_late(told: dict[str, Told]) -> None:
+def test_all_roll_back_together_where_a_step_is_read_late(told: dict[str, Told]) -> None:
     """Two more updates are begun, as on GPUs, and change nothing."""
     for at_once, late in zip(told["roll_back"], told["late"], strict=True):
         assert late["error"] is None and late["weights"] == at_once["weights"]

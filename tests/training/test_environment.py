@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from nmt.run_directory import RunDirectory
-from nmt.training import environment
 from nmt.training.environment import LIBRARIES, describe_environment, write_environment
 
 
@@ -41,8 +40,8 @@ def test_without_proc_the_platform_is_asked(monkeypatch: pytest.MonkeyPatch) -> 
     def missing(*arguments: object, **settings: object) -> str:
         raise FileNotFoundError
 
-    monkeypatch.setattr(environment.Path, "read_text", missing)
-    monkeypatch.setattr(environment.platform, "processor", lambda: "some processor")
+    monkeypatch.setattr(Path, "read_text", missing)
+    monkeypatch.setattr("platform.processor", lambda: "some processor")
     assert described()["processor"] == "some processor"
 
 

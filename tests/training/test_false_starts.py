@@ -2,26 +2,20 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt.config import Config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
 from nmt.training import step as step_module
 from nmt.training.train import train
+from tests.training.runs import Recipe, quiet
 
-Recipe = Callable[..., Config]
 FIRST = "training.max_steps=8"
 
 
-def quiet(message: str) -> None:
-    pass
-
-
-def test_of_a_start_that_came_to_nothing_nothing_remains(recipe: Recipe, tmp_path: Path) -> None:
+def test_nothing_remains_of_a_start_that_failed(recipe: Recipe, tmp_path: Path) -> None:
     """It died before its first checkpoint, with other text and two vocabularies."""
     other = train(recipe(FIRST, "model.embeddings=separate"), tmp_path / "other", quiet)
     run = tmp_path / "run"

@@ -24,35 +24,20 @@ from nmt.checkpoint import (
     load_weights,
     newest_checkpoint,
 )
-from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.errors import CheckpointError
 from nmt.run_directory import RunDirectory
 from nmt.training.monitor import Monitor
 from nmt.training.train import train
+from tests.training.runs import Recipe, quiet
 
-Recipe = Callable[..., Config]
 SETTINGS = ("training.log_every=1", "training.validation_metric=loss")
 
 
-def quiet(message: str) -> None:
-    pass
-
-
 @pytest.fixture(scope="module")
-def kept() -> list[RunDirectory]:
-    return []
-
-
-@pytest.fixture
-def undisturbed(
-    recipe: Recipe, kept: list[RunDirectory], tmp_path_factory: pytest.TempPathFactory
-) -> RunDirectory:
+def undisturbed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run that always had space."""
-    if not kept:
-        path = tmp_path_factory.mktemp("undisturbed") / "run"
-        kept.append(train(recipe(*SETTINGS), path, quiet))
-    return kept[0]
+    return train(recipe(*SETTINGS), tmp_path_factory.mktemp("undisturbed") / "run", quiet)
 
 
 def events(run: RunDirectory) -> list[tuple[str, int, float]]:
@@ -156,7 +141,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_training_goes_on_where_one_call_fails(
+def test_training_continues_when_one_file_operation_fails(
     recipe: Recipe,
     undisturbed: RunDirectory,
     tmp_path: Path,
@@ -236,7 +221,7 @@ def free():
 
 def take(stepper):
     if stepper._state.step == 5:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while "step-00000005" not in run.last.read_text() and time.monotonic() < deadline:
             time.sleep(0.01)
         fill()
@@ -253,7 +238,7 @@ shutil.copytree(run.path, folder / "run")
 
 
 @pytest.mark.parametrize("disk", ["small", "limited"])
-def test_training_goes_on_until_there_is_space_again(
+def test_training_continues_until_the_disk_has_space_again(
     recipe: Recipe, tmp_path: Path, disk: str
 ) -> None:
     """A tmpfs without a free page, and a limit between the sizes of weights and state."""
@@ -271,7 +256,7 @@ def test_training_goes_on_until_there_is_space_again(
         [*alone, sys.executable, "-c", TRAINER, disk, str(tmp_path)],
         capture_output=True,
         encoding="utf-8",
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "step-00000005\n"

@@ -111,7 +111,7 @@ def test_no_room_for_a_single_pair_is_an_error(
         trainer().gradients.compute(1)
 
 
-def test_other_errors_are_not_taken_for_want_of_memory(
+def test_other_errors_do_not_count_as_out_of_memory(
     trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(*arguments: object, **options: object) -> None:
@@ -133,7 +133,7 @@ def test_activations_computed_again_give_the_same_gradient(
         assert torch.equal(one, other)
 
 
-def test_a_loss_that_is_no_number_names_the_pairs_and_changes_nothing(
+def test_a_loss_of_nan_names_the_pairs_and_changes_nothing(
     trainer: Callable[..., Trainer],
 ) -> None:
     diverged = trainer()
@@ -154,7 +154,7 @@ def test_only_the_micro_batch_at_fault_is_named(trainer: Callable[..., Trainer])
         diverged.stepper.take()
 
 
-def test_a_leap_of_the_loss_stops_before_the_update(trainer: Callable[..., Trainer]) -> None:
+def test_a_spike_of_the_loss_stops_before_the_update(trainer: Callable[..., Trainer]) -> None:
     trained = trainer(largest_spike=0.5)
     for _ in range(5):
         trained.stepper.take()
@@ -167,14 +167,14 @@ def test_a_leap_of_the_loss_stops_before_the_update(trainer: Callable[..., Train
         assert torch.equal(parameter, old)
 
 
-def test_a_gradient_that_is_no_number_stops_before_the_update(
+def test_an_infinite_gradient_stops_before_the_update(
     trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diverged = trainer()
     backward = Tensor.backward
 
     def infinite(loss: Tensor) -> None:
-        backward(loss)
+        backward(loss)  # type: ignore[no-untyped-call]
         gradient = diverged.model.output_embedding.weight.grad
         assert gradient is not None
         gradient[3, 1] = float("inf")
@@ -200,9 +200,9 @@ def test_threads_side_by_side_find_the_gradient_of_one(
     assert torch.get_num_threads() == number
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
-    one, other = (made.gradients.compute(2) for made in (together, alone))
-    assert one.tokens == other.tokens
-    torch.testing.assert_close(one.loss, other.loss, rtol=1e-5, atol=0)
+    first, second = (made.gradients.compute(2) for made in (together, alone))
+    assert first.tokens == second.tokens
+    torch.testing.assert_close(first.loss, second.loss, rtol=1e-5, atol=0)
 
 
 def test_threads_draw_masks_of_their_own_and_the_same_each_time(
@@ -346,7 +346,7 @@ def test_a_large_model_has_room_for_few_gradients() -> None:
         ({"tokens": 64, "auto": True, "halved": True}, {}, 64),
     ],
 )
-def test_a_run_goes_on_with_the_micro_batches_it_had_unless_the_recipe_has_others(
+def test_a_resumed_run_keeps_its_micro_batch_size_unless_the_recipe_has_another(
     trainer: Callable[..., Trainer], before: Any, now: dict[str, Any], expected: int
 ) -> None:
     resumed = trainer(**now)

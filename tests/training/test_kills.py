@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config
-from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
-
-Recipe = Callable[..., Config]
+from tests.training.runs import Recipe, contents, write_recipe
 
 # Forks a child for each line it reads, which trains until it is killed or done.
 TRAINER = """
@@ -56,7 +53,6 @@ for line in sys.stdin:
 """
 
 Train = Callable[..., int]
-Contents = Callable[[RunDirectory], list[Any]]
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +68,12 @@ def process() -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-@pytest.fixture
-def train(recipe: Recipe, process: subprocess.Popen[str], tmp_path: Path) -> Train:
+@pytest.fixture(scope="module")
+def train(
+    recipe: Recipe, process: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
+) -> Train:
     """Train into a folder, be killed perhaps, and say how it ended."""
-    config = tmp_path / "recipe.yaml"
-    config.write_text(dump_config(recipe("training.log_every=1")), "utf-8")
+    config = write_recipe(recipe("training.log_every=1"), tmp_path_factory.mktemp("recipe"))
 
     def trained(run: Path, **plan: Any) -> int:
         assert process.stdin and process.stdout
@@ -88,16 +85,11 @@ def train(recipe: Recipe, process: subprocess.Popen[str], tmp_path: Path) -> Tra
 
 
 @pytest.fixture(scope="module")
-def kept() -> list[Path]:
-    return []
-
-
-@pytest.fixture
-def whole(train: Train, kept: list[Path], tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
-    if not kept:
-        kept.append(tmp_path_factory.mktemp("whole") / "run")
-        assert train(kept[0]) == 0
-    return RunDirectory(kept[0])
+def whole(train: Train, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The contents of a run that nobody kills."""
+    run = tmp_path_factory.mktemp("whole") / "run"
+    assert train(run) == 0
+    return contents(RunDirectory(run))
 
 
 # weights, state, manifest and folder are flushed and renamed; last.json and best.json are written
@@ -117,21 +109,21 @@ POINTS = [
 
 @pytest.mark.parametrize(("point", "count"), POINTS)
 def test_a_kill_inside_saving_loses_nothing(
-    train: Train, whole: RunDirectory, contents: Contents, tmp_path: Path, point: str, count: int
+    train: Train, whole: list[Any], tmp_path: Path, point: str, count: int
 ) -> None:
     assert train(tmp_path / "run", point=point, count=count) == -signal.SIGKILL
     assert train(tmp_path / "run") == 0
-    assert contents(RunDirectory(tmp_path / "run")) == contents(whole)
+    assert contents(RunDirectory(tmp_path / "run")) == whole
 
 
 @pytest.mark.parametrize(
     "seed", [*range(10), *(pytest.param(n, marks=pytest.mark.slow) for n in range(10, 100))]
 )
 def test_kills_at_random_moments_lose_nothing(
-    train: Train, whole: RunDirectory, contents: Contents, tmp_path: Path, seed: int
+    train: Train, whole: list[Any], tmp_path: Path, seed: int
 ) -> None:
     draw = random.Random(seed)
     for _ in range(3):
         train(tmp_path / "run", seconds=draw.uniform(0.01, 0.8))
     assert train(tmp_path / "run") == 0
-    assert contents(RunDirectory(tmp_path / "run")) == contents(whole)
+    assert contents(RunDirectory(tmp_path / "run")) == whole

@@ -2,7 +2,7 @@
 
 import copy
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 import pytest
@@ -40,7 +40,18 @@ def gradients(model: Transformer, shape: tuple[int, int, int]) -> list[Tensor]:
     ids = torch.randint(4, V, (pairs, source + target), generator=draw)
     ids[0, source - 1] = model.padding
     logits = model(ids[:, :source], ids[:, source:])
-    return list(torch.autograd.grad(logits.log_softmax(2).square().mean(), model.parameters()))
+    loss = logits.log_softmax(2).square().mean()
+    return list(torch.autograd.grad(loss, list(model.parameters())))
+
+
+def noting(seen: list[int]) -> Callable[[Tensor], Tensor]:
+    """A hook that notes the bytes of each tensor."""
+
+    def note(tensor: Tensor) -> Tensor:
+        seen.append(tensor.nbytes)
+        return tensor
+
+    return note
 
 
 def compiled(model: Transformer) -> list[nn.Module]:
@@ -70,7 +81,7 @@ def compiler() -> Iterator[None]:
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
     # what an earlier state of the code left on disk brings its own conditions on shapes
-    with torch.compiler.config.patch(force_disable_caches=True):
+    with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore[attr-defined]
         torch._dynamo.reset()
         torch._dynamo.utils.counters.clear()
         yield
@@ -117,7 +128,7 @@ def test_compiled_layers_that_compute_activations_again_do_both(
             torch.manual_seed(7)  # of the masks
             bytes_kept: list[int] = []
             with torch.autograd.graph.saved_tensors_hooks(
-                lambda tensor, seen=bytes_kept: seen.append(tensor.nbytes) or tensor,
+                noting(bytes_kept),
                 lambda tensor: tensor,
             ):
                 found.append(gradients(model, shape))

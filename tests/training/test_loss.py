@@ -1,6 +1,7 @@
 """Label-smoothed cross-entropy: the value and the gradient of its formula in float64."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -24,7 +25,9 @@ def batch(scale: float = 3.0) -> tuple[Tensor, Tensor]:
     return scale * torch.randn(B, T, V), target
 
 
-def computed(logits: Tensor, target: Tensor, smoothing: float, weight: float = 1.0) -> tuple:
+def computed(
+    logits: Tensor, target: Tensor, smoothing: float, weight: float = 1.0
+) -> tuple[Any, ...]:
     """The loss of logits, with the identity for embeddings, and the gradient of weight * loss."""
     leaf = logits.clone().requires_grad_()
     loss = label_smoothed_cross_entropy(leaf, torch.eye(V), target, PAD, smoothing)
@@ -148,7 +151,7 @@ def projection(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tens
     return torch.randn(B, T, D).to(dtype), torch.randn(V, D), target
 
 
-def of_outputs(x: Tensor, matrix: Tensor, target: Tensor, weight: float = 1.0) -> tuple:
+def of_outputs(x: Tensor, matrix: Tensor, target: Tensor, weight: float = 1.0) -> tuple[Any, ...]:
     """The loss, and the gradients of weight * loss."""
     leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
     loss = label_smoothed_cross_entropy(*leaves, target, PAD, 0.1)

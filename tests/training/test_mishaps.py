@@ -2,15 +2,12 @@
 
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.checkpoint import load_weights
-from nmt.config import Config
+from nmt.checkpoint import load_weights, save_checkpoint
 from nmt.errors import CheckpointError, DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training import checkpoint_writer, checkpointing
@@ -18,15 +15,11 @@ from nmt.training import resume as resume_module
 from nmt.training import step as step_module
 from nmt.training.checkpoint_writer import CheckpointWriter
 from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.optimizer import update_weights
 from nmt.training.step import PendingStep, Stepper
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
-
-Recipe = Callable[..., Config]
-
-
-def quiet(message: str) -> None:
-    pass
+from tests.training.runs import Recipe, quiet, same_weights
 
 
 def events(run: RunDirectory) -> list[tuple[str, int, Any]]:
@@ -35,14 +28,9 @@ def events(run: RunDirectory) -> list[tuple[str, int, Any]]:
     return [(line["event"], line["step"], line.get("loss", line.get("to"))) for line in lines]
 
 
-def same_weights(one: Path, other: Path) -> bool:
-    first, second = load_weights(one), load_weights(other)
-    return all(torch.equal(first[name], second[name]) for name in {**first, **second})
-
-
 def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """Let the disk be full whenever one of the steps is to be saved."""
-    original = checkpoint_writer.save_checkpoint
+    original = save_checkpoint
 
     def save(path: Path, *arguments: Any) -> None:
         if RunDirectory.step_of(path) in steps:
@@ -52,7 +40,7 @@ def failing_saves(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     monkeypatch.setattr(checkpoint_writer, "save_checkpoint", save)
 
 
-def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
+def test_training_continues_when_a_checkpoint_cannot_be_saved(
     recipe: Recipe,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -70,7 +58,7 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     assert events(run) == events(whole)
 
 
-def test_what_could_not_be_saved_is_not_the_best(
+def test_a_step_that_could_not_be_saved_is_not_the_best(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """best.json always names a checkpoint that is there."""
@@ -103,7 +91,7 @@ def stopped_in_step_6(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("how", ["at the end", "when stopped"])
-def test_what_must_be_saved_and_cannot_is_an_error(
+def test_the_last_checkpoint_must_be_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     failing_saves(monkeypatch, 12, 6)
@@ -185,7 +173,7 @@ def test_weights_that_are_not_numbers_are_not_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The update of step 7 ruins them; step 5 remains to go back to."""
-    original = step_module.update_weights
+    original = update_weights
 
     def ruined(optimizers: Any, *arguments: Any) -> None:
         original(optimizers, *arguments)

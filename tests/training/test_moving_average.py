@@ -32,7 +32,7 @@ def test_weights_that_stand_still_are_their_own_average(model: nn.Linear) -> Non
     torch.testing.assert_close(average.weights["bias"], model.bias.detach())
 
 
-def test_a_loaded_average_goes_on_bit_for_bit(model: nn.Linear) -> None:
+def test_a_loaded_average_continues_bit_for_bit(model: nn.Linear) -> None:
     first, second = MovingAverage(model, 0.9), MovingAverage(model, 0.9)
     with torch.no_grad():
         model.weight.normal_()

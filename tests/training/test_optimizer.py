@@ -1,5 +1,7 @@
 """One update is Adam's, over the mean gradient of a token."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -100,7 +102,13 @@ def test_a_parameter_without_gradient_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", "bfloat16"), ("fp32", "float32")])
 def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str) -> None:
-    sizes = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 1, "decoder_layers": 1}
+    sizes: dict[str, Any] = {
+        "d_model": 8,
+        "heads": 2,
+        "d_ff": 12,
+        "encoder_layers": 1,
+        "decoder_layers": 1,
+    }
     model = Transformer(ModelConfig(**sizes), 20, 20)
     config = TrainingConfig(optimizer="muon", weight_decay=0.2)
     muon, adam = build_optimizers(model, config, precision)

@@ -1,6 +1,5 @@
 """What fits of another model is taken, by name, shape and spelling; what does not is named."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,9 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory, checkpoint_folder
 from nmt.training.train import train
+from tests.training.runs import Recipe, quiet
 
-Recipe = Callable[..., Config]
 BEGIN = "training.initialize_from={}"
-
-
-def quiet(message: str) -> None:
-    pass
 
 
 @pytest.fixture(scope="module")

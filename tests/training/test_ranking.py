@@ -35,7 +35,7 @@ def test_only_the_very_best_ends_the_wait_for_a_gain() -> None:
     ]
 
 
-def test_what_could_not_be_saved_is_taken_back() -> None:
+def test_a_step_that_could_not_be_saved_is_rolled_back() -> None:
     ranking = ranked(3)
     ranking.commit()
     ranking.add(2, 7, {})
@@ -43,7 +43,7 @@ def test_what_could_not_be_saved_is_taken_back() -> None:
     assert ranking.steps == [1]
 
 
-def test_a_ranking_goes_on_from_its_state_also_with_fewer_places() -> None:
+def test_a_ranking_continues_from_its_state_also_with_fewer_places() -> None:
     old = ranked(3, 5, 4)
     new = Ranking(1)
     new.load_state(old.state())

@@ -1,27 +1,24 @@
 """Processes find those they were started with, and leave each other without a trace."""
 
 import socket
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import torch
+from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.errors import NmtError
 from nmt.training import distributed
 from nmt.training.distributed import join_process_group, rendezvous
-
-Recipe = Callable[..., Config]
-Torchrun = Callable[..., None]
+from tests.training.runs import Recipe, run_script
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_processes_that_start_anew_meet_apart_from_those_before_them(size: int) -> None:
-    store, patience = torch.distributed.HashStore(), timedelta(seconds=60)
+def test_restarted_processes_get_a_new_name(size: int) -> None:
+    store, patience = HashStore(), timedelta(seconds=60)
     with ThreadPoolExecutor(size) as pool:
         rooms = []
         for _ in range(3):  # in the same store, as the launcher keeps it
@@ -33,9 +30,9 @@ def test_processes_that_start_anew_meet_apart_from_those_before_them(size: int) 
     assert len(set(rooms)) == 3
 
 
-def test_who_does_not_come_is_named_and_a_leader_who_does_not_come_is_not_waited_for() -> None:
+def test_missing_processes_are_named_after_the_timeout() -> None:
     patience = timedelta(seconds=0.2)
-    store = torch.distributed.HashStore()
+    store = HashStore()
     with pytest.raises(TimeoutError, match=r"processes \[1, 2\] of 3 have not come"):
         rendezvous(store, 0, 3, patience)
     with pytest.raises(torch.distributed.DistError):
@@ -50,7 +47,7 @@ def unused_port() -> int:
 
 
 @pytest.mark.parametrize("rank", ["0", "1"])
-def test_a_process_that_waits_in_vain_says_so_in_a_sentence(
+def test_a_process_that_finds_no_others_says_so_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, unused_port: int, rank: str
 ) -> None:
     started = {"RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
@@ -69,6 +66,8 @@ TRAIN = """
 import os, signal, sys, threading
 from pathlib import Path
 from nmt.config_file import load_config
+from torch.distributed import HashStore  # type: ignore[attr-defined]
+
 from nmt.errors import NmtError
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
@@ -102,15 +101,15 @@ left = [name for name in names if "gloo" in name]
         ("stopped", ["training.max_steps=1_000_000", "training.validate_every=1_000_000"]),
     ],
 )
-def test_no_thread_of_the_group_outlives_it(
-    recipe: Recipe, torchrun: Torchrun, tmp_path: Path, ending: str, settings: list[str]
+def test_no_thread_outlives_the_process_group(
+    recipe: Recipe, tmp_path: Path, ending: str, settings: list[str]
 ) -> None:
     """It would abort the process now and then, if it were about to let go of a tensor."""
     if not Path("/proc/self/task").is_dir():
         pytest.skip("threads are counted as Linux tells them")
     (tmp_path / "recipe.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
     (tmp_path / "script.py").write_text(TRAIN, "utf-8")
-    torchrun(2, tmp_path / "script.py", tmp_path, ending)
+    run_script(2, tmp_path / "script.py", tmp_path, ending)
     for rank in ("0", "1"):
         said = (tmp_path / rank).read_text("utf-8")
         assert said.startswith("[] ") and (ending in said or "loss is" in said)

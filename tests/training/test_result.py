@@ -2,14 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from nmt.config import Config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
@@ -18,8 +16,7 @@ from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
 from nmt.translation.translator import Translator
-
-Recipe = Callable[..., Config]
+from tests.training.runs import Recipe, quiet
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
 
 
 def test_scores_of_tokenised_text_are_named_so(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested("data.tokenized=true"), tmp_path / "run", lambda message: None)
+    run = train(tested("data.tokenized=true"), tmp_path / "run", quiet)
     names = [score["name"] for score in row_of(run)["scores"]]
     assert names == ["tokenised BLEU", "tokenised chrF++"]
 
@@ -69,7 +66,7 @@ def test_references_in_pieces_are_doubted(tested: Recipe, corpus: Path, tmp_path
 
 
 def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", lambda message: None)
+    run = train(tested(), tmp_path / "run", quiet)
     row, environment = row_of(run), json.loads(run.environment.read_text("utf-8"))
     same = ("data_fingerprint", "git", "libraries", "processor", "cores", "device", "precision")
     assert {name: row[name] for name in same} == {name: environment[name] for name in same}
@@ -86,11 +83,11 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
     def stopped(*arguments: object) -> None:
         raise StoppedBySignal("stopped by SIGTERM")
 
-    uninterrupted = train(tested(), tmp_path / "uninterrupted", lambda message: None)
+    uninterrupted = train(tested(), tmp_path / "uninterrupted", quiet)
     with monkeypatch.context() as patch:
         patch.setattr(result_module, "translate_test_set", stopped)
         with pytest.raises(StoppedBySignal):
-            train(tested(), tmp_path / "run", lambda message: None)
+            train(tested(), tmp_path / "run", quiet)
     run = RunDirectory(tmp_path / "run")
     before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
     assert run.result not in before
@@ -112,27 +109,28 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
 
 
 def test_a_scored_run_has_nothing_to_do(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", lambda message: None)
-    row, log = run.result.read_bytes(), []
+    run = train(tested(), tmp_path / "run", quiet)
+    row = run.result.read_bytes()
+    log: list[str] = []
     train(tested(), run.path, log.append)
     assert log[-1].endswith("already trained to step 12; nothing to do")
     assert run.result.read_bytes() == row
 
 
 def test_a_run_that_is_trained_further_is_scored_again(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", lambda message: None)
-    train(tested("training.max_steps=14"), run.path, lambda message: None)
+    run = train(tested(), tmp_path / "run", quiet)
+    train(tested("training.max_steps=14"), run.path, quiet)
     row = row_of(run)
     assert (row["trained_steps"], row["sessions"]) == (14, 2)
 
 
 def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", lambda message: None)
+    run = train(tested(), tmp_path / "run", quiet)
     before = row_of(run)
     for language in ("en", "de"):
         (corpus / f"other.{language}").write_text("the dog\n" * 3, "utf-8")
     other = f"data.test={{source: {corpus}/other.en, target: {corpus}/other.de}}"
-    train(tested(other), run.path, lambda message: None)
+    train(tested(other), run.path, quiet)
     row = row_of(run)
     assert row["test_set"]["sha256"] != before["test_set"]["sha256"]
     assert (row["test_set"]["name"], row["test_set"]["sentences"]) == ("other.en other.de", 3)
@@ -141,21 +139,21 @@ def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: 
 
 def test_other_weights_are_scored_again(tested: Recipe, tmp_path: Path) -> None:
     """The same run chooses anew, among others."""
-    run = train(tested(), tmp_path / "run", lambda message: None)
+    run = train(tested(), tmp_path / "run", quiet)
     row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
     run.write_json(run.best, {**best, "weights": "checkpoints/step-00000012", "loss": 1.5})
-    train(tested(), run.path, lambda message: None)
+    train(tested(), run.path, quiet)
     assert (row_of(run)["weights"], row_of(run)["validation"]["loss"]) != (
         row["weights"],
         row["validation"]["loss"],
     )
 
 
-def test_a_damaged_row_is_written_anew(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", lambda message: None)
+def test_a_damaged_result_is_written_again(tested: Recipe, tmp_path: Path) -> None:
+    run = train(tested(), tmp_path / "run", quiet)
     row = row_of(run)
     run.result.write_text('{"test_set": 3', "utf-8")
-    train(tested(), run.path, lambda message: None)
+    train(tested(), run.path, quiet)
     assert row_of(run)["scores"] == row["scores"]
 
 
@@ -163,7 +161,7 @@ def test_a_damaged_row_is_written_anew(tested: Recipe, tmp_path: Path) -> None:
 def test_without_a_test_set_or_where_it_is_off_nothing_is_scored(
     tested: Recipe, tmp_path: Path, off: str
 ) -> None:
-    run = train(tested(off), tmp_path / "run", lambda message: None)
+    run = train(tested(off), tmp_path / "run", quiet)
     assert run.best.is_file() and not run.result.exists()
 
 

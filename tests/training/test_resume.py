@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.checkpoint import WEIGHTS, load_state, load_weights
+from nmt.checkpoint import WEIGHTS, load_weights
 from nmt.config import Config
 from nmt.data.tokens.batch import Batch
 from nmt.errors import DivergedError, StoppedBySignal
@@ -18,12 +17,12 @@ from nmt.run_directory import RunDirectory
 from nmt.training import step as step_module
 from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.loss import Loss, Objective
+from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
+from tests.training.runs import Recipe, assert_same_run, comparable, quiet, records
 
-Recipe = Callable[..., Config]
-MEASURED = {"seconds", "tokens_per_second"}
 STEPS = range(1, 13)
 """of the recipe: all there are"""
 PARTS = "training.micro_batch_tokens=40"
@@ -31,10 +30,6 @@ PARTS = "training.micro_batch_tokens=40"
 
 class PowerFailure(BaseException):
     """Nothing catches it and nothing is saved."""
-
-
-def quiet(message: str) -> None:
-    pass
 
 
 def interrupted(
@@ -47,7 +42,7 @@ def interrupted(
             how()
         original(*arguments)
 
-    original = step_module.update_weights
+    original = update_weights
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(step_module, "update_weights", update)
         with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
@@ -63,46 +58,6 @@ def fail() -> None:
     raise PowerFailure
 
 
-def records(run: RunDirectory) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
-    return [{key: line[key] for key in line if key not in MEASURED} for line in lines]
-
-
-def assert_equal(one: Any, other: Any, place: str = "") -> None:
-    """Tensors and plain values, nested alike."""
-    if isinstance(one, torch.Tensor):
-        assert torch.equal(one, other), place
-    elif isinstance(one, dict):
-        assert one.keys() == other.keys(), place
-        for key in one:
-            if key not in MEASURED:
-                assert_equal(one[key], other[key], f"{place}.{key}")
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(other), place
-        for number, (a, b) in enumerate(zip(one, other, strict=True)):
-            assert_equal(a, b, f"{place}[{number}]")
-    else:
-        assert one == other, place
-
-
-def assert_same_run(path: Path, whole: RunDirectory) -> None:
-    run = RunDirectory(path)
-    assert records(run) == records(whole)
-    assert_equal(load_state(run.checkpoint(12)), load_state(whole.checkpoint(12)))
-    for folder, expected in (
-        (run.checkpoint(12), whole.checkpoint(12)),
-        (run.averaged, whole.averaged),
-    ):
-        assert (folder / WEIGHTS).read_bytes() == (expected / WEIGHTS).read_bytes()
-    best, expected_best = (json.loads(r.best.read_text()) for r in (run, whole))
-    best.pop("training_seconds"), expected_best.pop("training_seconds")
-    assert best == expected_best
-    files, expected_files = (sorted(r.translations.iterdir()) for r in (run, whole))
-    assert [path.name for path in files] == [path.name for path in expected_files]
-    for path, expected in zip(files, expected_files, strict=True):
-        assert path.read_bytes() == expected.read_bytes()
-
-
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config], RunDirectory]:
     """Trains a recipe the first time that a test asks for it."""
@@ -116,7 +71,7 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Config]
     return of
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def whole(recipe: Recipe, uninterrupted: Callable[[Config], RunDirectory]) -> RunDirectory:
     return uninterrupted(recipe())
 
@@ -145,7 +100,7 @@ def test_sampled_pieces_are_those_of_the_uninterrupted_run(recipe: Recipe, tmp_p
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_stopped_run_goes_on_bit_for_bit(
+def test_a_stopped_run_resumes_bit_for_bit(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int
 ) -> None:
     log: list[str] = []
@@ -169,7 +124,7 @@ def test_translations_of_steps_that_are_taken_again_are_forgotten(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_stop_inside_accumulation_abandons_the_gradient(
+def test_a_stop_inside_accumulation_interrupts_the_gradient(
     recipe: Recipe,
     uninterrupted: Callable[[Config], RunDirectory],
     tmp_path: Path,
@@ -201,7 +156,7 @@ def test_a_stop_inside_accumulation_abandons_the_gradient(
 
 @pytest.mark.parametrize("step", [5, 10, 12])
 @pytest.mark.parametrize("then", ["goes on", "loses power in the next step", "is stopped again"])
-def test_a_stop_abandons_a_validation_which_is_made_up_for(
+def test_a_stop_interrupts_a_validation_which_is_repeated(
     recipe: Recipe,
     whole: RunDirectory,
     tmp_path: Path,
@@ -230,7 +185,7 @@ def test_a_stop_abandons_a_validation_which_is_made_up_for(
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_run_that_lost_power_goes_on_bit_for_bit(
+def test_a_run_that_lost_power_resumes_bit_for_bit(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int
 ) -> None:
     interrupted(recipe(), tmp_path / "run", step, fail)
@@ -306,7 +261,7 @@ def test_a_finished_run_is_left_alone(whole: RunDirectory, recipe: Recipe) -> No
     assert whole.config.read_text() == config
 
 
-def test_a_finished_run_goes_on_when_asked_for_more_steps(
+def test_a_finished_run_continues_with_a_larger_max_steps(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path
 ) -> None:
     run = RunDirectory(tmp_path / "run")
@@ -315,7 +270,7 @@ def test_a_finished_run_goes_on_when_asked_for_more_steps(
     # the shorter run validated at its last step, which the longer one passes by
     assert [r for r in records(run) if r["step"] != 8 or r["event"] == "train"] == records(whole)
     weights, expected = load_weights(run.checkpoint(12)), load_weights(whole.checkpoint(12))
-    assert_equal(weights, expected)
+    assert comparable(weights) == comparable(expected)
 
 
 def test_a_run_that_lost_power_while_choosing_its_best_weights_chooses_again(
@@ -338,7 +293,7 @@ def test_a_run_that_lost_power_while_choosing_its_best_weights_chooses_again(
     assert_same_run(run.path, whole)
 
 
-def test_a_kill_between_a_checkpoint_and_what_follows_is_made_up_for(
+def test_a_kill_between_a_checkpoint_and_what_follows_is_repaired(
     whole: RunDirectory, recipe: Recipe, tmp_path: Path
 ) -> None:
     """The last one is there, the pointer and the one to forget are still those of before."""
@@ -361,7 +316,7 @@ def test_a_run_cut_short_before_its_first_validation_keeps_what_it_has(
     assert (best["weights"], best["trained_steps"]) == ("averaged", 3)
 
 
-def test_a_moving_average_goes_on_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
+def test_a_moving_average_resumes_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
     config = recipe("training.moving_average=0.9")
     whole = train(config, tmp_path / "whole", quiet)
     interrupted(config, tmp_path / "run", 7, fail)
@@ -372,7 +327,7 @@ def test_a_moving_average_goes_on_bit_for_bit(recipe: Recipe, tmp_path: Path) ->
     assert set(json.loads(whole.best.read_text())["candidates"]) >= {"averaged", "moving-average"}
 
 
-def test_several_threads_go_on_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
+def test_several_threads_resume_bit_for_bit(recipe: Recipe, tmp_path: Path) -> None:
     config = recipe("training.threads=2", "model.dropout=0.3", "training.micro_batch_tokens=40")
     whole = train(config, tmp_path / "whole", quiet)
     interrupted(config, tmp_path / "run", 7, fail)

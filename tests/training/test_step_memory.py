@@ -1,7 +1,5 @@
 """What is estimated is what PyTorch keeps."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
@@ -17,8 +15,8 @@ from nmt.training.step_memory import (
     optimizer_bytes,
     training_memory,
 )
+from tests.training.runs import Recipe
 
-Recipe = Callable[..., Config]
 VOCABULARY = 100
 
 

@@ -2,17 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from nmt.config import Config
 from nmt.errors import MissingExtraError
 from nmt.run_directory import RunDirectory
 from nmt.training.train import train
-
-Recipe = Callable[..., Config]
+from tests.training.runs import Recipe, quiet
 
 
 def curves(run: RunDirectory) -> dict[str, dict[int, float]]:
@@ -25,12 +22,10 @@ def curves(run: RunDirectory) -> dict[str, dict[int, float]]:
     }
 
 
-def test_every_figure_becomes_a_curve_also_where_a_run_goes_on(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_every_figure_becomes_a_curve_also_in_a_resumed_run(recipe: Recipe, tmp_path: Path) -> None:
     for steps in (9, 12):
         config = recipe("training.tensorboard=true", f"training.max_steps={steps}")
-        run = train(config, tmp_path / "run", lambda message: None)
+        run = train(config, tmp_path / "run", quiet)
     records = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
     shown = curves(run)
     for event in ("train", "validation"):
@@ -44,7 +39,7 @@ def test_without_the_package_it_is_said_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"training.tensorboard .* 'nmt\[tensorboard\]'"):
-        train(recipe("training.tensorboard=true"), tmp_path / "run", lambda message: None)
+        train(recipe("training.tensorboard=true"), tmp_path / "run", quiet)
     assert not (tmp_path / "run").exists()
 
 
@@ -61,7 +56,7 @@ def test_a_full_disk_costs_the_curves_and_not_the_run(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
-    run = train(recipe("training.tensorboard=true"), tmp_path / "run", lambda message: None)
+    run = train(recipe("training.tensorboard=true"), tmp_path / "run", quiet)
     assert run.checkpoint(12).is_dir()
     said = capsys.readouterr().err
     assert said.count("tensorboard: not written any more: No space left on device") == 1

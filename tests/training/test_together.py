@@ -3,6 +3,7 @@
 What a step learns from, and so its loss, depends on neither.
 """
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,9 @@ from typing import Any
 
 import pytest
 
-from nmt.config import Config
 from nmt.config_file import dump_config
+from tests.training.runs import Recipe, run_script
 
-Recipe = Callable[..., Config]
-Torchrun = Callable[..., None]
 BATCH_TOKENS = 120
 SETTINGS = [
     f"training.batch_tokens={BATCH_TOKENS}",
@@ -49,7 +48,7 @@ for recipe in sorted(folder.glob("*.yaml")):
 """
 
 
-def trained(recipe: Recipe, torchrun: Torchrun, folder: Path, processes: int) -> dict[str, Any]:
+def trained(recipe: Recipe, folder: Path, processes: int) -> dict[str, Any]:
     """Of each number of parts, and of steps of few pairs: what each step had, and the losses."""
     (folder / "launcher.py").write_text(LAUNCHER)
     for parts in PARTS:
@@ -59,7 +58,7 @@ def trained(recipe: Recipe, torchrun: Torchrun, folder: Path, processes: int) ->
         (folder / f"{parts}.yaml").write_text(text, "utf-8")
     few = dump_config(recipe(*SETTINGS, "training.batch_tokens=24"))
     (folder / "few.yaml").write_text(few, "utf-8")
-    torchrun(processes, folder / "launcher.py", folder)
+    run_script(processes, folder / "launcher.py", folder)
     return {name: told(folder, name, processes) for name in ("few", *map(str, PARTS))}
 
 
@@ -80,22 +79,12 @@ def told(folder: Path, name: str, processes: int) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def kept() -> dict[int, Any]:
-    return {}
-
-
-@pytest.fixture
-def told_by(
-    recipe: Recipe, torchrun: Torchrun, kept: dict[int, Any], tmp_path: Path
-) -> Callable[[int], Any]:
+def told_by(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Any]:
     """A function of a number of processes; each number is started once."""
 
+    @functools.cache
     def found(processes: int) -> Any:
-        if processes not in kept:
-            folder = tmp_path / str(processes)
-            folder.mkdir()
-            kept[processes] = trained(recipe, torchrun, folder, processes)
-        return kept[processes]
+        return trained(recipe, tmp_path_factory.mktemp(str(processes)), processes)
 
     return found
 

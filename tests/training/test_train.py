@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,14 @@ import pytest
 import torch
 
 from nmt.checkpoint import average_weights, load_weights
-from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.errors import RunDirectoryBusyError
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.train import train
 from nmt.translation.translator import Translator
+from tests.training.runs import Recipe, quiet
 
 CPU = torch.device("cpu")
-Recipe = Callable[..., Config]
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +147,7 @@ def test_a_busy_directory_is_refused(recipe: Recipe, tmp_path: Path) -> None:
 def test_early_stopping_ends_a_run_that_does_not_improve(recipe: Recipe, tmp_path: Path) -> None:
     settings = ("training.early_stopping=2", "training.peak_learning_rate=1e-12")
     config = recipe(*settings, "training.max_steps=100", "training.validate_every=3")
-    run = train(config, tmp_path, lambda message: None)
+    run = train(config, tmp_path, quiet)
     assert [line["step"] for line in events(run, "validation")] == [3, 6, 9]
     assert run.averaged.is_dir()
     log: list[str] = []
@@ -158,7 +156,7 @@ def test_early_stopping_ends_a_run_that_does_not_improve(recipe: Recipe, tmp_pat
 
 
 def test_a_run_may_be_chosen_by_loss(recipe: Recipe, tmp_path: Path) -> None:
-    run = train(recipe("training.validation_metric=loss"), tmp_path, lambda message: None)
+    run = train(recipe("training.validation_metric=loss"), tmp_path, quiet)
     best = json.loads(run.best.read_text("utf-8"))
     assert "bleu" not in best
     assert best["loss"] == min(figures["loss"] for figures in best["candidates"].values())
@@ -178,7 +176,7 @@ def test_every_kind_of_model_trains_and_loads(
         "training.precision=bf16",
         "training.max_steps=2",
     )
-    run = train(config, tmp_path, lambda message: None)
+    run = train(config, tmp_path, quiet)
     translation = next(Translator(load_run(run.path, CPU)).translate(["the old dog"]))
     assert math.isfinite(translation.score)
 
@@ -195,7 +193,7 @@ def test_the_best_checkpoints_may_be_averaged_instead_of_the_last(
         "training.checkpoint_every=100",
         "training.keep_last=1",
     )
-    run = train(config, tmp_path / "run", lambda message: None)
+    run = train(config, tmp_path / "run", quiet)
     losses = {record["step"]: record["loss"] for record in events(run, "validation")}
     best = sorted(sorted(losses, key=lambda step: losses[step])[:3])
     assert run.saved_checkpoints() == [run.checkpoint(step) for step in best]

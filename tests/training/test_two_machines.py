@@ -1,22 +1,19 @@
 """Two machines that a cable joins: network namespaces, each with an end of a virtual one."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from nmt.config import Config
-from nmt.config_file import dump_config
 from nmt.run_directory import RunDirectory
 from nmt.training.train import train
+from tests.training.runs import Recipe, losses, quiet, write_recipe
 
-Recipe = Callable[..., Config]
 # Lays the cable from this namespace to another, and runs a command in both: $0 torchrun's options
 # and $@ what it starts. --local-addr matters: both machines go by one host name.
 TWO_MACHINES = """
@@ -51,8 +48,7 @@ def can_divide_the_network() -> bool:
 
 def on_two_machines(config: Config, folder: Path, options: str = "") -> str:
     """Train in both namespaces together; what they say on stderr."""
-    recipe = folder / "recipe.yaml"
-    recipe.write_text(dump_config(config), "utf-8")
+    recipe = write_recipe(config, folder)
     nmt = ["-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(folder / "run")]
     process = subprocess.Popen(
         ["unshare", "--map-root-user", "--net", "bash", "-c", TWO_MACHINES, options, *nmt],
@@ -75,14 +71,10 @@ def test_two_machines_learn_what_one_process_learns(recipe: Recipe, tmp_path: Pa
     if not can_divide_the_network():
         pytest.skip("no network namespaces here, or neither unshare nor nsenter nor ip")
     config = recipe("model.dropout=0.0", "training.log_every=1", "training.batch_tokens=40")
-    alone = train(config, tmp_path / "alone", lambda message: None)
+    alone = train(config, tmp_path / "alone", quiet)
     said = on_two_machines(config, tmp_path)
     assert said.count("translate with:") == 1
-    assert losses(RunDirectory(tmp_path / "run")) == pytest.approx(losses(alone), abs=1e-4)
-
-
-def losses(run: RunDirectory) -> dict[int, float]:
-    """The loss of each of the first ten steps."""
-    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
-    trained = {line["step"]: line["loss"] for line in lines if line["event"] == "train"}
-    return {step: loss for step, loss in trained.items() if step <= 10}
+    found, expected = losses(RunDirectory(tmp_path / "run")), losses(alone)
+    assert found.keys() == expected.keys()
+    for step in range(1, 11):
+        assert found[step][0] == pytest.approx(expected[step][0], abs=1e-4)

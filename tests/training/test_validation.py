@@ -98,7 +98,7 @@ def test_nothing_need_be_translated(
     assert (result.quality, result.translations) == ({}, [])
 
 
-def test_weights_stay_and_training_goes_on_afterwards(
+def test_validation_leaves_weights_and_training_mode_as_they_were(
     make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
 ) -> None:
     run = make_run()

@@ -1,0 +1,121 @@
+"""Runs in the tests of training: started, compared, stopped and watched in one way."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.checkpoint import WEIGHTS, load_state, load_weights
+from nmt.config import Config
+from nmt.config_file import dump_config
+from nmt.run_directory import RunDirectory
+
+Recipe = Callable[..., Config]
+CLOCKS = ("seconds", "tokens_per_second", "training_seconds")
+_LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+
+
+def quiet(message: str) -> None:
+    """A log that nobody reads."""
+
+
+def records(run: RunDirectory) -> list[dict[str, Any]]:
+    """What the run recorded, without what a clock has measured."""
+    lines = map(json.loads, run.metrics.read_text("utf-8").splitlines())
+    return [{key: line[key] for key in line if key not in CLOCKS} for line in lines]
+
+
+def losses(run: RunDirectory) -> dict[int, tuple[float, int]]:
+    """Loss and target tokens so far by step; no step is recorded twice."""
+    trained = [record for record in records(run) if record["event"] == "train"]
+    found = {record["step"]: (record["loss"], record["target_tokens"]) for record in trained}
+    assert len(found) == len(trained)
+    return found
+
+
+def comparable(value: Any) -> Any:
+    """Nested values that compare by their contents, without what a clock has measured."""
+    if isinstance(value, torch.Tensor):
+        return str(value.dtype), tuple(value.shape), value.numpy().tobytes()
+    if isinstance(value, dict):
+        return {key: comparable(inner) for key, inner in value.items() if key not in CLOCKS}
+    return [comparable(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def contents(run: RunDirectory) -> list[Any]:
+    """Everything that training has made, to be compared by ==."""
+    weights = [path.read_bytes() for path in sorted(run.path.rglob(WEIGHTS))]
+    states = [comparable(load_state(path)) for path in run.saved_checkpoints()]
+    pointers = [comparable(json.loads(path.read_text())) for path in (run.best, run.last)]
+    names = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*"))
+    return [records(run), weights, states, pointers, names]
+
+
+def assert_same_run(path: Path, whole: RunDirectory) -> None:
+    """A run in parts ends as a whole one of 12 steps, though it may have saved other steps."""
+    run = RunDirectory(path)
+    assert records(run) == records(whole)
+    ends = [comparable(load_state(each.checkpoint(12))) for each in (run, whole)]
+    assert ends[0] == ends[1]
+    for name in ("checkpoints/step-00000012", "averaged"):
+        assert (path / name / WEIGHTS).read_bytes() == (whole.path / name / WEIGHTS).read_bytes()
+    best = [comparable(json.loads(each.best.read_text())) for each in (run, whole)]
+    assert best[0] == best[1]
+    translations = [
+        {file.name: file.read_bytes() for file in each.translations.iterdir()}
+        for each in (run, whole)
+    ]
+    assert translations[0] == translations[1]
+
+
+def same_weights(one: Path, other: Path) -> bool:
+    """Whether two checkpoints hold the same weights."""
+    first, second = load_weights(one), load_weights(other)
+    return all(torch.equal(first[name], second[name]) for name in {**first, **second})
+
+
+def write_recipe(config: Config, folder: Path) -> Path:
+    """The file of a recipe, for programs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "recipe.yaml"
+    path.write_text(dump_config(config), "utf-8")
+    return path
+
+
+def run_script(processes: int, script: Path, *arguments: object) -> None:
+    """Run a script to its end in several processes; a single one needs no launcher."""
+    launched = [*_LAUNCHER, f"--nproc-per-node={processes}"] if processes > 1 else [sys.executable]
+    command = [*launched, str(script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
+def torchrun(config: Config, folder: Path, processes: int = 2, restarts: int = 3) -> list[str]:
+    """The command that trains with several processes and restarts them if one of them fails."""
+    options = [f"--max-restarts={restarts}", f"--nproc-per-node={processes}"]
+    recipe, run = str(write_recipe(config, folder)), str(folder / "run")
+    return [*_LAUNCHER, *options, "-m", "nmt", "train", "--config", recipe, "--run-dir", run]
+
+
+def processes_by_rank(launcher: "subprocess.Popen[str]") -> dict[int, int]:
+    """The process of each rank that torchrun has started."""
+    ranks: dict[int, int] = {}
+    for child in Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split():
+        environment = Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+        ranks |= {int(e[5:]): int(child) for e in environment if e.startswith(b"RANK=")}
+    return ranks
+
+
+def wait_for_records(run: RunDirectory, count: int) -> None:
+    """Wait until the run has recorded this many steps."""
+    deadline = time.monotonic() + 240
+    while time.monotonic() < deadline:
+        if run.metrics.is_file() and run.metrics.read_bytes().count(b"\n") >= count:
+            return
+        time.sleep(0.005)
+    raise AssertionError("training has not come so far")
