@@ -1,4 +1,4 @@
-"""The last act of training: average checkpoints and choose the weights that translate best."""
+"""The end of training: average checkpoints and choose the weights that translate best."""
 
 import json
 from collections.abc import Callable
