@@ -43,6 +43,7 @@ from nmt.cli.options.test_set import (
     load_test_set,
     provenance,
     read_translations,
+    text_files,
     text_options,
     translate_with_progress,
 )
@@ -177,9 +178,8 @@ def _translate(
         produced_by = provenance(translator, models, checkpoint)
         data = translator.run.config.data
         if output:
-            pairs = [*(data.train or ()), data.validation, data.test]
-            inputs = [Path(path) for pair in pairs if pair for path in pair.paths]
-            check_output_is_no_input(output, [text.source, text.reference, *inputs])
+            inputs = [text.source, text.reference, *text_files(data)]
+            check_output_is_no_input(output, inputs)
         test_set = load_test_set(text, data)
         translations = translate_with_progress(translator, test_set)
         if sink:

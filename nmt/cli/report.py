@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import STDOUT, open_output
+from nmt.cli.lines.streams import STDOUT, check_output_is_no_input, open_output
 from nmt.cli.options.model import CheckpointOption, DeviceOption
+from nmt.cli.options.test_set import text_files
 from nmt.cli.plot import ModelOption
 
 if TYPE_CHECKING:
@@ -54,10 +55,14 @@ def report(
 
     The file needs no network and no other file. It says what is missing.
     """
+    from nmt.config_file import load_config
     from nmt.report.run_report import ReportOptions
     from nmt.run_directory import find_run
 
-    path = output or find_run(Path(model)).path / "report.html"
+    run = find_run(Path(model))
+    path = output or run.path / "report.html"
+    inputs = [run.config, run.metrics, run.environment]
+    check_output_is_no_input(path, [*inputs, *text_files(load_config(str(run.config)).data)])
     chosen = ReportOptions(checkpoint, test_set and test_set.value, sentences, sentence or [])
     _write(path, Path(model), chosen, device)
     if str(path) not in STDOUT:

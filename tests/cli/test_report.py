@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import CheckpointError, NmtError
+from nmt.errors import CheckpointError, ConfigError, NmtError
 from nmt.training.examples import ExampleTranslation, write_examples
 from tests.cli.commands import fail, invoke, succeed
 
@@ -144,6 +144,16 @@ def test_where_it_cannot_be_written_is_told_at_once(
     page = tmp_path / "file" / "report.html"
     message = fail(NmtError, "report", "-m", lived_run, "-o", page)
     assert f"{page}: cannot be written: Not a directory" in message
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl"])
+def test_an_output_that_would_replace_a_file_of_the_run_is_an_error(
+    lived_run: Path, name: str
+) -> None:
+    before = (lived_run / name).read_bytes()
+    message = fail(ConfigError, "report", "-m", lived_run, "-o", lived_run / name)
+    assert "the same file, which would be replaced" in message
+    assert (lived_run / name).read_bytes() == before
 
 
 def test_a_link_and_a_device_stay_what_they_are(lived_run: Path, tmp_path: Path) -> None:

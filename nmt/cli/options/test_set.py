@@ -149,6 +149,12 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
     return test_set
 
 
+def text_files(data: "DataConfig") -> list[Path]:
+    """Return the files of text that a configuration names, which no output may replace."""
+    pairs = [*(data.train or ()), data.validation, data.test]
+    return [Path(path) for pair in pairs if pair for path in pair.paths]
+
+
 def _read_files(
     source: Path | None, reference: Path, languages: tuple[str, str] | None, tokenized: bool
 ) -> "EvaluationSet":
