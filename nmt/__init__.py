@@ -7,23 +7,29 @@
 >>> logits = model(source, target)  # ids (B, S), (B, T) -> (B, T, V)
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from nmt.model.attention import AttentionRecord
-    from nmt.search.generating_transformer import Transformer, transformer_base, transformer_big
-    from nmt.translation.text_translator import TextTranslator
+    from nmt.search.generating_transformer import (
+        GeneratingTransformer as Transformer,
+    )
+    from nmt.search.generating_transformer import (
+        transformer_base,
+        transformer_big,
+    )
+    from nmt.translation.text_translator import SearchSettings, TextTranslator
 
 __version__ = "0.1.0"
 __all__ = ["AttentionRecord", "Transformer", "load", "transformer_base", "transformer_big"]
 
 _FROM = {
-    "AttentionRecord": "nmt.model.attention",
-    "Transformer": "nmt.search.generating_transformer",
-    "transformer_base": "nmt.search.generating_transformer",
-    "transformer_big": "nmt.search.generating_transformer",
+    "AttentionRecord": ("nmt.model.attention", "AttentionRecord"),
+    "Transformer": ("nmt.search.generating_transformer", "GeneratingTransformer"),
+    "transformer_base": ("nmt.search.generating_transformer", "transformer_base"),
+    "transformer_big": ("nmt.search.generating_transformer", "transformer_big"),
 }
 
 
@@ -33,7 +39,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'nmt' has no attribute '{name}'")
     import importlib
 
-    return getattr(importlib.import_module(_FROM[name]), name)
+    module, attribute = _FROM[name]
+    return getattr(importlib.import_module(module), attribute)
 
 
 def load(
@@ -43,34 +50,25 @@ def load(
     precision: str = "auto",
     beam_size: int | None = None,
     length_penalty: float | None = None,
-    batch_tokens: int | None = None,
-    coverage_penalty: float | None = None,
-    copy_unknown: bool | None = None,
-    early_stopping: bool | None = None,
-    shortlist: int | None = None,
+    **settings: "Unpack[SearchSettings]",
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
-    `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda,
-    cuda:1 or another that PyTorch finds;
-    `precision`: auto, fp32, bf16 or int8, in which scores are computed as in fp32. None leaves a
-    setting as the run has it. `shortlist`: with so many candidates of each source token, learnt by
-    `nmt shortlist`, instead of the whole vocabulary.
+    `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
+    or another that PyTorch finds; `precision`: auto, fp32, bf16 or int8, which scores with fp32.
+    None leaves a setting as the run has it; `SearchSettings` lists the others.
 
     Raises:
         CheckpointError: `model` holds no usable weights.
-        ConfigError: a setting cannot be what it was set to.
+        ConfigError: an impossible or unknown setting.
     """
-    from nmt.translation.text_translator import load_text_translator
+    from nmt.translation.text_translator import TextTranslator, load_translator
 
-    changes = {
-        "beam_size": beam_size,
-        "length_penalty": length_penalty,
-        "batch_tokens": batch_tokens,
-        "coverage_penalty": coverage_penalty,
-        "copy_unknown": copy_unknown,
-        "early_stopping": early_stopping,
-    }
-    return load_text_translator(
+    changes: dict[str, object] = {"beam_size": beam_size, "length_penalty": length_penalty}
+    changes |= settings
+    shortlist = settings.get("shortlist")
+    changes.pop("shortlist", None)
+    translator = load_translator(
         [model], checkpoint, device, precision, changes, shortlist=shortlist
     )
+    return TextTranslator(translator)

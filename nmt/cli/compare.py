@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.model import (
-    BatchTokensOption,
-    BeamSizeOption,
     CheckpointOption,
     DeviceOption,
+    ModelOptions,
     Precision,
     PrecisionOption,
     load_translator,
 )
+from nmt.cli.options.search import BatchTokensOption, BeamSizeOption, SearchOptions
 from nmt.cli.options.test_set import (
     LanguagesOption,
     NoTextChecksOption,
@@ -78,9 +78,8 @@ def compare(
     models = []
     for run in runs:
         translator = load_translator(
-            *([str(run)], checkpoint, device, precision),
-            beam_size=beam_size,
-            batch_tokens=batch_tokens,
+            ModelOptions([str(run)], checkpoint, device, precision),
+            SearchOptions(beam_size=beam_size, batch_tokens=batch_tokens),
         )
         models.append(provenance(translator, [str(run)], checkpoint))
         translations[run] = translate_with_progress(translator, against, str(run))

@@ -20,16 +20,20 @@ from nmt.cli.options.comet import (
     comet_options,
 )
 from nmt.cli.options.model import (
-    BatchTokensOption,
-    BeamSizeOption,
     CheckpointOption,
     DeviceOption,
-    LengthPenaltyOption,
     ModelOption,
+    ModelOptions,
     Precision,
     PrecisionOption,
-    ShortlistOption,
     load_translator,
+)
+from nmt.cli.options.search import (
+    BatchTokensOption,
+    BeamSizeOption,
+    LengthPenaltyOption,
+    SearchOptions,
+    ShortlistOption,
 )
 from nmt.cli.options.test_set import (
     LanguagesOption,
@@ -119,11 +123,13 @@ def eval_bleu(
     else:
         load = partial(
             load_translator,
-            *(model or [], checkpoint, device, precision),
-            shortlist=shortlist,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            batch_tokens=batch_tokens,
+            ModelOptions(model or [], checkpoint, device, precision),
+            SearchOptions(
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                batch_tokens=batch_tokens,
+                shortlist=shortlist,
+            ),
         )
         translated = _translate(load, text, model or [], checkpoint, output)
     scoring = _Scoring(ter, with_comet, confidence, per_sentence, as_json)

@@ -23,6 +23,7 @@ from nmt.cli.lines.streams import (
 from nmt.cli.options.model import (
     CheckpointOption,
     DeviceOption,
+    ModelOptions,
     ModelsOption,
     Precision,
     PrecisionOption,
@@ -89,7 +90,7 @@ def score(
         typed = from_stdin and sys.stdin.isatty()
         show = not from_stdin and sys.stderr.isatty()
         total = count_lines(source or file) if show else None
-        scorer = load_scorer(model, checkpoint, device, precision, batch_tokens)
+        scorer = load_scorer(ModelOptions(model, checkpoint, device, precision), batch_tokens)
         settings = DecodingConfig(length_penalty=length_penalty)
         corpus = _Corpus()
         with tqdm(total=total, unit=" pairs", disable=not show) as bar:

@@ -8,80 +8,77 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.json_lines import JsonInputOption
-from nmt.cli.lines.line_format import Form
-from nmt.cli.lines.line_translation import translate_lines
+from nmt.cli.lines.line_format import LineFormat
+from nmt.cli.lines.line_translation import LineInput, translate_lines
 from nmt.cli.lines.partial_output import (
     ResumeOption,
     check_inputs_remain,
+    check_resumable,
     is_complete,
     open_windows,
-    refuse_to_resume,
 )
 from nmt.cli.lines.streams import is_typed, open_lines
-from nmt.cli.options.candidates import (
+from nmt.cli.options.model import (
+    CheckpointOption,
+    DeviceOption,
+    ModelOptions,
+    ModelsOption,
+    Precision,
+    PrecisionOption,
+    load_translator,
+)
+from nmt.cli.options.output import (
     AlignmentsOption,
     CandidatesOption,
+    DocumentOption,
     MbrOption,
-    Utility,
-    refuse_needless_candidates,
-    with_choices,
+    NBestOption,
+    OutputOptions,
+    build_request,
 )
-from nmt.cli.options.model import (
+from nmt.cli.options.search import (
     BatchTokensOption,
     BeamSizeOption,
-    CheckpointOption,
     CopyUnknownOption,
     CoveragePenaltyOption,
-    DeviceOption,
-    DocumentOption,
     EarlyStoppingOption,
     LengthPenaltyOption,
     MinLengthOption,
-    ModelsOption,
     NoRepeatNgramOption,
-    Normalization,
     NormalizationOption,
-    Precision,
-    PrecisionOption,
     SampleOption,
+    SearchOptions,
     SeedOption,
     ShortlistOption,
     TemperatureOption,
     TopKOption,
     TopPOption,
-    load_translator,
-    refuse_needless_alpha,
-    sampling_of,
+    sampling_options,
 )
 from nmt.cli.options.terminology import (
     ForbidFileOption,
     ForbidOption,
     GlossaryOption,
-    terminology_of,
+    terminology_options,
 )
-from nmt.cli.options.workers import WorkersOption, share
-from nmt.errors import ConfigError
+from nmt.cli.options.workers import WorkersOption, processes_for
 
 if TYPE_CHECKING:
+    from nmt.translation.terminology import Terminology
     from nmt.translation.translator import Translator
 
 FileArgument = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="Text to translate; stdin by default.")
+    Path | None, typer.Argument(metavar="FILE", help="The text to translate; stdin by default.")
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to write; stdout by default."),
-]
-NBestOption = Annotated[
-    int,
-    typer.Option(
-        min=1, help="So many translations of each line, as `line number ||| text ||| score`."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help="The file to write; stdout by default."),
 ]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="A JSON object a line: source and translations.")
+    bool,
+    typer.Option("--json", help="Write lines of JSON with source and translations."),
 ]
-# options that change no translation, or whose effect a digest or a setting of the search tells
+# options that change no translation, or that a digest or a setting of the search represents
 NOT_COMPARED = {
     *("model", "checkpoint", "file", "output", "resume", "device", "normalization", "workers"),
     *("glossary", "forbid", "forbid_file"),
@@ -124,33 +121,32 @@ def translate(
     device: DeviceOption = "auto",
     precision: PrecisionOption = Precision.auto,
 ) -> None:
-    """Translate text, a line for a line; typed at a terminal, each at once, and Ctrl-D ends."""
-    sampling = sampling_of(sample, temperature, top_k, top_p, seed)
-    _refuse_clashes(length_penalty, normalization, mbr, candidates, document, n_best, alignments)
-    terminology = terminology_of(glossary, forbid, forbid_file)
-    _exit_if_complete(resume, file, output, [glossary, forbid_file])
+    """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
+    sampling = sampling_options(sample, temperature, top_k, top_p, seed)
+    search = SearchOptions(
+        *(beam_size, length_penalty, normalization, min_length, no_repeat_ngram),
+        *(coverage_penalty, copy_unknown, early_stopping, batch_tokens, shortlist),
+    )
+    options = OutputOptions(n_best, document, mbr, candidates, alignments)
+    line_format = LineFormat(json_input, as_json, n_best, document)
+    check_inputs_remain(output, [file or Path("-"), glossary, forbid_file])
+    terminology = terminology_options(glossary, forbid, forbid_file)
+    if resume:
+        _exit_if_complete(file, output)
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
-        translator = load_translator(
-            *(model, checkpoint, device, precision, sampling, terminology, shortlist),
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            length_normalization=normalization and normalization.value,
-            min_length=min_length,
-            no_repeat_ngram=no_repeat_ngram,
-            coverage_penalty=coverage_penalty,
-            copy_unknown=copy_unknown,
-            early_stopping=early_stopping,
-            batch_tokens=batch_tokens,
-        )
-        translator.prepare(n_best=candidates or n_best)  # before what is there is replaced
-        done = sink.begin(lines, lambda: _settings(translator, context.params))
-        chosen = with_choices(translator, mbr, candidates, alignments)
-        with share(chosen, translator, workers, is_typed(file)) as shared:
-            form = Form(json_input, as_json, n_best, document)
-            translate_lines(shared, form, lines, done, sink, file)
+        model_options = ModelOptions(model, checkpoint, device, precision)
+        translator = load_translator(model_options, search, sampling)
+        processes = processes_for(workers, translator.searcher.device.type, is_typed(file))
+        request = build_request(options, translator, terminology)
+        with translator.pipeline(request, processes) as pipeline:
+            _ = translator.searcher.model  # what fails does so before an output is replaced
+            done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
+            translate_lines(pipeline, LineInput(file, lines, line_format, done), sink)
 
 
-def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[str, object]:
+def _settings(
+    translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
+) -> dict[str, object]:
     """Everything that decides what a line becomes: weights and settings."""
     from nmt.checkpoint import weights_digest
 
@@ -162,45 +158,22 @@ def _settings(translator: "Translator", options: Mapping[str, object]) -> dict[s
         if name not in {*NOT_COMPARED, *search, "precision"}
     }
     if precision != "int8" and not translator.shortlist:
-        # with either a line depends on those translated beside it
+        # With either of them, the other lines of a batch have an influence.
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest
     weights = weights_digest(translator.run.model)[:16]
-    asked = translator.terminology.digest
+    asked = terminology.digest
     return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
 
 
-def _exit_if_complete(
-    resume: bool, file: Path | None, output: Path | None, others: list[Path | None]
-) -> None:
-    """Exit if --resume finds the output complete; `others` are read besides `file`."""
-    check_inputs_remain(output, [file or Path("-"), *others])
-    if not resume:
-        return
-    refuse_to_resume(file, output)
+def _exit_if_complete(file: Path | None, output: Path | None) -> None:
+    """Exit with 0 if --resume finds a complete output."""
+    check_resumable(file, output)
     if is_complete(output):
         print(
-            f"{output} is complete, so nothing is left to do; leave out --resume to translate anew",
+            f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
+            "again",
             file=sys.stderr,
         )
         raise typer.Exit
-
-
-def _refuse_clashes(
-    length_penalty: float | None,
-    normalization: Normalization | None,
-    mbr: Utility | None,
-    candidates: int | None,
-    document: bool,
-    n_best: int,
-    alignments: bool,
-) -> None:
-    """Raise a ConfigError for options that exclude each other, or mean nothing alone."""
-    refuse_needless_alpha(length_penalty, normalization)
-    refuse_needless_candidates(mbr, candidates)
-    if document and (n_best > 1 or alignments):
-        raise ConfigError(
-            "--document puts each line together from the best translations of its sentences, so "
-            "it goes neither with --n-best nor with --alignments; leave them out"
-        )

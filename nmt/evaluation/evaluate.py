@@ -7,7 +7,8 @@ from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.translation.translator import Translator, print_warning
+from nmt.translation.line import print_warning
+from nmt.translation.translator import Translator
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:

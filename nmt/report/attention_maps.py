@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from nmt.errors import DataError
 from nmt.report.figure import font_families, new_figure, save_figure
 from nmt.report.pieces import Pieces, join_words, readable_pieces
-from nmt.translation.translator import print_warning
+from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,4 +1,4 @@
-"""How wide the beam of a sentence is, and how hypotheses that have met more or less share it."""
+"""How wide the beam of a constrained sentence is, and how its hypotheses share the beam."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,28 +8,29 @@ from typing import Self
 
 from nmt.config import DecodingConfig
 from nmt.search.beam_search import length_penalty
+from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.lexical_constraints import ConstrainedSentence, Progress
+from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.windows import batches
 
 WIDEST_BEAM = 32
 MISPLACED = 10.0
-"""nats for a term that begins in the middle of another word, or behind what the model holds to be
-the end; a term that it does not expect is as improbable there as at its right place"""
+"""handicap in nats of a term that begins inside another word or after the probable end; without it
+a term that the model does not expect would be as probable there as at its right place"""
 
 
-def beam_width(constraints: ConstrainedSentence, beam_size: int) -> int:
-    """How many hypotheses of a sentence are kept: one for each bank at least, within reason."""
+def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
+    """How many hypotheses of a sentence are kept: at least one for each bank, within reason."""
     return max(beam_size, min(WIDEST_BEAM, constraints.total + 1))
 
 
 def batches_by_beam(
     indices: Sequence[int],
     lengths: Sequence[int],
-    constraints: Sequence[ConstrainedSentence | None],
+    constraints: Sequence[SpelledConstraints | None],
     settings: DecodingConfig,
 ) -> Iterator[list[int]]:
-    """Batches of lines of which nothing is asked, then of the others, whose beam is wider."""
+    """Yield batches of the lines without constraints, then of the others, whose beam is wider."""
     free = [i for i in indices if constraints[i] is None]
     yield from batches(free, lengths, settings.batch_tokens)
     wide = {i: own for i in indices if (own := constraints[i])}
@@ -42,26 +43,26 @@ def batches_by_beam(
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A hypothesis, as it goes on or ends."""
+    """A hypothesis that is extended or has just ended."""
 
     tokens: tuple[int, ...]
     score: float
     """log P"""
-    progress: Progress
+    progress: ConstraintProgress
     needed: int = 0
-    """tokens that its terms still need"""
+    """how many tokens complete its terms"""
     row: int = 0
-    """which row of the decoder it continues"""
+    """the row of the decoder that it continues"""
     handicap: float = 0.0
-    """what it counts for less than its log P"""
+    """subtracted from log P when hypotheses are compared"""
 
     @property
     def worth(self) -> float:
-        """What hypotheses are compared by."""
+        """The value by which hypotheses are compared."""
         return self.score - self.handicap
 
     def handicapped(self) -> Self:
-        """The same one, a term standing where none should."""
+        """The same hypothesis with the handicap of a misplaced term."""
         return replace(self, handicap=self.handicap + MISPLACED)
 
 
@@ -75,19 +76,19 @@ class SentenceSearch:
     constraints: ConstrainedSentence
     live: list[Partial] = field(default_factory=list)
     ended: list[tuple[float, Hypothesis]] = field(default_factory=list)
-    """the best so far, each with its worth over the length penalty"""
+    """the best ended hypotheses, each with its worth divided by the length penalty"""
 
     @classmethod
     def begin(cls, place: int, limit: int, beam: int, constraints: ConstrainedSentence) -> Self:
-        """One empty hypothesis, and room for what the constraints take."""
-        start = Partial((), 0.0, Progress(), constraints.total)
-        width = beam_width(constraints, beam)
-        return cls(place, limit + constraints.room, width, constraints, [start])
+        """Start with one empty hypothesis; the limit grows by what the constraints may take."""
+        start = Partial((), 0.0, ConstraintProgress(), constraints.spelled.total)
+        width = beam_width(constraints.spelled, beam)
+        return cls(place, limit + constraints.spelled.room, width, constraints, [start])
 
     def continued(
         self, row: int, live: Partial, token: int, log_probability: float
     ) -> Partial | None:
-        """A hypothesis one token further; None where its constraints could then not be met."""
+        """Extend a hypothesis by one token; None if its constraints could not be met any more."""
         length = len(live.tokens) + 1
         progress = self.constraints.advance(live.progress, token, length == self.limit)
         if progress is None:
@@ -97,11 +98,11 @@ class SentenceSearch:
             return None
         score = live.score + log_probability
         found = Partial((*live.tokens, token), score, progress, needed, row, live.handicap)
-        # the second piece of a term was hardly written by chance, and now it is another word
+        # It had begun a term, probably on purpose, and has now left it.
         return found.handicapped() if needed > live.needed + 1 else found
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Share the beam out among the banks, in turns from the one that has met the most."""
+        """Choose hypotheses from each bank in turns; the bank that has met the most comes first."""
         turns: Counter[int] = Counter()
         ranked = []
         for candidate in sorted(candidates, key=lambda candidate: -candidate.worth):
@@ -113,7 +114,7 @@ class SentenceSearch:
     def extend(
         self, chosen: list[Partial], settings: DecodingConfig, eos: int, n_best: int
     ) -> None:
-        """Go on with these hypotheses, and set those aside that end, the best first."""
+        """Continue these hypotheses, and store those that end, the best first."""
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), settings)
         self.live = []
@@ -126,7 +127,7 @@ class SentenceSearch:
         self.ended = sorted(self.ended, key=lambda end: -end[0])[:n_best]
 
     def is_done(self, settings: DecodingConfig, n_best: int) -> bool:
-        """Whether no live hypothesis can come among the best any more, as in `beam_search`."""
+        """Whether no live hypothesis can become one of the best any more, as in `beam_search`."""
         if not self.live or len(self.ended) < n_best:
             return not self.live
         best = max(live.worth for live in self.live)

@@ -1,10 +1,10 @@
 """Section 6.1: beam search with a length penalty, "terminating early when possible".
 
-At every step each sentence has its `beam_size` most probable continuations. Those that end are set
-aside (Sutskever et al., 2014), the others are continued, and the next best in the place of those
-that ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when
-none of its live hypotheses can still beat the ones set aside, or, with `early_stopping`, when as
-many are set aside as the beam is wide; the sentence then leaves the batch, at once or soon.
+At every step each sentence has its `beam_size` most probable continuations. Those that end are
+stored (Sutskever et al., 2014); the others are continued, and the next best ones replace those that
+ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when none of
+its live hypotheses can beat the stored ones any more, or, with `early_stopping`, when as many have
+ended as the beam is wide.
 """
 
 from dataclasses import dataclass, fields
@@ -16,9 +16,9 @@ from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.errors import NonFiniteScoresError
-from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
-from nmt.search.constraints import IMPOSSIBLE, forbid
+from nmt.search.constraints import IMPOSSIBLE
+from nmt.search.decoding import Decoding, EncodedSource
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.largest import largest
 
@@ -39,22 +39,6 @@ def length_penalty(length: Length, settings: DecodingConfig) -> Length:
     return penalty
 
 
-def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Tensor:
-    """The most tokens that a translation of each source (B, S) may have, EOS included: (B,)."""
-    return (source != padding).sum(1) + settings.max_length_offset
-
-
-def log_probabilities(logits: Tensor) -> Tensor:
-    """log P of each next token: (…, V), in float32 on a GPU.
-
-    On a CPU in the type of the logits and in their place: to fetch other memory takes as long as to
-    compute it.
-    """
-    if logits.device.type != "cpu":
-        return logits.log_softmax(-1, dtype=torch.float32)
-    return torch.log_softmax(logits, -1, out=logits)
-
-
 @torch.inference_mode()
 def beam_search(
     model: Transformer,
@@ -66,32 +50,28 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) with a model in eval mode.
 
-    Each sentence gets its `n_best` best hypotheses or fewer, best first; `score` is log P divided
-    by the length penalty. One that is as long as its source plus `settings.max_length_offset`,
-    EOS included in both, ends there without EOS.
+    Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
+    length penalty. A hypothesis ends without EOS when it is as long as its source plus
+    `settings.max_length_offset`, EOS included in both.
 
     Raises:
         NonFiniteScoresError: the model's scores are not numbers.
     """
-    max_lengths = length_limits(source, model.padding, settings)
-    cache = model.start(model.encode(source), source)
-    search = _Search.begin(max_lengths, n_best, bos, eos)
+    encoded = EncodedSource.of(model, source, settings)
+    decoding = Decoding(model, encoded, settings, bos, eos)
+    beam = _Beam.begin(encoded.max_lengths, n_best, bos, eos)
     found: dict[int, list[Hypothesis]] = {}
-    while len(search.sentences):
-        log_p = log_probabilities(model.step(search.latest, cache)).flatten(0, 1)  # (N * k, V)
-        forbid(log_p, search.tokens.flatten(0, 1), settings, (model.padding, bos), eos)
-        best = _best_continuations(log_p, search.scores, settings.beam_size)
-        cache.continue_hypotheses(search.extend(best, eos, settings))
-        done = search.done(settings)
+    while len(beam.sentences):
+        log_p = decoding.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
+        best = _best_continuations(log_p, beam.scores, settings.beam_size)
+        decoding.continue_hypotheses(beam.extend(best, eos, settings))
+        done = beam.done(settings)
         if not done.any():
             continue
-        search.end(done)
-        leaving = leaving_sentences(done)
-        if leaving.any():
-            found |= search.results(leaving, eos)
-            remaining = remaining_sentences(leaving)
-            search = search.keep(remaining)
-            cache.keep_sentences(remaining)
+        beam.end(done)
+        if departure := decoding.drop(done):
+            found |= beam.results(departure.leaving, eos)
+            beam = beam.keep(departure.remaining)
     return [found[i] for i in range(len(source))]
 
 
@@ -99,7 +79,8 @@ def beam_search(
 class _Continuations:
     """The most probable one-token continuations of each sentence's hypotheses, best first.
 
-    All are (N, C), where C is at most twice the beam size: so many go on where all of the beam end.
+    All tensors are (N, C). C is up to twice the beam size, so that a full beam is left even if all
+    of the best end.
     """
 
     scores: Tensor
@@ -110,14 +91,14 @@ class _Continuations:
     """by which token"""
 
     def take(self, places: Tensor) -> Self:
-        """Those in the places (N, k) alone."""
+        """Only the continuations at these places (N, k)."""
         return type(self)(*(getattr(self, one.name).gather(1, places) for one in fields(self)))
 
 
 def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Continuations:
     """Choose among the next tokens' log P (N * k', V) of hypotheses with log P `scores` (N, k').
 
-    Of a hypothesis the beam takes one token that ends it at most, and as many others as it is wide.
+    A beam of k takes at most k + 1 continuations of one hypothesis: one that ends it and k others.
     """
     of_each, in_all = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
     row_best, row_tokens = largest(log_p, min(of_each, log_p.shape[1]))  # (N * k', k + 1)
@@ -131,10 +112,10 @@ def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Conti
 
 
 @dataclass
-class _Search:
+class _Beam:
     """The N sentences in the batch, each with k live and `n_best` ended hypotheses.
 
-    A slot that holds no hypothesis has the score -inf.
+    An empty slot has the score -inf.
     """
 
     sentences: Tensor
@@ -148,15 +129,15 @@ class _Search:
     scores: Tensor
     """(N, k) log P of the live hypotheses"""
     ended_tokens: Tensor
-    """(N, n_best, longest) filled up with EOS"""
+    """(N, n_best, longest) padded with EOS"""
     ended_scores: Tensor
     """(N, n_best) penalised, best first"""
     ended_count: Tensor
-    """(N,) how many have ended, these and others"""
+    """(N,) how many hypotheses have ended so far, kept or not"""
 
     @classmethod
     def begin(cls, max_lengths: Tensor, n_best: int, bos: int, eos: int) -> Self:
-        """One empty live hypothesis a sentence."""
+        """Start with one empty live hypothesis for each sentence."""
         batch = len(max_lengths)
         longest = int(max_lengths.max()) if batch else 0
         return cls(
@@ -171,24 +152,24 @@ class _Search:
         )
 
     def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> Tensor:
-        """Set those continuations aside that end, make the others the live hypotheses.
+        """Store the continuations that end; the others become the live hypotheses.
 
-        Returns which hypothesis each live one continues (N, k).
+        Returns which former hypothesis each live one continues: (N, k).
         """
         length = self.tokens.shape[2] + 1
         ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
         if ended.any():
-            self._set_aside(best, ended, eos, settings)
+            self._store_ended(best, ended, eos, settings)
         best.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         live = best.take(best.scores.topk(min(settings.beam_size, ended.shape[1])).indices)
         self.tokens = _continued(self.tokens, live)
         self.scores, self.latest = live.scores, live.tokens
         return live.parents
 
-    def _set_aside(
+    def _store_ended(
         self, best: _Continuations, ended: Tensor, eos: int, settings: DecodingConfig
     ) -> None:
-        """Merge those of the beam that `ended` (N, C) into the ended hypotheses."""
+        """Merge the continuations in the beam that have `ended` (N, C) into the stored ones."""
         beam = slice(0, settings.beam_size)
         in_beam = _Continuations(best.scores[:, beam], best.parents[:, beam], best.tokens[:, beam])
         ended = ended[:, beam] & (in_beam.scores > IMPOSSIBLE)
@@ -215,11 +196,11 @@ class _Search:
         return done
 
     def end(self, done: Tensor) -> None:
-        """Let nothing be found any more for the sentences that are done: (N,) booleans."""
+        """Empty the live slots of the sentences that are done: (N,) booleans."""
         self.scores = self.scores.masked_fill(done[:, None], IMPOSSIBLE)
 
     def results(self, leaving: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
-        """The ended hypotheses of the sentences that leave (N,), by place in the batch."""
+        """The ended hypotheses of the sentences that leave (N,), by their place in the batch."""
         found = {}
         rows = (self.sentences[leaving], self.ended_tokens[leaving], self.ended_scores[leaving])
         for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
@@ -233,11 +214,11 @@ class _Search:
         return found
 
     def keep(self, sentences: Tensor) -> Self:
-        """The search of these sentences alone: (N',) indices."""
+        """The beams of these sentences only: (N',) indices."""
         return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))
 
 
 def _continued(tokens: Tensor, best: _Continuations) -> Tensor:
-    """The hypotheses (N, k', T) that are continued, with their new tokens: (N, k, T + 1)."""
+    """Append the new tokens to the continued ones of the hypotheses (N, k', T): (N, k, T + 1)."""
     parents = best.parents[:, :, None].expand(-1, -1, tokens.shape[2])
     return torch.cat((tokens.gather(1, parents), best.tokens[:, :, None]), dim=2)

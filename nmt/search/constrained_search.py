@@ -1,13 +1,13 @@
 """Beam search under lexical constraints: grid beam search with dynamic beam allocation.
 
 Post and Vilar, 2018 (Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
-Machine Translation): hypotheses compete only with those that have met as many tokens of the
-constraints, their bank, and at every step the beam is shared out among the banks. Hu et al., 2019
-(Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): it is shared
-in turns, the best of each bank first, and a hypothesis that abandons a term falls back.
+Machine Translation): hypotheses that have met as many tokens of the constraints form a bank and
+compete only with each other; at every step each bank gets a part of the beam. Hu et al., 2019
+(Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): the banks take
+turns, the best hypothesis of each bank first, and a hypothesis that abandons a term changes banks.
 
-A sentence does not end before all its terms stand in it, and where no more tokens are left than
-they need, nothing else may follow: so they always stand in it.
+A sentence does not end before it contains all its terms. When the terms need all tokens that are
+left, nothing else may follow. So the terms are always in the translation.
 """
 
 import math
@@ -20,17 +20,16 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import UNK
 from nmt.errors import DataError, NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
-from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
 from nmt.search.beam_allocation import Partial, SentenceSearch
-from nmt.search.beam_search import length_limits
-from nmt.search.constraints import IMPOSSIBLE, forbid
+from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.constraints import IMPOSSIBLE
+from nmt.search.decoding import Decoding, EncodedSource, length_limits, log_probabilities
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.lexical_constraints import ConstrainedSentence
 from nmt.search.source_attention import attention_of_step, most_attended
 
 IMPROBABLE = math.log(0.01)
-"""so far below the best token another one is not what the model would write"""
+"""a token whose log P is this far below the best one is not what the model would write"""
 
 
 @torch.inference_mode()
@@ -45,12 +44,12 @@ def constrained_search(
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) under the constraints on each; otherwise as `beam_search`.
 
-    The beam is wide enough for each bank, up to `WIDEST_BEAM`, and narrower by each hypothesis that
-    ends; the limit of the length grows by what the constraints may take.
+    The beam has a place for each bank, up to `WIDEST_BEAM`, and one less for each hypothesis that
+    ends. The limit of the length grows by what the constraints may take.
 
     Raises:
         NonFiniteScoresError: the model's scores are not numbers.
-        DataError: constraints on a sentence that exclude each other.
+        DataError: constraints on a sentence contradict each other.
     """
     limits = length_limits(source, model.padding, settings).tolist()
     every = [
@@ -58,14 +57,17 @@ def constrained_search(
         for i, own in enumerate(constraints)
     ]
     sentences = every
-    guided = any(own.places for own in constraints)
+    guided = any(own.spelled.places for own in constraints)
     width = max((sentence.beam for sentence in every), default=0)
-    cache = model.start(model.encode(source), source)
+    decoding = Decoding(model, EncodedSource.of(model, source, settings), settings, bos, eos)
     latest = torch.full((len(source), 1), bos, device=source.device)  # (N, k)
     while sentences:
-        step = _Step(sentences, *_decode(model, latest, cache, source, guided))
+        record = AttentionRecord() if guided else None
+        logits = decoding.next_logits(latest, record).float()
+        attended = _attended(decoding, record, source) if record is not None else None
+        step = _NextTokens(sentences, logits, attended)
         step.mark_complete(eos)
-        step.mask(settings, (model.padding, bos), eos)
+        step.mask(decoding)
         for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
             sentence.extend(sentence.choose(candidates), settings, eos, n_best)
         going_on = [n for n, s in enumerate(sentences) if not s.is_done(settings, n_best)]
@@ -73,57 +75,51 @@ def constrained_search(
             sentences = [sentences[n] for n in going_on]
             kept = torch.tensor(going_on, dtype=torch.long, device=source.device)
             source = source[kept]
-            cache.keep_sentences(kept)
+            decoding.keep(kept)
             if not sentences:
                 break
-        # slots that are left over repeat a hypothesis, and nobody looks at them
+        # Empty slots repeat a hypothesis and are ignored.
         slots = [(sentence.live * width)[:width] for sentence in sentences]
         parents = [[hypothesis.row % step.slots for hypothesis in row] for row in slots]
-        cache.continue_hypotheses(torch.tensor(parents, device=source.device))
+        decoding.continue_hypotheses(torch.tensor(parents, device=source.device))
         latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
     return [[found for _, found in sentence.ended] for sentence in every]
 
 
-def _decode(
-    model: Transformer, latest: Tensor, cache: DecoderCache, source: Tensor, guided: bool
-) -> tuple[Tensor, list[int] | None]:
-    """The logits (R, V) of each row's next token, and, where it guides, what it attends to."""
-    if not guided:
-        return model.step(latest, cache).flatten(0, 1).float(), None
-    record = AttentionRecord()
-    logits = model.step(latest, cache, record).flatten(0, 1).float()
-    weights = attention_of_step(model, record.cross)  # (N, k, S)
-    return logits, most_attended(weights, source, model.padding).flatten().tolist()
+def _attended(decoding: Decoding, record: AttentionRecord, source: Tensor) -> list[int]:
+    """The source position that each row (R) attends to most."""
+    weights = attention_of_step(decoding.model, record.cross)  # (N, k, S)
+    return most_attended(weights, source, decoding.model.padding).flatten().tolist()
 
 
-class _Step:
+class _NextTokens:
     """The next token of every live hypothesis: which may follow, and how probable it is."""
 
     def __init__(
         self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int] | None
     ) -> None:
-        """`logits` (R, V), as many rows of each sentence, the first those of its hypotheses.
+        """Take logits (R, V), equally many rows for each sentence, its hypotheses first.
 
-        `attended` are the places in the source that each row looks at.
+        `attended` holds the source position that each row attends to most, if that matters.
         """
         self.attended = attended
         self.sentences = sentences
         self.slots = len(logits) // len(sentences)
-        self.log_probabilities = logits.log_softmax(1)
+        self.log_probabilities = log_probabilities(logits)
         if self.log_probabilities.isnan().any():
             raise NonFiniteScoresError()
         self.free = self.log_probabilities.clone()
-        """impossible where a token may not follow, save as a part of a term"""
+        """log P of tokens that are not a part of a term; -inf where one may not follow"""
 
-    def mask(self, settings: DecodingConfig, never: Sequence[int], eos: int) -> None:
-        """Forbid what no translation may hold, and what the constraints do not allow."""
+    def mask(self, decoding: Decoding) -> None:
+        """Forbid the tokens that the settings and the constraints do not allow."""
         live = [(row, s, h) for n, s in enumerate(self.sentences) for row, h in self._rows(n, s)]
         rows = [row for row, _, _ in live]
         histories = torch.zeros(len(self.free), len(live[0][2].tokens), dtype=torch.long)
         histories[rows] = torch.tensor([h.tokens for _, _, h in live], dtype=torch.long)
-        forbid(self.free, histories.to(self.free.device), settings, never, eos)
+        decoding.forbid(self.free, histories.to(self.free.device))
         for row, sentence, hypothesis in live:
-            self._mask_row(row, sentence.constraints, hypothesis, eos)
+            self._mask_row(row, sentence.constraints, hypothesis, decoding.eos)
 
     def _mask_row(
         self, row: int, constraints: ConstrainedSentence, hypothesis: Partial, eos: int
@@ -133,18 +129,18 @@ class _Step:
             free.fill_(IMPOSSIBLE)
             free[required] = self.log_probabilities[row, required]
             return
-        # Left with what is improbable, each of many words, a sentence would rather be empty.
+        # With forbidden words, ending early could beat all improbable alternatives.
         if constraints.forbidden and free[eos] < self.log_probabilities[row].max() + IMPROBABLE:
             free[eos] = IMPOSSIBLE
         if constraints.is_pending(hypothesis.progress):
             free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
         if hypothesis.needed:
             free[eos] = IMPOSSIBLE
-        if constraints.takes_unknown:
+        if constraints.spelled.takes_unknown:
             free[UNK] = IMPOSSIBLE
 
     def mark_complete(self, eos: int) -> None:
-        """Handicap hypotheses that the model holds to be complete and the constraints do not."""
+        """Handicap hypotheses that the model would end although terms are missing."""
         complete = (self.log_probabilities[:, eos] > math.log(0.5)).tolist()
         for n, sentence in enumerate(self.sentences):
             sentence.live = [
@@ -155,10 +151,10 @@ class _Step:
             ]
 
     def candidates(self, width: int) -> list[list[Partial]]:
-        """What each sentence may go on with (Post and Vilar, section 3.1).
+        """The continuations of each sentence that compete (Post and Vilar, section 3.1).
 
-        That is the best continuations of all its hypotheses, the best of each, and all that bring
-        a hypothesis nearer to its constraints.
+        These are the best continuations of all its hypotheses, the best of each hypothesis, and
+        all that continue or begin a term.
         """
         best = self.free.topk(min(width, self.free.shape[1]))
         tokens, values = best.indices.tolist(), best.values.tolist()
@@ -176,11 +172,11 @@ class _Step:
         return found
 
     def _rows(self, n: int, sentence: SentenceSearch) -> Iterator[tuple[int, Partial]]:
-        """The live hypotheses of the sentence in place n, each with its row."""
+        """The live hypotheses of sentence n, each with its row."""
         return enumerate(sentence.live, start=n * self.slots)
 
     def _wanted(self) -> list[list[Partial]]:
-        """For each sentence the continuations that are a part of a term."""
+        """The continuations of each sentence that are a part of a term."""
         places = [
             (n, row, h, token)
             for n, sentence in enumerate(self.sentences)
@@ -202,20 +198,20 @@ class _Step:
         return found
 
     def _is_expected(self, n: int, begun: Partial) -> bool:
-        """Whether the row of a term that has just begun looks at what it translates."""
+        """Whether the term that has just begun translates what its row attends to."""
         if self.attended is None:
             return True
         constraints = self.sentences[n].constraints
         return constraints.is_expected(begun.progress, self.attended[begun.row])
 
     def _inside_a_word(self) -> list[bool]:
-        """Of each row whether a word is hardly over yet, as the model sees it."""
+        """For each row whether the model expects the present word to go on."""
         word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
         ending = self.log_probabilities.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
         return (ending < self.log_probabilities.amax(1) + IMPROBABLE).tolist()
 
     def _any(self, n: int, sentence: SentenceSearch) -> Partial:
-        """The first continuation there is, where none of the best is allowed."""
+        """The most probable continuation that is allowed, when none of the best is."""
         for row, hypothesis in self._rows(n, sentence):
             values, tokens = self.free[row].sort(descending=True)
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
@@ -224,7 +220,7 @@ class _Step:
                 if found := sentence.continued(row, hypothesis, token, value):
                     return found
         raise DataError(
-            f"{sentence.constraints.constraints}: no translation meets all of this; leave out "
+            f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
         )
 
@@ -234,7 +230,7 @@ def _distinct(
     free: list[tuple[float, int, Partial, int, float]],
     wanted: list[Partial],
 ) -> Iterator[Partial]:
-    """The `wanted`, the best of the sorted `free` and the best of each row, none of them twice."""
+    """Yield the `wanted`, the best of the sorted `free` and the best of each row, each once."""
     seen = {(live.row, live.tokens[-1]) for live in wanted}
     yield from wanted
     rows: set[int] = set()

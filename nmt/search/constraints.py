@@ -1,4 +1,4 @@
-"""What a translation must not be: too short, or saying the same over and over."""
+"""Which tokens may not follow: those that make a translation too short or repetitive."""
 
 from collections.abc import Sequence
 
@@ -13,13 +13,13 @@ IMPOSSIBLE = float("-inf")
 def forbid(
     log_p: Tensor, history: Tensor, settings: DecodingConfig, never: Sequence[int], eos: int
 ) -> None:
-    """Make impossible, in place, what may not follow: log P (R, V), tokens so far (R, T).
+    """Set log P (R, V) to -inf, in place, where a token may not follow `history` (R, T).
 
-    Nothing may be one of the tokens `never`; EOS may not come before `settings.min_length` tokens;
-    no sequence of `settings.no_repeat_ngram` tokens may come twice. Where nothing else is left, EOS
-    may come all the same.
+    The tokens `never` may not occur; EOS may not come before `settings.min_length` tokens; no
+    sequence of `settings.no_repeat_ngram` tokens may come twice. If no other token is left, EOS may
+    come.
     """
-    for token in never:  # a column at a time: faster than all at once
+    for token in never:  # one column at a time is faster than all at once
         log_p[:, token] = IMPOSSIBLE
     length, size = history.shape[1], settings.no_repeat_ngram
     if not size and length >= settings.min_length:
@@ -35,7 +35,7 @@ def forbid(
 
 
 def _repetitions(history: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Rows and the tokens by which an earlier n-gram of theirs would come again."""
+    """Rows, and the tokens that would repeat an n-gram of each row."""
     length = history.shape[1]
     if length < size:
         nothing = history.new_empty(0)

@@ -1,4 +1,4 @@
-"""The coverage penalty: translations that leave out a part of the source count for less.
+"""The coverage penalty: translations that leave out a part of the source score lower.
 
 Wu et al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) /
 lp(Y) + cp(X; Y), where cp = beta * sum over source positions i of log(min(sum over target positions
@@ -16,17 +16,17 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.model.transformer import Transformer
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.source_attention import forced_attention, paired
+from nmt.search.source_attention import paired, teacher_forced_attention
 from nmt.search.windows import batches
 
 UNSEEN = 1e-6
-"""the least attention a position counts with: the logarithm of none at all has no bound"""
+"""the smallest attention of a position: log(0) is not finite"""
 
 
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """Eq. 15 without beta: attention (B, T, S), ids (B, S) and (B, T) -> (B,), at most 0.
 
-    The end of the source is no position that wants translating.
+    EOS of the source does not count.
     """
     written = (target != PAD)[:, :, None]
     seen = (weights * written).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
@@ -34,13 +34,13 @@ def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
     return (seen.log() * wanted).sum(1)
 
 
-def by_coverage(
+def rank_by_coverage(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     found: Sequence[Sequence[Hypothesis]],
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses for each source, the best first; their scores are those of Eq. 14."""
+    """Sort the hypotheses of each source by Eq. 14, the best first, and give them this score."""
     rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
     lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
@@ -48,7 +48,7 @@ def by_coverage(
         pairs = [rows[place] for place in part]
         batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)
-        _, weights = forced_attention(model, batch)
+        _, weights = teacher_forced_attention(model, batch)
         values = coverage(weights, batch.source, batch.target_output).tolist()
         for (i, h), value in zip(pairs, values, strict=True):
             ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))

@@ -1,4 +1,4 @@
-"""Several models that decide on each token together: an ensemble (Sutskever et al., 2014)."""
+"""An ensemble: several models predict each token together (Sutskever et al., 2014)."""
 
 import math
 from collections.abc import Sequence
@@ -25,32 +25,32 @@ def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
 
 
 class EnsembleCache:
-    """The state of incremental decoding of each model."""
+    """The decoder caches of all models."""
 
     def __init__(self, caches: list[DecoderCache]) -> None:
         self.caches = caches
 
     @property
     def length(self) -> int:
-        """Target positions decoded so far."""
+        """The number of target positions decoded so far."""
         return self.caches[0].length
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
+        """Let hypothesis i of a sentence continue its former hypothesis parents[i]: (N, k)."""
         for cache in self.caches:
             cache.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the other sentences: (N',) indices of those to keep."""
+        """Keep only the sentences at these indices (N',)."""
         for cache in self.caches:
             cache.keep_sentences(sentences)
 
 
 class Ensemble(nn.Module):
-    """p(y_t | y_<t, x) is the mean of what the models hold it to be.
+    """p(y_t | y_<t, x) is the mean of the probabilities that the models predict.
 
-    It has the verbs of a `Transformer`, so that it is searched, drawn from and scored like one;
-    its logits are log-probabilities.
+    It has the methods of a `Transformer`, so that searches and scoring treat it like one; its
+    logits are log-probabilities.
     """
 
     def __init__(self, models: Sequence[Transformer]) -> None:
@@ -76,14 +76,14 @@ class Ensemble(nn.Module):
     ) -> Tensor:
         """The latest token of k hypotheses a sentence (N, k) -> log-probabilities (N, k, V).
 
-        `attention` collects that of all models, layer by layer, one model after the other.
+        `attention` collects the weights of all models, layer by layer, model after model.
         """
         steps = zip(members(self), cache.caches, strict=True)
         return log_mean_probability([model.step(latest, own, attention) for model, own in steps])
 
 
 def members(model: nn.Module) -> list[Transformer]:
-    """The models of an ensemble; a model that is none is its own only member."""
+    """The models of an ensemble; any other model is its own only member."""
     models = list(model.models) if isinstance(model, Ensemble) else [model]
     return cast(list[Transformer], models)
 
@@ -91,13 +91,13 @@ def members(model: nn.Module) -> list[Transformer]:
 def load_ensemble(
     paths: Sequence[str | Path], device: torch.device, checkpoint: str = "best"
 ) -> LoadedModel:
-    """Load the weights of each path as `load_run` does; one alone stays the model it is.
+    """Load the weights of each path as `load_run` does; a single model is returned as it is.
 
-    Configuration, tokenizer and path are the first one's.
+    Configuration, tokenizer and path are those of the first one.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
-        ConfigError: no path, or models of different vocabularies.
+        ConfigError: there is no path, or the vocabularies differ.
     """
     if not paths:
         raise ConfigError("no model is named; give at least one run directory or checkpoint")
@@ -106,14 +106,14 @@ def load_ensemble(
     if not others:
         return first
     for other in others:
-        _refuse_other_vocabulary(first, other)
+        _check_same_vocabulary(first, other)
     ensemble = Ensemble([run.model for run in runs]).eval()
-    # it is no Transformer, but has the verbs that searching and scoring use
+    # An Ensemble is not a Transformer, but has the methods that searching and scoring use.
     return replace(first, model=cast(Transformer, ensemble))
 
 
-def _refuse_other_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
-    """Ids must mean the same to all: the spellings are compared, the bytes may differ."""
+def _check_same_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
+    """Raise a ConfigError unless all ids have the same spelling; the files may differ."""
     one, two = first.tokenizer, other.tokenizer
     sides = {
         "source": (one.source_vocabulary, two.source_vocabulary),

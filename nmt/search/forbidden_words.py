@@ -1,4 +1,4 @@
-"""Words and phrases that a translation must not have, however they are cut into ids."""
+"""Words and phrases that a translation must not contain, however they are split into ids."""
 
 import codecs
 import unicodedata
@@ -11,10 +11,10 @@ _DECODER = codecs.getincrementaldecoder("utf-8")
 
 
 class ForbiddenWords:
-    """What is looked for in the text that a hypothesis spells."""
+    """Finds forbidden words in the text that a hypothesis spells."""
 
     def __init__(self, words: Sequence[str], has_inner_pieces: bool) -> None:
-        """`has_inner_pieces`: a word may go on with the next token."""
+        """`has_inner_pieces` says that a word may consist of several tokens."""
         self.words = words
         self.has_inner_pieces = has_inner_pieces
         composed = tuple(unicodedata.normalize("NFC", word) for word in words)
@@ -24,20 +24,20 @@ class ForbiddenWords:
         return self.pattern is not None
 
     def are_in(self, text: bytes, goes_on: bool = False) -> bool:
-        """Whether the text has one of them.
+        """Whether the text contains a forbidden word.
 
-        With `goes_on` the word at its end may still become a longer one, and does not count.
+        With `goes_on` the last word may still become a longer one, and does not count.
         """
         if self.pattern is None:
             return False
         open_ended = goes_on and self.has_inner_pieces
-        # bytes that spell no character separate words; the first ones of a character do not yet
+        # Invalid bytes separate words; the first bytes of an incomplete character do not.
         written = _DECODER("replace").decode(text, final=not open_ended)
         composed = unicodedata.normalize("NFC", written)
         return self.pattern.search(composed + "x" * open_ended) is not None
 
-    def refuse_what_is_asked_for(self, texts: Iterable[str]) -> None:
-        """Raise a DataError where one of the texts has a forbidden word; the last may go on."""
+    def check_demanded(self, texts: Iterable[str]) -> None:
+        """Raise a DataError if a demanded text has a forbidden word; the last one may go on."""
         *terms, prefix = texts
         for text, goes_on in (*((term, False) for term in terms), (prefix, True)):
             if self.are_in(text.encode("utf-8"), goes_on):

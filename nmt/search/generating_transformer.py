@@ -1,7 +1,7 @@
-"""What `from nmt import Transformer` gives: the paper's model, its sizes as keywords, that writes.
+"""`nmt.Transformer`: the paper's model with its sizes as keywords, and a method `generate`.
 
-Its verbs are those of `nmt.model.transformer.Transformer`, and one more, `generate`. That one has
-its place here and not there because the model knows nothing of searching.
+It has the methods of `nmt.model.transformer.Transformer`. `generate` is defined here because the
+model itself does not import a search.
 """
 
 import math
@@ -14,10 +14,12 @@ from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.config_file import replace_settings
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
-from nmt.model import transformer as paper
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
-from nmt.search.greedy import greedy_search, most_probable
+from nmt.model.transformer import Transformer
+from nmt.search.decoding import EncodedSource
+from nmt.search.greedy import ChooseTokens, most_probable, single_hypotheses
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import (
     LARGEST_TEMPERATURE,
     LEAST_TEMPERATURE,
@@ -26,12 +28,12 @@ from nmt.search.sampling import (
 )
 
 _LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
-AS_THE_MODEL_HOLDS_IT = DecodingConfig(length_normalization="none")
-"""nothing is required of a text that is generated, and its score is log P"""
+UNCONSTRAINED = DecodingConfig(length_normalization="none")
+"""generated text has no minimum length, no penalty and no forbidden n-grams"""
 
 
 class Sizes(TypedDict, total=False):
-    """The keywords of a model; what is left out has the default of `ModelConfig`, the paper's."""
+    """The sizes of a model as keywords; the defaults are those of `ModelConfig`, the paper's."""
 
     d_model: int
     heads: int
@@ -48,19 +50,19 @@ class Sizes(TypedDict, total=False):
     initialization_gain: float
 
 
-class Transformer(nn.Module):
-    """The model of Figure 1, made from numbers; shapes as in `nmt.model`.
+class GeneratingTransformer(nn.Module):
+    """The model of Figure 1, built from numbers; the letters of shapes are those of `nmt.model`.
 
     >>> model = Transformer(8000, d_model=128, heads=4, d_ff=256, encoder_layers=2)
     >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
     >>> ids = model.generate(source, max_length=50, temperature=0.7)  # (B, S) -> (B, T)
 
-    One vocabulary for both languages shares all embeddings (section 3.4). With a vocabulary of its
-    own for the target, those of target and output are one matrix and the source has another;
-    `embeddings` decides otherwise. Ids of `padding` are never attended to in the source.
+    One vocabulary for both languages shares all embeddings (section 3.4). If the target has its own
+    vocabulary, target and output share one matrix and the source has another; `embeddings` changes
+    that. Ids of `padding` in the source are never attended to.
 
     Raises:
-        ConfigError: sizes or ids that cannot be, or a keyword that is none.
+        ConfigError: an impossible size or id, or an unknown keyword.
     """
 
     def __init__(
@@ -78,13 +80,11 @@ class Transformer(nn.Module):
         config = replace_settings(ModelConfig(), {"embeddings": tied, **sizes}, "Transformer")
         if target_vocabulary_size is None:
             target_vocabulary_size = source_vocabulary_size
-        _refuse_vocabularies(source_vocabulary_size, target_vocabulary_size, config.embeddings)
-        _refuse_special_ids(padding, bos, eos, source_vocabulary_size, target_vocabulary_size)
+        _check_vocabularies(source_vocabulary_size, target_vocabulary_size, config.embeddings)
+        _check_special_ids(padding, bos, eos, source_vocabulary_size, target_vocabulary_size)
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
-        self.network = paper.Transformer(
-            config, source_vocabulary_size, target_vocabulary_size, padding
-        )
+        self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
 
     def forward(
         self, source: Tensor, target: Tensor, attention: AttentionRecord | None = None
@@ -126,42 +126,39 @@ class Transformer(nn.Module):
         top_p: float | None = None,
         seed: int = 1,
     ) -> Tensor:
-        """Source ids (B, S) -> translations (B, T) without BOS and EOS, filled up with padding.
+        """Source ids (B, S) -> translations (B, T) without BOS and EOS, padded at the end.
 
-        Temperature 0 takes the most probable token at every step; any other divides the logits
-        before a token is drawn, among the `top_k` most probable ones or those that together have
-        the probability `top_p`. What is drawn for a row follows from `seed`, the row's number and
-        nothing else. At most `max_length` tokens are written, EOS included. Dropout is off
-        meanwhile.
+        Temperature 0 takes the most probable token at every step. Any other temperature divides
+        the logits before a token is drawn, among the `top_k` most probable ones, or among those
+        whose probabilities add up to `top_p`. What is drawn for a row depends only on `seed` and
+        the row's number. A translation has at most `max_length` tokens, EOS included. Dropout is
+        off during the call.
 
         Raises:
-            ConfigError: a length, a temperature or a limit that cannot be.
-            DataError: `source` is no batch of source ids, or has a row of padding alone.
+            ConfigError: an impossible length, temperature or limit.
+            DataError: `source` is not a batch of source ids, or has a row of padding only.
             CheckpointError: the model's scores are not numbers.
         """
-        _refuse_settings(max_length, temperature, top_k, top_p, seed)
-        self._refuse_source(source)
+        _check_settings(max_length, temperature, top_k, top_p, seed)
+        self._check_source(source)
         sampling = Sampling(temperature, top_k, top_p, seed)
         draws = Draws(sampling, [(row,) for row in range(len(source))])
         limits = source.new_full((len(source),), max_length)
         trained = [module for module in self.modules() if module.training]
         self.eval()
         try:
-            found = greedy_search(
-                self.network,
-                source,
-                AS_THE_MODEL_HOLDS_IT,
-                self.bos,
-                self.eos,
-                draws if temperature else most_probable,
-                limits,
-            )
+            found = self._search(source, limits, draws if temperature else most_probable)
         finally:
             for module in trained:
                 module.training = True
         return _in_rows([list(hypothesis.tokens) for hypothesis in found], self.padding, source)
 
-    def _refuse_source(self, source: Tensor) -> None:
+    @torch.inference_mode()
+    def _search(self, source: Tensor, limits: Tensor, choose: ChooseTokens) -> list[Hypothesis]:
+        encoded = EncodedSource(source, self.network.encode(source), limits)
+        return single_hypotheses(self.network, encoded, UNCONSTRAINED, self.bos, self.eos, choose)
+
+    def _check_source(self, source: Tensor) -> None:
         if not isinstance(source, Tensor):
             raise DataError(
                 f"generate: source is of type {type(source).__name__}, expected a tensor of ids of "
@@ -191,18 +188,18 @@ class Transformer(nn.Module):
 
 def transformer_base(
     source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
-) -> Transformer:
+) -> GeneratingTransformer:
     """The paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
 
     Raises:
         ConfigError: as `Transformer`.
     """
-    return Transformer(source_vocabulary_size, target_vocabulary_size, **sizes)
+    return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **sizes)
 
 
 def transformer_big(
     source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
-) -> Transformer:
+) -> GeneratingTransformer:
     """The paper's `big` (table 3): 214.2 M parameters with one vocabulary of 37,000.
 
     The English-French one has `dropout` 0.1 (section 6.1).
@@ -211,10 +208,10 @@ def transformer_big(
         ConfigError: as `Transformer`.
     """
     big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
-    return Transformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
+    return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
 
 
-def _refuse_vocabularies(source: int, target: int, embeddings: str) -> None:
+def _check_vocabularies(source: int, target: int, embeddings: str) -> None:
     for side, size in (("source", source), ("target", target)):
         if not _whole(size, 1):
             raise ConfigError(
@@ -227,7 +224,7 @@ def _refuse_vocabularies(source: int, target: int, embeddings: str) -> None:
         )
 
 
-def _refuse_special_ids(padding: int, bos: int, eos: int, source: int, target: int) -> None:
+def _check_special_ids(padding: int, bos: int, eos: int, source: int, target: int) -> None:
     ids = {"padding": padding, "bos": bos, "eos": eos}
     for name, number in ids.items():
         size = min(source, target) if name == "padding" else target
@@ -241,7 +238,7 @@ def _refuse_special_ids(padding: int, bos: int, eos: int, source: int, target: i
         )
 
 
-def _refuse_settings(
+def _check_settings(
     max_length: int, temperature: float, top_k: int | None, top_p: float | None, seed: int
 ) -> None:
     limited = top_k is not None or top_p is not None

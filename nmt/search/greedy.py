@@ -7,11 +7,13 @@ from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.errors import NonFiniteScoresError
-from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
-from nmt.search.beam_search import length_limits, length_penalty, log_probabilities
-from nmt.search.constraints import forbid
+from nmt.search.beam_search import length_penalty
+from nmt.search.decoding import Decoding, EncodedSource
 from nmt.search.hypothesis import Hypothesis
+
+ChooseTokens = Callable[[Tensor, Tensor], Tensor]
+"""picks a token for each row of log P (N, V) of the sentences (N,) of a batch: (N,)"""
 
 
 def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
@@ -26,32 +28,45 @@ def greedy_search(
     settings: DecodingConfig,
     bos: int,
     eos: int,
-    choose: Callable[[Tensor, Tensor], Tensor] = most_probable,
-    max_lengths: Tensor | None = None,
-    memory: Tensor | None = None,
+    choose: ChooseTokens = most_probable,
 ) -> list[Hypothesis]:
     """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
 
-    `choose` picks a token for each row of log P (N, V), whose sentences (N,) it is told; `score`
-    is the model's own log P over the length penalty, however the tokens were chosen. `max_lengths`
-    (B,) are limits other than those of `settings`, EOS included; `memory` (B, S, D) is what the
-    model encodes the source as, where that is known.
+    `choose` may pick other tokens than the most probable ones.
 
     Raises:
         NonFiniteScoresError: the model's scores are not numbers.
     """
-    cache = model.start(model.encode(source) if memory is None else memory, source)
-    if max_lengths is None:
-        max_lengths = length_limits(source, model.padding, settings)
-    sentences = torch.arange(len(source), device=source.device)  # (N,) those in the batch
+    encoded = EncodedSource.of(model, source, settings)
+    return single_hypotheses(model, encoded, settings, bos, eos, choose)
+
+
+@torch.inference_mode()
+def single_hypotheses(
+    model: Transformer,
+    encoded: EncodedSource,
+    settings: DecodingConfig,
+    bos: int,
+    eos: int,
+    choose: ChooseTokens,
+) -> list[Hypothesis]:
+    """Write one translation of each encoded source, token by token, as `choose` decides.
+
+    `score` is the model's own log P over the length penalty, however the tokens were chosen.
+
+    Raises:
+        NonFiniteScoresError: the model's scores are not numbers.
+    """
+    decoding = Decoding(model, encoded, settings, bos, eos)
+    max_lengths, count = encoded.max_lengths, len(encoded.source)
+    sentences = torch.arange(count, device=max_lengths.device)  # (N,) those in the batch
     done = torch.zeros_like(sentences, dtype=torch.bool)
     latest = torch.full_like(sentences, bos)
-    tokens = latest.new_empty((len(source), 0))  # (N, T)
-    scores = torch.zeros(len(source), device=source.device)
+    tokens = latest.new_empty((count, 0))  # (N, T)
+    scores = torch.zeros(count, device=max_lengths.device)
     found: dict[int, Hypothesis] = {}
     while len(sentences):
-        log_p = log_probabilities(model.step(latest[:, None], cache)[:, 0])  # (N, V)
-        forbid(log_p, tokens, settings, (model.padding, bos), eos)
+        log_p = decoding.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
         latest = choose(log_p, sentences)
         scores = scores + log_p.gather(1, latest[:, None])[:, 0]
         tokens = torch.cat((tokens, latest[:, None]), dim=1)
@@ -66,10 +81,8 @@ def greedy_search(
         )
         found |= {i: Hypothesis.from_row(row, score, eos) for i, row, score in rows}
         done |= ended
-        leaving = leaving_sentences(done)
-        if leaving.any():
-            stay = remaining_sentences(leaving)
+        if departure := decoding.drop(done):
+            stay = departure.remaining
             sentences, latest, tokens = sentences[stay], latest[stay], tokens[stay]
             scores, max_lengths, done = scores[stay], max_lengths[stay], done[stay]
-            cache.keep_sentences(stay)
-    return [found[i] for i in range(len(source))]
+    return [found[i] for i in range(count)]

@@ -1,4 +1,4 @@
-"""What a search finds."""
+"""The result of a search."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -6,7 +6,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """A translation in ids, and how good the model holds it to be."""
+    """A translation in ids and its score."""
 
     tokens: tuple[int, ...]
     """target ids without BOS and EOS"""
@@ -15,5 +15,5 @@ class Hypothesis:
 
     @classmethod
     def from_row(cls, row: list[int], score: float, eos: int) -> Self:
-        """Everything in the row before its first EOS; a row without one was cut at its limit."""
+        """Keep the tokens before the first EOS; a row without EOS was cut at its limit."""
         return cls(tuple(row[: row.index(eos)] if eos in row else row), score)

@@ -1,4 +1,4 @@
-"""The few largest of very many numbers, such as the best next tokens of a vocabulary."""
+"""The k largest of many numbers, for example the best next tokens of a vocabulary."""
 
 import torch
 from torch import Tensor
@@ -6,15 +6,15 @@ from torch import Tensor
 BLOCK = 16
 """columns that share one maximum"""
 WORTH_IT = 64
-"""blocks for each number that is looked for"""
+"""blocks per wanted number from which on it is faster than `torch.topk`"""
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest of each row (R, V), largest first, and their columns: both (R, k).
 
-    As `torch.topk`, which is slow for wide rows on a CPU. The k largest lie in the k blocks with
-    the largest maxima, so that only these are looked through. A block is every (V / 16)th column:
-    maxima of whole rows are taken at the speed of memory.
+    The result is that of `torch.topk`, which is slow for wide rows on a CPU. The k largest are in
+    the k blocks with the largest maxima, so only these are searched. A block is every (V / 16)th
+    column, because maxima over whole rows are computed at the speed of memory.
     """
     rows, columns = x.shape
     blocks = columns // BLOCK

@@ -1,4 +1,4 @@
-"""Translations drawn at random, as probable as the model holds them."""
+"""Translations drawn at random from the distribution that the model predicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,32 +8,34 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.search.constraints import IMPOSSIBLE
-from nmt.search.greedy import greedy_search
+from nmt.search.decoding import EncodedSource
+from nmt.search.greedy import single_hypotheses
 from nmt.search.hypothesis import Hypothesis
 
-# logits divided by less are infinite, and divided by more all alike
+# A smaller divisor makes logits infinite, a larger one makes them all equal.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """From what part of the distribution to draw, and which draw."""
+    """Which part of the distribution tokens are drawn from, and the seed."""
 
     temperature: float = 1.0
-    """logits are divided by it: below 1 what is probable becomes more so"""
+    """divides the logits; lower is more deterministic"""
     top_k: int | None = None
-    """draw among so many most probable tokens"""
+    """draw only among this many most probable tokens; None: among all"""
     top_p: float | None = None
-    """draw among the most probable tokens that together have this probability"""
+    """draw only among the most probable tokens whose probabilities add up to this; None: all"""
     seed: int = 1
-    """the draws of a sentence depend on it, on the sentence's number and on nothing else"""
+    """the draws of a sentence depend on the seed and the sentence's number, and on nothing else"""
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """What tokens are drawn with: logits (R, V) -> (R, V) in float64, rows of sum 1."""
+        """The distribution to draw from: logits (R, V) -> (R, V) in float64, each row sums to 1."""
         logits = logits.to(widest_float(logits.device)) / self.temperature
         if self.top_k is not None and self.top_k < logits.shape[1]:
             least = logits.topk(self.top_k).values[:, -1:]
@@ -49,10 +51,10 @@ class Sampling:
 
 
 class Draws:
-    """The tokens drawn for sentences, each from random numbers of its own."""
+    """Draws the tokens of each sentence with a random generator of its own."""
 
     def __init__(self, sampling: Sampling, numbers: Sequence[tuple[int, ...]]) -> None:
-        """`numbers` tells the sentences of a batch apart, such as (line, sample)."""
+        """`numbers` seed the generator of each sentence, for example (line, sample)."""
         self._sampling = sampling
         self._random = [np.random.default_rng([sampling.seed, *number]) for number in numbers]
 
@@ -76,16 +78,18 @@ def draw(
     model: Transformer,
     source: Tensor,
     settings: DecodingConfig,
-    bos: int,
-    eos: int,
     sampling: Sampling,
     numbers: Sequence[int],
     count: int,
 ) -> list[list[Hypothesis]]:
-    """`count` translations of each of the source ids (B, S), whose lines have these numbers."""
+    """Draw `count` translations of each of the source ids (B, S), whose lines have these numbers.
+
+    Raises:
+        NonFiniteScoresError: the model's scores are not numbers.
+    """
+    encoded = EncodedSource.of(model, source, settings)  # once for all samples
     samples = []
-    memory = model.encode(source)  # once for all of them
     for sample in range(count):
         choose = Draws(sampling, [(number, sample) for number in numbers])
-        samples.append(greedy_search(model, source, settings, bos, eos, choose, memory=memory))
+        samples.append(single_hypotheses(model, encoded, settings, BOS, EOS, choose))
     return [list(drawn) for drawn in zip(*samples, strict=True)]

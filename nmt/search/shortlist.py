@@ -1,8 +1,8 @@
-"""Which target tokens may occur in translations of a source: the vocabulary of one batch.
+"""A shortlist: the target tokens that may occur in translations of a source.
 
-What `nmt shortlist` has learnt from the training data (`nmt.data.tokens.lexicon`) lies in the run
-as `shortlist.npz`: the best translations of each source token, and the target tokens that are so
-frequent that every sentence may need them.
+`nmt shortlist` learns it from the training data (`nmt.data.tokens.lexicon`) and writes it into the
+run as `shortlist.npz`: the best translations of each source token, and the target tokens that are
+so frequent that every sentence may need them. The search of a batch then computes these only.
 """
 
 import hashlib
@@ -31,16 +31,17 @@ from nmt.search.ensemble import Ensemble, members
 from nmt.search.hypothesis import Hypothesis
 
 MOST_CANDIDATES = 200
-"""of each source token in the file"""
+"""candidates of each source token in the file"""
 FREQUENT = 200
-"""target tokens that every sentence may need"""
+"""number of frequent target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""the number of target tokens of a batch has zeros behind its first so many binary digits, unless
-they are all there are"""
+"""the number of target tokens of a batch has only zeros after this many binary digits"""
 SPECIAL = (PAD, UNK, BOS, EOS)
-"""which keep their ids in a narrow vocabulary, being the first there, too"""
+"""the first ids of every vocabulary, which they stay in a subset"""
 
 _ARRAYS = ("candidates", "always")
+_FORMAT = 1
+"""version of the file; a file without one is of version 1"""
 
 
 @dataclass(frozen=True)
@@ -50,30 +51,30 @@ class Shortlist:
     candidates: Numbers
     """(source vocabulary, n) of each source token, best first; 0: none"""
     always: Numbers
-    """those that every source may need, in ascending order; the special ones first"""
+    """the tokens that every source may need, in ascending order; the special ones first"""
     target_size: int
-    """entries of the target vocabulary"""
+    """number of entries of the target vocabulary"""
     shared: bool
-    """whether source ids are target ids, and each may be copied"""
+    """whether source ids are target ids, so that each may be copied"""
 
     @classmethod
     def learn(cls, lexicon: Lexicon, store: TokenStore, tokenizer: Tokenizer) -> Self:
-        """From a lexicon of the pairs of ids in a store."""
+        """Build a shortlist from a lexicon of the pairs of ids in a store."""
         always = np.union1d(SPECIAL, most_frequent(store, FREQUENT))
         best = lexicon.best(tokenizer.source_vocabulary_size, MOST_CANDIDATES, always)
         return cls(best, always, tokenizer.target_vocabulary_size, tokenizer.shared)
 
     @classmethod
     def load(cls, path: Path, tokenizer: Tokenizer) -> Self:
-        """What `save` wrote, for the vocabularies of `tokenizer`.
+        """Read the file that `save` has written, for the vocabularies of `tokenizer`.
 
         Raises:
-            ConfigError: there is none.
-            CheckpointError: it is damaged, or of other vocabularies.
+            ConfigError: there is no such file.
+            CheckpointError: it is damaged, of a newer version of nmt, or of other vocabularies.
         """
         if not path.is_file():
             raise ConfigError(
-                f"{path}: no shortlist is there; `nmt shortlist --model {path.parent}` learns it "
+                f"{path}: there is no shortlist; `nmt shortlist --model {path.parent}` learns it "
                 "from the training data"
             )
         again = f"learn it again: nmt shortlist --model {path.parent}"
@@ -81,36 +82,43 @@ class Shortlist:
             with path.open("rb") as file, np.load(file) as found:
                 candidates, always = (found[name].astype(np.int64) for name in _ARRAYS)
                 vocabularies = found["vocabularies"].tobytes()
+                version = int(found["format"]) if "format" in found else _FORMAT
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
             raise CheckpointError(f"{path}: damaged ({error}); {again}") from error
+        if version > _FORMAT:
+            raise CheckpointError(
+                f"{path}: written by a newer version of nmt (format {version}, expected "
+                f"{_FORMAT}); update nmt, or {again}"
+            )
         if vocabularies != _digest_of(tokenizer):
             raise CheckpointError(f"{path}: learnt with other vocabularies than the run's; {again}")
         return cls(candidates, always, tokenizer.target_vocabulary_size, tokenizer.shared)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
-        """Write it to a file, whole or not at all, as one of the vocabularies of `tokenizer`."""
+        """Write the file, completely or not at all, with a digest of the vocabularies."""
         arrays = {name: getattr(self, name).astype(np.uint32) for name in _ARRAYS}
         arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
+        arrays["format"] = np.array(_FORMAT)
         content = io.BytesIO()
         np.savez_compressed(content, **arrays)
         write_atomically(path, content.getvalue())
 
     @property
     def digest(self) -> str:
-        """Of what it holds; other contents, another digest."""
+        """A digest of the contents."""
         contents = hashlib.sha256()
         for name in _ARRAYS:
             contents.update(getattr(self, name).tobytes())
         return contents.hexdigest()[:16]
 
     def first(self, count: int) -> Self:
-        """With so many candidates of each source token."""
+        """The shortlist with only `count` candidates of each source token."""
         return replace(self, candidates=self.candidates[:, :count])
 
     def target_ids(self, sources: Sequence[Sequence[int]]) -> Numbers:
-        """What the translations of these sources may consist of: ids in ascending order.
+        """The target ids that translations of these sources may contain, in ascending order.
 
-        Products of few sizes are computed the fastest: some more ids make the number one of them.
+        Products are fastest in few different sizes: the number of ids is rounded up to one of them.
         """
         known = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
         copied = known if self.shared else known[:0]
@@ -120,32 +128,32 @@ class Shortlist:
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
-    """What tells vocabularies apart."""
+    """A digest of both vocabularies."""
     both = json.dumps([tokenizer.source_vocabulary, tokenizer.target_vocabulary])
     return hashlib.sha256(both.encode()).digest()
 
 
-def narrow_search(
+def search_with_shortlist(
     shortlist: Shortlist,
     model: Transformer,
     sources: Sequence[Sequence[int]],
     search: Callable[[Transformer], list[list[Hypothesis]]],
 ) -> list[list[Hypothesis]]:
-    """What `search` finds with a model that writes what the sources may need alone, in full ids."""
+    """Search with only the target tokens that the sources may need; return ids of the model."""
     ids = shortlist.target_ids(sources)
     device = next(model.parameters()).device
     return in_full(search(narrowed_to(model, torch.from_numpy(ids).to(device))), ids)
 
 
 def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:
-    """A Transformer, or all of an ensemble, with the entries `ids` alone for its vocabulary."""
+    """A Transformer or an ensemble with only the target vocabulary entries `ids`."""
     if not isinstance(model, Ensemble):
         return restrict_vocabulary(model, ids)
     return cast(Transformer, Ensemble([restrict_vocabulary(one, ids) for one in members(model)]))
 
 
 def in_full(found: Sequence[list[Hypothesis]], ids: Numbers) -> list[list[Hypothesis]]:
-    """Hypotheses of a narrow vocabulary in the ids of the whole one."""
+    """Translate the ids of a vocabulary subset into those of the whole vocabulary."""
     return [
         [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in hypotheses]
         for hypotheses in found
@@ -155,7 +163,7 @@ def in_full(found: Sequence[list[Hypothesis]], ids: Numbers) -> list[list[Hypoth
 def covered(
     shortlist: Shortlist, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> float:
-    """The share of the tokens of translations that the shortlists of their sources have."""
+    """The part of the tokens of translations that the shortlists of their sources contain."""
     inside = [
         np.isin(target, shortlist.target_ids([source]))
         for source, target in zip(sources, targets, strict=True)

@@ -1,9 +1,9 @@
-"""What a decoder looked at in the source when it wrote each token.
+"""What a decoder attends to in the source when it predicts each token.
 
-Attention is a by-product of translating and no trained aligner. Garg et al., 2019 (Jointly Learning
-to Align and Translate with Transformer Models) find the mean of the heads of the penultimate layer
-most accurate. At the step that predicts a token, that is: Chen et al., 2020, look one step later,
-where the token is the decoder's input, but which layer then serves, if any, varies with the model.
+Attention is a by-product of translation, not a trained aligner. Garg et al., 2019 (Jointly Learning
+to Align and Translate with Transformer Models) find the mean over the heads of the penultimate
+layer most accurate, at the step that predicts the token. Chen et al., 2020, take the next step,
+where the token is the decoder's input; but the layer that works best then varies with the model.
 """
 
 from collections import deque
@@ -22,10 +22,10 @@ from nmt.search.ensemble import members
 
 
 @torch.inference_mode()
-def forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Tensor]:
-    """Feed the targets to a model in eval mode: each member's logits, and where it looks (B, T, S).
+def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    """Feed the targets to a model in eval mode: logits of each member, mean attention (B, T, S).
 
-    The heads of a layer are averaged, and so are the models of an ensemble.
+    The attention is averaged over the heads of one layer and the members of an ensemble.
     """
     logits, weights = [], []
     for member in members(model):
@@ -37,9 +37,9 @@ def forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Te
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """Where the hypotheses of a step look, as `forced_attention` says it: (N, k, S).
+    """The attention of the hypotheses of one step, as `teacher_forced_attention`: (N, k, S).
 
-    `cross` are the weights of all layers, (N, H, k, S) each, those of one member after the other.
+    `cross` holds the weights of all layers, (N, H, k, S) each, member after member.
     """
     layers = iter(cross)
     of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
@@ -53,9 +53,9 @@ def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -
 
 
 def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
-    """The place of the source (B, S) with most of the weights (B, T, S): (B, T).
+    """The source position (B, S) with the largest of the weights (B, T, S): (B, T).
 
-    The end of the source is no place.
+    EOS and padding of the source do not count.
     """
     places = (source != padding) & (source != EOS)  # (B, S)
     return weights.masked_fill(~places[:, None], -1.0).argmax(2)
@@ -67,8 +67,8 @@ def _alignment(layers: Sequence[Tensor]) -> Tensor:
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
-    """The last but one: each (B, H, T, S); never the first where there are others.
+    """The last layer but one: each (B, H, T, S); never the first if there are others.
 
-    The first layer has not yet seen any of the source, and looks less at what it is about to write.
+    The first layer has not yet seen the source, so it attends less to what it is about to write.
     """
     return layers[min(max(1, len(layers) - 2), len(layers) - 1)]

@@ -1,4 +1,4 @@
-"""What the target ids add to a text: the view of a vocabulary that constraints on text need."""
+"""The text that each target id adds: what constraints on text must know of a vocabulary."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,28 +12,28 @@ from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
 
 _BYTE_AFTER_ANY = b"\xff"
-"""comes after every byte of UTF-8"""
+"""sorts after every byte of UTF-8"""
 _MARKS = ('"', "(", "。")
-"""of those that stand in front of a word without a space between"""
+"""some of the marks that come right before a word, without a space"""
 
 
 class Spelling:
     """The target side of a tokenizer, id by id."""
 
     def __init__(self, tokenizer: Tokenizer, tokenized: bool = False) -> None:
-        """`tokenized`: the text has spaces between words and marks, too."""
+        """`tokenized` says that the text also has spaces between words and marks."""
         self.tokenizer = tokenizer
         self.tokenized = tokenized
         self.bytes = tokenizer.target_bytes()
-        """what each id adds to a text"""
+        """the UTF-8 text that each id adds"""
 
     @cached_property
     def ends_word(self) -> list[bool]:
-        """Of each id, EOS among them, whether a word is over when it follows."""
+        """For each id, including EOS, whether it ends the word before it."""
         return [self._ends_word(i) for i in range(len(self.bytes))]
 
     def closes_term(self, token: int) -> bool:
-        """Whether a term that is written is a word of its own when the token follows."""
+        """Whether a term just written is a whole word if this token follows."""
         spaced = token == EOS or self.bytes[token].startswith(b" ")
         return spaced or (self.ends_word[token] and not self.tokenized)
 
@@ -44,14 +44,14 @@ class Spelling:
 
     @cached_property
     def has_inner_pieces(self) -> bool:
-        """Whether a word may go on over several ids; in a vocabulary of words it never does."""
+        """Whether a word may have several ids; in a vocabulary of words it never does."""
         return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """The ids that spell a text, its first one with the space in front; no EOS.
+        """The ids that spell a text with the space in front of it; no EOS.
 
         Raises:
-            DataError: a text that leaves no id, or a vocabulary without marks of where words begin.
+            DataError: the text leaves no id, or the vocabulary does not mark where words begin.
         """
         ids = self.tokenizer.encode_target([text])[0][:-1]
         if not ids:
@@ -73,7 +73,7 @@ class Spelling:
         )
 
     def without_space(self, text: str) -> tuple[int, ...]:
-        """The ids that spell a text right behind a mark; empty where there is no such place."""
+        """The ids that spell a text right behind a mark; empty if there is no such spelling."""
         if self.tokenized:
             return ()
         for mark in _MARKS:
@@ -84,18 +84,18 @@ class Spelling:
         return ()
 
     def spelled(self, ids: Sequence[int]) -> bytes:
-        """What the ids add to a text together."""
+        """The text that the ids add together."""
         return b"".join(self.bytes[i] for i in ids)
 
     def beginnings(self, text: bytes) -> list[int]:
-        """The ids that go on with this text and no other: a part of it, or all of it and more."""
+        """The ids that spell a beginning of this text, or all of it and possibly more."""
         parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
         low = bisect_left(self._sorted, (text, -1))
         high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
         return [*(i for i in parts if i is not None), *(i for _, i in self._sorted[low:high])]
 
     def can_spell(self, text: bytes) -> bool:
-        """Whether some sequence of ids begins with this text."""
+        """Whether some sequence of ids spells a text that begins with this one."""
         reached = {len(text)}
         for start in reversed(range(len(text))):
             rest = text[start:]
@@ -112,7 +112,7 @@ class Spelling:
 
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
-        # a space that is spelled as a byte is text where decoding drops the one in front of a text
+        # Decoding drops the first space of a text, but not one that is spelled as a byte.
         spelled = enumerate(zip(self.bytes, self.tokenizer.target_vocabulary, strict=True))
         return sorted(
             (text, i)

@@ -1,7 +1,6 @@
-"""A stream of lines in windows, a window in batches of similar length.
+"""Cut a stream of lines into windows, and a window into batches of similar length.
 
-Windows bound the memory, whatever the length of the stream; lines of similar length beside each
-other leave little to be computed on padding.
+Windows bound the memory for a stream of any length. Batches of similar length need little padding.
 """
 
 from bisect import bisect_left
@@ -13,7 +12,7 @@ from nmt.data.tokens.tokenizer import EOS
 
 WINDOW_LINES = 2000
 WINDOW_CHARACTERS = 1 << 20
-# a short sentence fills decoder rows and logits all the same, so it counts as one of this length
+# A shorter sentence counts as one of this length: it needs decoder rows and logits as well.
 SHORTEST_COUNTED = 16
 Item = TypeVar("Item")
 
@@ -21,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Groups of `count` lines, or fewer where they are long: memory stays bounded."""
+    """Yield groups of `count` lines, or fewer if they are long, so that memory stays bounded."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -37,11 +36,11 @@ def windows(
 def batches(
     indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Cut the indices, longest line first, so that rows x longest <= batch_tokens.
+    """Cut the indices into batches, longest line first, with rows x longest <= batch_tokens.
 
-    A line that is longer alone stands alone. There are as few batches as that allows, or one more
-    where two workers could not share them evenly, and they are as even as so few can be: workers
-    end at about the same time.
+    A longer line is a batch of its own. There are as few batches as possible, but an even number of
+    them if there are several, and all are about equally full: two workers end at about the same
+    time.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
@@ -56,7 +55,7 @@ def batches(
 
 
 def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
-    """Where each batch ends if all but the last are full."""
+    """The end of each batch if all but the last are full."""
     ends: list[int] = []
     end = 0
     while end < len(longest_first):
@@ -65,20 +64,25 @@ def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
     return ends
 
 
-def worded(texts: Sequence[str], rows: Sequence[list[int]]) -> list[int]:
-    """Which texts have something to translate, by their rows of ids.
+def non_blank(texts: Sequence[str], rows: Sequence[Sequence[int]]) -> list[int]:
+    """The indices of the texts that have tokens besides EOS.
 
-    Some characters leave no token, so a text that is not blank may still be EOS alone.
+    Some characters leave no token, so a text that is not blank may still be EOS only.
     """
     return [i for i, text in enumerate(texts) if text.strip() and len(rows[i]) > 1]
 
 
-def cut(rows: Sequence[list[int]], limit: int, tell: Callable[[int, int], None]) -> list[list[int]]:
-    """Rows of ids, those over `limit` cut and ended by EOS; `tell` hears their place and length."""
+def truncate(
+    rows: Sequence[list[int]], limit: int, report: Callable[[int, int], None]
+) -> list[list[int]]:
+    """Cut rows of ids that are longer than `limit`, and end them with EOS.
+
+    `report` is called with the index and the length of each row that is cut.
+    """
     kept = []
     for i, row in enumerate(rows):
         if len(row) > limit:
-            tell(i, len(row))
+            report(i, len(row))
             row = [*row[: limit - 1], EOS]
         kept.append(row)
     return kept

@@ -1,29 +1,27 @@
 """Minimum Bayes risk decoding: the candidate that agrees best with all the others.
 
-The most probable translation is often an odd one out. Kumar and Byrne, 2004, choose the one of
-highest expected utility instead, and take for the expectation the mean over a list of candidates;
-Eikema and Aziz, 2020, draw the candidates at random, each as often as the model holds it probable.
+The most probable translation is often unlike all the others. Kumar and Byrne, 2004, choose the one
+of highest expected utility instead, and estimate the expectation by the mean over a list of
+candidates. Eikema and Aziz, 2020, draw the candidates at random from the model.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from nmt.errors import ConfigError
-from nmt.search.windows import WINDOW_LINES
-from nmt.translation.line import Line
-from nmt.translation.translator import Translation, Translator, print_warning
+from nmt.translation.line import EncodedLine, Translation
 
 Utilities = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""of texts: how good text i would be if text j were right, in row i and column j"""
+"""takes texts; returns in row i and column j how good text i is if text j is right"""
 
 
 def most_useful(candidates: Sequence[Translation], utilities: Utilities) -> list[Translation]:
-    """The distinct texts among the candidates with their utility, the highest first.
+    """Sort the distinct texts among the candidates by utility, the highest first.
 
-    It is the mean against all other candidates, a text counting as often as it was found; of equals
-    the one with the higher score comes first. A candidate alone has the utility 0.
+    The utility is the mean against all other candidates, where a text counts as often as it was
+    found. Of equal ones the one with the higher score comes first. A single one has utility 0.
     """
     if len(candidates) == 1:
         return [replace(candidates[0], utility=0.0)]
@@ -45,45 +43,38 @@ def most_useful(candidates: Sequence[Translation], utilities: Utilities) -> list
     )
 
 
-class BayesRiskTranslator:
-    """A translator whose candidates are compared with each other.
+@dataclass(frozen=True)
+class MinimumBayesRiskStage:
+    """Chooses the translations of each line by comparing all its candidates with each other.
 
-    With C candidates a sentence costs the search or the draws for them and up to C^2 utilities.
+    With C candidates a line costs the search or the draws for them and up to C^2 utilities.
     """
 
-    def __init__(self, translator: Translator, utilities: Utilities, candidates: int) -> None:
-        """`candidates` are looked at for each text.
+    utilities: Utilities
+    candidates: int
+    """how many are compared for each line"""
+    n_best: int = 1
+    """how many are kept"""
 
-        Raises:
-            ConfigError: fewer than two, which cannot be compared.
-        """
-        if candidates < 2:
+    def check(self) -> None:
+        """Raise a ConfigError if there is nothing to compare, or too little to keep."""
+        if self.candidates < 2:
             raise ConfigError(
                 "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
                 "or use --sample"
             )
-        self.translator = translator
-        self.utilities = utilities
-        self.candidates = candidates
-
-    def alternatives(
-        self,
-        lines: Iterable[Line],
-        n_best: int,
-        window_lines: int = WINDOW_LINES,
-        warn: Callable[[str], None] = print_warning,
-        progress: Callable[[int], object] = lambda lines: None,
-    ) -> Iterator[list[Translation]]:
-        """As `Translator.alternatives`: up to `n_best` distinct texts, the most useful first.
-
-        Raises:
-            ConfigError: fewer candidates than `n_best`, or a beam that is smaller than they.
-        """
-        if n_best > self.candidates:
+        if self.n_best > self.candidates:
             raise ConfigError(
-                f"{n_best} translations of each line were asked for, of {self.candidates} "
+                f"{self.n_best} translations of each line were asked for, of {self.candidates} "
                 "candidates; raise --candidates, or lower --n-best"
             )
-        found = self.translator.alternatives(lines, self.candidates, window_lines, warn, progress)
-        for candidates in found:
-            yield most_useful(candidates, self.utilities)[:n_best]
+
+    def enter(self, lines: list[EncodedLine]) -> list[EncodedLine]:
+        """Return the lines unchanged."""
+        return lines
+
+    def leave(
+        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Keep up to `n_best` distinct texts of each line, the most useful first."""
+        return [most_useful(own, self.utilities)[: self.n_best] for own in found]

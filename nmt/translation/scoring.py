@@ -1,7 +1,7 @@
-"""How probable a model holds a given translation to be: log P(target | source).
+"""Scores given translations: log P(target | source) of a model.
 
-The target is fed to the decoder as it stands (teacher forcing), so all of its positions are
-computed in one pass. Pairs are taken in windows and batches of similar length, as translating does.
+The target is fed to the decoder (teacher forcing), so all its positions are computed in one pass.
+Pairs are taken in windows and batches of similar length, as in translation.
 """
 
 import math
@@ -20,18 +20,19 @@ from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
-from nmt.search.windows import WINDOW_LINES, batches, cut, windows
-from nmt.translation.translator import MAX_SOURCE_TOKENS, print_warning
+from nmt.search.windows import WINDOW_LINES, batches, truncate, windows
+from nmt.translation.encoding import MAX_SOURCE_TOKENS
+from nmt.translation.line import print_warning
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096
-# a softmax in float32 over so many positions at once: the logits are never copied as a whole
+# The softmax in float32 takes this many positions at once, so as not to copy all logits.
 POSITIONS_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class TargetScore:
-    """A target, token by token, and how probable the model holds each to be."""
+    """The log-probability of each token of a target."""
 
     tokens: tuple[int, ...]
     """target ids, the last one EOS"""
@@ -79,10 +80,10 @@ def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Te
 
 
 class Scorer:
-    """A model and its tokenizer, which say how probable a translation is.
+    """Scores translations with a model and its tokenizer.
 
-    A batch holds `batch_tokens` padded tokens of the longer side; None takes the run's own.
-    `precision` bf16 computes in bfloat16 as training does; int8 is as fp32.
+    A batch holds `batch_tokens` padded tokens of the longer side; None takes the setting of the
+    run. `precision` bf16 computes in bfloat16 as training does; int8 is the same as fp32.
     """
 
     def __init__(
@@ -127,8 +128,8 @@ class Scorer:
         sources = self.run.tokenizer.encode_source([source for source, _ in pairs])
         targets = self.run.tokenizer.encode_target([target for _, target in pairs])
         return (
-            cut(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
-            cut(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
+            truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
+            truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
         )
 
     def _score_window(

@@ -1,8 +1,8 @@
-"""What `nmt.load` returns: strings in, strings out, for a Python program."""
+"""What `nmt.load` returns: strings in, strings out, for Python programs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import overload
+from typing import TypedDict, overload
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
@@ -14,28 +14,34 @@ from nmt.search.ensemble import load_ensemble
 from nmt.search.sampling import Sampling
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.document import DocumentTranslator
 from nmt.translation.line import Line
 from nmt.translation.scoring import Scorer
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Translator
+from nmt.translation.translator import Request, Translator
 
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
 
-class TextTranslator:
-    """A trained model that translates strings and says how probable a translation is."""
+class SearchSettings(TypedDict, total=False):
+    """Settings of the search as keywords of `nmt.load`; None leaves the one of the run.
 
-    def __init__(
-        self,
-        run: LoadedModel,
-        settings: DecodingConfig,
-        precision: str = "fp32",
-        sampling: Sampling | None = None,
-        shortlist: Shortlist | None = None,
-    ) -> None:
-        self.translator = Translator(run, settings, precision, sampling, shortlist=shortlist)
-        self.scorer = Scorer(run, settings.batch_tokens, precision)
+    `shortlist` is the number of candidates of each source token, learnt by `nmt shortlist`; without
+    it the whole vocabulary is searched.
+    """
+
+    batch_tokens: int | None
+    coverage_penalty: float | None
+    copy_unknown: bool | None
+    early_stopping: bool | None
+    shortlist: int | None
+
+
+class TextTranslator:
+    """A trained model that translates strings and scores given translations."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.translator = translator
+        self.scorer = Scorer(translator.run, translator.settings.batch_tokens, translator.precision)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -83,47 +89,57 @@ class TextTranslator:
     ) -> str | list[str] | Iterator[str]:
         """Translate one sentence (a string), a list of them, or a stream (any other iterable).
 
-        A list gives a list in the same order; a stream gives a generator that reads up to
-        `window_lines` texts ahead. A blank text becomes an empty one, and a line end that closes
-        a text is dropped: an open file is a stream of texts. With `document` each text may hold
-        several sentences, which are translated one by one and joined again.
+        A list returns a list in the same order; a stream returns a generator, which reads up to
+        `window_lines` texts ahead. The translation of a blank text is empty; a text without any
+        letter or digit is copied. The line end of a text is dropped, so that an open file is a
+        stream of texts. With `document` a text may have several sentences, which are translated one
+        by one and joined again.
 
-        Where a source term of `glossary` occurs as whole words, the translation has what it
-        becomes; no translation has a `forbidden` word; each begins with `target_prefix`, whose last
-        word may go on unless a space follows it. A term or a word in small letters stands for
-        every casing.
+        If a source term of `glossary` occurs as whole words, the translation contains its target
+        term. No translation contains a `forbidden` word. Each begins with `target_prefix`, whose
+        last word may be longer unless a space follows it. A term or a word in small letters stands
+        for every casing.
 
         Raises:
-            DataError: `texts` is none of these; for a stream, a text that is no string is found
-                when its turn comes. Or a term that is blank, or that is forbidden, too.
+            DataError: `texts` is none of these, a text is not a string (in a stream, when it is
+                read), or a term is blank or also forbidden.
+            ConfigError: the beam is wider than the vocabulary or the memory allows.
         """
         if isinstance(forbidden, str):
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
         asked = Terminology.of(glossary, (), forbidden, target_prefix)
+        pipeline = self.translator.pipeline(Request(document=document))
+
+        def translations(texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
+            numbered = enumerate(_checked(texts, "texts"), start=1)
+            lines = (Line(number, text, asked) for number, text in numbered)
+            return (best.text for best, *_ in pipeline.translate(lines, window_lines))
+
         if isinstance(texts, str):
-            return next(self._stream([texts], asked, document=document))
-        _refuse_what_holds_no_texts(texts, "texts")
+            return next(translations([texts]))
+        _check_iterable(texts, "texts")
         if isinstance(texts, list):
-            return list(self._stream(list(_checked(texts, "texts")), asked, document=document))
-        return self._stream(texts, asked, window_lines, document)
+            return list(translations(list(_checked(texts, "texts"))))
+        return translations(texts, window_lines)
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
     ) -> list[float]:
-        """log P of each target given its source, in nats, EOS included; an empty text is EOS alone.
+        """Return log P of each target given its source, in nats, EOS included.
 
-        `length_penalty` is the alpha by whose penalty it is divided, as the score of a search is.
+        An empty text is EOS only. log P is divided by the length penalty with alpha
+        `length_penalty`, like the score of a search; 0 divides by 1.
 
         Raises:
-            DataError: not as many sources as targets, or one that is no string.
-            ConfigError: no possible alpha.
+            DataError: the numbers of sources and targets differ, or a text is not a string.
+            ConfigError: an impossible alpha.
         """
         changes = {"length_penalty": length_penalty}
         settings = replace_settings(DecodingConfig(), changes, "score")
         for texts, name in ((sources, "sources"), (targets, "targets")):
             if isinstance(texts, str):
                 raise DataError(f"{name} is one string, expected several: give a list of strings")
-            _refuse_what_holds_no_texts(texts, name)
+            _check_iterable(texts, name)
         sources, targets = list(_checked(sources, "sources")), list(_checked(targets, "targets"))
         if len(sources) != len(targets):
             raise DataError(
@@ -133,28 +149,8 @@ class TextTranslator:
         scores = self.scorer.score(zip(sources, targets, strict=True))
         return [score.penalised(settings) for score in scores]
 
-    def _stream(
-        self,
-        texts: Iterable[str],
-        asked: Terminology,
-        window_lines: int = WINDOW_LINES,
-        document: bool = False,
-    ) -> Iterator[str]:
-        texts = _checked(texts, "texts")
-        if not document:
-            translator = self.translator.asking(asked)
-            yield from (found.text for found in translator.translate(texts, window_lines))
-            return
-        # a text begins once, however many sentences it has
-        translator = self.translator.asking(asked.without_beginning())
-        paragraphs = DocumentTranslator(translator.run, translator)
-        beginning = Terminology.of(prefix=asked.prefix)
-        lines = (Line(number, text, beginning) for number, text in enumerate(texts, 1))
-        for best, *_ in paragraphs.alternatives(lines, 1, window_lines):
-            yield best.text
 
-
-def load_text_translator(
+def load_translator(
     models: Sequence[str | Path],
     checkpoint: str,
     device: str,
@@ -162,28 +158,30 @@ def load_text_translator(
     changes: Mapping[str, object],
     sampling: Sampling | None = None,
     shortlist: int | None = None,
-) -> TextTranslator:
-    """Load a run's weights, or an ensemble; `changes` replace settings of the decoding section.
+) -> Translator:
+    """Load the weights of one run, or of several as an ensemble.
 
-    None among the changes leaves a setting as it is. With `sampling` translations are drawn and not
-    searched for; `shortlist` is how many candidates each source token has, from the first run's.
+    `changes` replace settings of the decoding section; None leaves a setting as it is. With
+    `sampling`, translations are drawn instead of searched for. `shortlist` is the number of
+    candidates of each source token, from the shortlist of the first run.
 
     Raises:
         CheckpointError: one of `models` holds no usable weights.
-        ConfigError: a device, a precision or a setting that cannot be, or different vocabularies.
+        ConfigError: an unknown device or precision, an impossible setting, or vocabularies that
+            differ.
     """
-    _refuse_unknown("precision", precision, PRECISIONS)
+    _check_known("precision", precision, PRECISIONS)
     place = pick_device(device)
     if precision != "int8":
         precision = pick_precision(precision, place)
     run = load_ensemble(models, place, checkpoint)
     given = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, given, "load")
-    return TextTranslator(run, settings, precision, sampling, _shortlist(run, shortlist))
+    return Translator(run, settings, precision, sampling, _shortlist(run, shortlist))
 
 
 def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
-    """That of a run, if it is asked for."""
+    """The shortlist of a run, if one is asked for."""
     if candidates is None:
         return None
     is_count = isinstance(candidates, int) and not isinstance(candidates, bool)
@@ -195,12 +193,12 @@ def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
     return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
 
 
-def _refuse_unknown(name: str, value: str, known: Sequence[str]) -> None:
+def _check_known(name: str, value: str, known: Sequence[str]) -> None:
     if value not in known:
         raise ConfigError(f"load: '{name}': expected one of {', '.join(known)}, got {value!r}")
 
 
-def _refuse_what_holds_no_texts(texts: object, name: str) -> None:
+def _check_iterable(texts: object, name: str) -> None:
     if isinstance(texts, bytes | bytearray):
         raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
     if not isinstance(texts, Iterable):
@@ -211,7 +209,7 @@ def _refuse_what_holds_no_texts(texts: object, name: str) -> None:
 
 
 def _checked(texts: Iterable[str], name: str) -> Iterator[str]:
-    """The texts one by one without their line ends, each a string that UTF-8 can hold."""
+    """Yield the texts without their line ends; check that each is a string that is valid UTF-8."""
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise DataError(

@@ -1,50 +1,61 @@
-"""Unknown words: copied from the source, where the decoder looked when it wrote the unknown symbol.
+"""Unknown words: copied from the source, from where the decoder attended when it wrote them.
 
-As Luong et al., 2015 (Addressing the Rare Word Problem in Neural Machine Translation) do with
-alignments, here with attention. It is meant for a vocabulary of words; one of subwords has unknown
-characters only, and copies what the source has as one piece.
+Luong et al., 2015 (Addressing the Rare Word Problem in Neural Machine Translation) do it with
+alignments; here attention takes their place. It is meant for a vocabulary of words. A vocabulary of
+subwords has unknown characters only, and copies what the source has as one piece.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from nmt.data.tokens.tokenizer import UNK, Tokenizer
-from nmt.model.transformer import Transformer
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.source_attention import forced_attention, most_attended, paired
+from nmt.search.searcher import Searcher
+from nmt.search.source_attention import most_attended, paired, teacher_forced_attention
+from nmt.translation.line import EncodedLine, Translation, one_line
 
 
-def with_copies(
-    model: Transformer,
-    tokenizer: Tokenizer,
-    source: str,
-    ids: Sequence[int],
-    hypotheses: Sequence[Hypothesis],
-    texts: Sequence[str],
-) -> list[str]:
-    """The decoded `texts` of hypotheses for one source without unknown symbols.
+@dataclass(frozen=True)
+class UnknownWordStage:
+    """Replaces unknown symbols in the translations of lines without constraints."""
 
-    `ids` are those of the source.
-    """
-    rows = [k for k, hypothesis in enumerate(hypotheses) if UNK in hypothesis.tokens]
-    written = list(texts)
-    if not rows:
-        return written
-    batch = paired([ids for _ in rows], [hypotheses[k].tokens for k in rows])
-    batch = batch.to(next(model.parameters()).device)
-    _, weights = forced_attention(model, batch)
-    places = most_attended(weights, batch.source, model.padding).tolist()
-    pieces = tokenizer.source_spellings(source)
-    for k, attended in zip(rows, places, strict=True):
-        words = [
-            pieces[place].replace("▁", " ").strip()
-            for place in attended[: len(hypotheses[k].tokens)]
+    searcher: Searcher
+
+    def enter(self, lines: list[EncodedLine]) -> list[EncodedLine]:
+        """Return the lines unchanged."""
+        return lines
+
+    def leave(
+        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Write source words in the place of unknown symbols."""
+        return [
+            own if line.constraints else self._with_copies(line, own)
+            for line, own in zip(lines, found, strict=True)
         ]
-        written[k] = _copied(tokenizer, hypotheses[k].tokens, written[k], words)
-    return written
+
+    def _with_copies(self, line: EncodedLine, found: list[Translation]) -> list[Translation]:
+        rows = [k for k, translation in enumerate(found) if UNK in translation.tokens]
+        if not rows:
+            return found
+        run = self.searcher.run
+        batch = paired([line.ids for _ in rows], [found[k].tokens for k in rows])
+        batch = batch.to(self.searcher.device)
+        _, weights = teacher_forced_attention(run.model, batch)
+        places = most_attended(weights, batch.source, run.model.padding).tolist()
+        pieces = run.tokenizer.source_spellings(line.line.text)
+        changed = list(found)
+        for k, attended in zip(rows, places, strict=True):
+            words = [
+                pieces[place].replace("▁", " ").strip()
+                for place in attended[: len(found[k].tokens)]
+            ]
+            text = _copied(run.tokenizer, found[k].tokens, found[k].text, words)
+            changed[k] = replace(found[k], text=one_line(text))
+        return changed
 
 
 def _copied(tokenizer: Tokenizer, tokens: Sequence[int], text: str, words: Sequence[str]) -> str:
-    """The text with word t in the place of token t, where that is unknown."""
+    """Replace token t of a text by word t where the token is unknown."""
     for t in reversed(range(len(tokens))):
         if tokens[t] == UNK:
             before, until = map(len, tokenizer.decode([tokens[:t], tokens[: t + 1]]))

@@ -38,9 +38,9 @@ from nmt.processor import available_cores
 from nmt.run_directory import find_run, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.shortlist import Shortlist, narrow_search
+from nmt.search.shortlist import Shortlist, search_with_shortlist
 from nmt.search.windows import batches
-from nmt.translation.workers import Workers
+from nmt.translation.process_pool import ProcessPool
 
 Rows = list[list[int]]
 OURS = {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "bf16-eager", "bf16")}
@@ -153,7 +153,7 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
         def best(model: Transformer) -> list[list[Hypothesis]]:
             return beam_search(model, source, settings, BOS, EOS)
 
-        found = narrow_search(shortlist, model, batch, best) if shortlist else best(model)
+        found = search_with_shortlist(shortlist, model, batch, best) if shortlist else best(model)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:
@@ -171,7 +171,7 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     search(task.rows[:2])
     if task.device.type == "cuda":
         return in_order(lambda parts: map(search, parts))
-    with Workers(search, available_cores()) as workers:
+    with ProcessPool(search, available_cores()) as workers:
         list(workers.map([task.rows[:2]] * 2 * available_cores()))
         return in_order(workers.map)
 

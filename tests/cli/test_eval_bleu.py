@@ -200,7 +200,7 @@ def test_memory_that_does_not_suffice_is_one_sentence(
     def hungry(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
-    monkeypatch.setattr("nmt.translation.translator.beam_search", hungry)
+    monkeypatch.setattr("nmt.search.searcher.beam_search", hungry)
     message = fail(NmtError, "eval-bleu", "-m", tiny_run)
     assert "give a lower --batch-tokens than" in message
 

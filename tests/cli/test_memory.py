@@ -18,8 +18,8 @@ import atexit, os, pathlib, re, sys
 import nmt.cli.translate as command
 from nmt.cli.app import main
 from nmt.search.hypothesis import Hypothesis
-from nmt.translation.parallel import ParallelTranslator
-from nmt.translation.translator import Translator
+from nmt.search.searcher import Searcher
+from nmt.translation.pipeline import Pipeline
 
 notes = pathlib.Path(os.environ["NOTES"])
 
@@ -31,8 +31,8 @@ def loaded(*given, load=command.load_translator, **named):
     open("/proc/self/clear_refs", "w").write("5")
     before, anonymous, process = held("VmRSS"), held("RssAnon"), os.getpid()
 
-    def translate(self, unit, search=ParallelTranslator._translate):
-        found = search(self, unit)
+    def translate(self, lines, search=Pipeline.translate_batch):
+        found = search(self, lines)
         if os.getpid() != process:
             note = notes / str(os.getpid())
             most = int(note.read_text()) if note.exists() else 0
@@ -43,13 +43,13 @@ def loaded(*given, load=command.load_translator, **named):
         others = sum(int(note.read_text()) for note in notes.iterdir())
         print(f"held {held('VmHWM') - before} {others}", file=sys.stderr)
 
-    ParallelTranslator._translate = translate
+    Pipeline.translate_batch = translate
     atexit.register(report)
     return translator
 
 command.load_translator = loaded
 if os.environ.get("COPY"):
-    Translator._search = lambda self, ids, *_: [[Hypothesis(tuple(row[:-1]), 0.0)] for row in ids]
+    Searcher.search = lambda self, batch: [[Hypothesis(tuple(r[:-1]), 0.0)] for r in batch.ids]
 main()
 """
 

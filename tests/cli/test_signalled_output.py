@@ -14,19 +14,19 @@ COMMAND = """
 import os, sys
 from nmt.cli.app import main
 from nmt.search import windows
-from nmt.translation.translator import Translator
+from nmt.translation.pipeline import Pipeline
 
 windows.WINDOW_LINES = 3
 number, main_process = int(sys.argv.pop()), os.getpid()
-search, calls = Translator.alternatives, []
+search, calls = Pipeline.translate_batch, []
 
-def alternatives(*given):
+def translate_batch(*given):
     calls.append(1)
     if number and len(calls) > 2:
         os.kill(main_process, number)
     return search(*given)
 
-Translator.alternatives = alternatives
+Pipeline.translate_batch = translate_batch
 main()
 """
 NO_SIGNAL = 0
@@ -68,7 +68,7 @@ def test_a_signal_keeps_whole_windows_which_are_gone_on_with(
         assert kept.count(b"\n") % 3 == 0 and expected.startswith(kept)
         if workers == 1:
             assert kept.count(b"\n") == 6
-            assert killed or "keeps the translations of lines 1 to 6; to go on: nmt" in (
+            assert killed or "keeps the translations of lines 1 to 6; to continue: nmt" in (
                 result.stderr
             )
     resumed = command(NO_SIGNAL, "--workers", workers, "--resume")

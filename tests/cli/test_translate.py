@@ -12,8 +12,10 @@ from nmt.cli.lines import streams
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import load_run
-from nmt.translation.line import Line
-from nmt.translation.translator import Translation, Translator
+from nmt.translation.line import Line, Translation
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.searcher import SearchBatch, Searcher
+from nmt.translation.translator import Translator
 from tests.cli.commands import fail, invoke, succeed
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
@@ -76,11 +78,13 @@ def test_the_settings_of_the_search_can_be_replaced(
 ) -> None:
     seen: dict[str, object] = {}
 
-    def record(self: Translator, lines: list[Line], *_: object) -> list[list[Translation]]:
-        seen.update(self.settings.model_dump(), precision=self.precision)
-        return [[Translation(line.text, 0.0)] for line in lines]
+    search = Searcher.search
 
-    monkeypatch.setattr(Translator, "alternatives", record)
+    def record(self: Searcher, batch: SearchBatch) -> list[list[Hypothesis]]:
+        seen.update(self.settings.model_dump(), precision=self.precision)
+        return search(self, batch)
+
+    monkeypatch.setattr(Searcher, "search", record)
     succeed("translate", "-m", tiny_run, text=b"a")
     assert seen["beam_size"] == 2
     options = ["--beam-size", "7", "--length-penalty", "0", "--batch-tokens", "99"]

@@ -10,7 +10,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.evaluation import evaluate
 from nmt.evaluation.evaluate import find_split, translate_test_set
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.translation.translator import Translation
+from nmt.translation.line import Translation
 
 
 class Shouter:

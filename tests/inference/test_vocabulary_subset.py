@@ -38,7 +38,7 @@ def test_logits_are_those_of_the_whole_vocabulary(
     torch.testing.assert_close(part, whole[:, :, IDS], atol=tolerance, rtol=tolerance)
 
 
-def test_a_narrow_search_finds_the_same_where_nothing_that_it_needs_is_left_out() -> None:
+def test_a_search_with_shortlist_finds_the_same_where_nothing_that_it_needs_is_left_out() -> None:
     torch.manual_seed(2)
     config = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
     model, settings = Transformer(config, 50, 50).eval(), DecodingConfig(max_length_offset=8)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.model.transformer import Transformer
-from nmt.search.greedy import greedy_search
+from nmt.search.decoding import EncodedSource
+from nmt.search.greedy import most_probable, single_hypotheses
 from tests.marian_models import AsMarian
 
 PAD, BOS, EOS = 0, 2, 3
@@ -90,7 +91,9 @@ def test_greedy_output_equals_that_of_marian(
 ) -> None:
     with torch.inference_mode():
         limits = torch.full((len(source),), LENGTH)
-        greedy = greedy_search(ours, source, DecodingConfig(), BOS, EOS, max_lengths=limits)
+        encoded = EncodedSource(source, ours.encode(source), limits)
+        settings = DecodingConfig()
+        greedy = single_hypotheses(ours, encoded, settings, BOS, EOS, most_probable)
         theirs = marian.generate(
             input_ids=source,
             attention_mask=source != PAD,

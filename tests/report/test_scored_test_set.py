@@ -11,7 +11,7 @@ from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import bleu
 from nmt.report.scored_test_set import ScoredTestSet, score_test_set
-from nmt.translation.translator import Translation
+from nmt.translation.line import Translation
 
 SIDES = {
     "train": ("a\nb\n", "der Hund\nder Mann\n"),

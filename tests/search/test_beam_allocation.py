@@ -1,24 +1,19 @@
-from typing import cast
+from types import SimpleNamespace
+from typing import Any
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS
 from nmt.search.beam_allocation import WIDEST_BEAM, Partial, SentenceSearch, beam_width
-from nmt.search.lexical_constraints import ConstrainedSentence, Progress
+from nmt.search.constrained_sentence import ConstraintProgress
 
 
-class Demanding:
-    """As many tokens of terms as one likes."""
-
-    def __init__(self, total: int) -> None:
-        self.total = self.room = total
-
-
-def demanding(total: int) -> ConstrainedSentence:
-    return cast(ConstrainedSentence, Demanding(total))
+def demanding(total: int) -> Any:
+    """Constraints whose terms have this many tokens."""
+    return SimpleNamespace(spelled=SimpleNamespace(total=total, room=total))
 
 
 def partial(score: float, needed: int, handicap: float = 0.0, token: int = 9) -> Partial:
-    return Partial((token,), score, Progress(), needed, 0, handicap)
+    return Partial((token,), score, ConstraintProgress(), needed, 0, handicap)
 
 
 def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
@@ -43,4 +38,4 @@ def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
 
 
 def test_every_bank_has_a_slot_up_to_a_limit() -> None:
-    assert [beam_width(demanding(n), 4) for n in (0, 3, 9, 500)] == [4, 4, 10, WIDEST_BEAM]
+    assert [beam_width(demanding(n).spelled, 4) for n in (0, 3, 9, 500)] == [4, 4, 10, WIDEST_BEAM]

@@ -13,7 +13,8 @@ from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 from nmt.search import beam_search as beam_search_module
 from nmt.search.beam_search import beam_search, length_penalty
-from nmt.search.greedy import greedy_search
+from nmt.search.decoding import EncodedSource
+from nmt.search.greedy import greedy_search, most_probable, single_hypotheses
 from nmt.search.hypothesis import Hypothesis
 
 VOCABULARY = 12
@@ -150,7 +151,7 @@ def test_stopping_early_changes_no_result(
     models = [table_model(VOCABULARY, seed) for seed in range(10)]
     early = [beam_search(m, source, settings, BOS, EOS, n_best=2) for m in models]
     monkeypatch.setattr(
-        beam_search_module._Search,
+        beam_search_module._Beam,
         "done",
         lambda self, alpha: self.scores.amax(1) == float("-inf"),  # nothing is live any more
     )
@@ -163,7 +164,7 @@ def test_early_stopping_ends_at_as_many_hypotheses_as_the_beam_is_wide(
     exact = DecodingConfig(beam_size=3, length_normalization="average", max_length_offset=30)
     early = exact.model_copy(update={"early_stopping": True})
     counts: list[int] = []
-    extend = beam_search_module._Search.extend
+    extend = beam_search_module._Beam.extend
 
     def counted(self: Any, *arguments: Any) -> Tensor:
         # one that is done may wait for others before it leaves, but searches no further
@@ -172,7 +173,7 @@ def test_early_stopping_ends_at_as_many_hypotheses_as_the_beam_is_wide(
         parents: Tensor = extend(self, *arguments)
         return parents
 
-    monkeypatch.setattr(beam_search_module._Search, "extend", counted)
+    monkeypatch.setattr(beam_search_module._Beam, "extend", counted)
     models = [table_model(VOCABULARY, seed) for seed in range(10)]
     counting = False
     slow = [beam_search(model, source, exact, BOS, EOS, n_best=3) for model in models]
@@ -260,7 +261,9 @@ def test_a_model_can_be_trained_after_a_search() -> None:
     model = Transformer(config, VOCABULARY, VOCABULARY, PAD).eval()
     source = torch.full((1, 520), EOS + 1)  # the positional table grows during the search
     settings = DecodingConfig(max_length_offset=1)
-    greedy_search(model, source, settings, BOS, EOS, max_lengths=torch.tensor([3]))
+    with torch.inference_mode():
+        encoded = EncodedSource(source, model.encode(source), torch.tensor([3]))
+    single_hypotheses(model, encoded, settings, BOS, EOS, most_probable)
     beam_search(model, source[:, :3], settings, BOS, EOS)
     model.train()
     model(source, source[:, :4]).sum().backward()

@@ -21,7 +21,8 @@ from nmt.errors import CheckpointError, DataError
 from nmt.run_directory import LoadedModel, build_model, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.lexical_constraints import ConstrainedSentence, LexicalConstraints
+from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.spelling import Spelling
 from nmt.translation.line import Line
 from nmt.translation.terminology import Terminology
@@ -38,7 +39,8 @@ def search(
     n_best: int = 1,
 ) -> Any:
     spelling = Spelling(run.tokenizer)
-    own = [ConstrainedSentence(c, spelling) for c in constraints]
+    spelled = [SpelledConstraints.spell(c, spelling) for c in constraints]
+    own = [ConstrainedSentence(one, spelling) for one in spelled]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     return constrained_search(model, SOURCE[: len(own)], settings, own, BOS, EOS, n_best)
 
@@ -134,7 +136,7 @@ def check_500(translator: Translator, captions: tuple[list[str], list[str]]) -> 
     lines = list(wanted)[:500]
     assert len(lines) == 500
     asked = (Line(number, sources[number - 1], wanted[number]) for number in lines)
-    forced = [best.text for best, *_ in translator.alternatives(asked, 1)]
+    forced = [best.text for best, *_ in translator.pipeline().translate(asked)]
     pairs = zip(lines, forced, strict=True)
     assert sum(count(wanted[number].terms[0], text) > 0 for number, text in pairs) == 500
     return (

@@ -6,11 +6,11 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.run_directory import LoadedModel
-from nmt.search.coverage import UNSEEN, by_coverage, coverage
+from nmt.search.coverage import UNSEEN, coverage, rank_by_coverage
 from nmt.search.hypothesis import Hypothesis
-from nmt.search.source_attention import forced_attention, paired
+from nmt.search.source_attention import paired, teacher_forced_attention
 from nmt.translation.aligner import attend
-from nmt.translation.text_translator import TextTranslator
+from nmt.translation.translator import Translator
 
 
 def test_it_is_equation_15_without_padding_and_the_end_of_the_source() -> None:
@@ -25,11 +25,11 @@ def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> 
     ids = random_run.tokenizer.encode_source(["a small dog"])[0]
     found = [Hypothesis((), -1.0), Hypothesis(tuple(range(10, 30)), -1.5)]
     batch = paired([ids, ids], [h.tokens for h in found])
-    _, weights = forced_attention(random_run.model, batch)
+    _, weights = teacher_forced_attention(random_run.model, batch)
     values = coverage(weights, batch.source, batch.target_output).tolist()
     for batch_tokens in (1, 4096):  # each alone, and both together
         settings = DecodingConfig(coverage_penalty=10, batch_tokens=batch_tokens)
-        [ranked] = by_coverage(random_run.model, [ids], [found], settings)
+        [ranked] = rank_by_coverage(random_run.model, [ids], [found], settings)
         assert [h.tokens for h in ranked] == [found[1].tokens, ()]
         assert ranked[1].score == pytest.approx(-1.0 + 10 * values[0], rel=1e-4)
 
@@ -44,7 +44,7 @@ def test_attention_is_the_same_however_rows_are_padded(random_run: LoadedModel) 
 def test_without_beta_nothing_changes(random_run: LoadedModel) -> None:
     plain = random_run.config.decoding
     texts = ["a small dog", "", "the cat"]
-    none = TextTranslator(random_run, plain.model_copy(update={"coverage_penalty": 0.0}))
-    strong = TextTranslator(random_run, plain.model_copy(update={"coverage_penalty": 50.0}))
-    assert none.translate(texts) == TextTranslator(random_run, plain).translate(texts)
-    assert strong.translate(texts) != none.translate(texts)
+    none = Translator(random_run, plain.model_copy(update={"coverage_penalty": 0.0}))
+    strong = Translator(random_run, plain.model_copy(update={"coverage_penalty": 50.0}))
+    assert list(none.translate(texts)) == list(Translator(random_run, plain).translate(texts))
+    assert list(strong.translate(texts)) != list(none.translate(texts))

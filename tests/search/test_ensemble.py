@@ -19,7 +19,7 @@ from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability, m
 from nmt.search.greedy import greedy_search
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import Draws, Sampling
-from nmt.search.source_attention import attention_of_step, forced_attention, paired
+from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
 from nmt.translation.scoring import Scorer
 
 VOCABULARY = 12
@@ -123,7 +123,7 @@ def test_the_cache_counts_the_steps(source: Tensor) -> None:
 def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:
     ensemble = cast(Any, Ensemble([transformer(3), transformer(4, d_model=24)]))
     batch = paired([[5, 6, 7, EOS]], [[8, 9, 10, 11]])
-    _, expected = forced_attention(ensemble, batch)
+    _, expected = teacher_forced_attention(ensemble, batch)
     cache = ensemble.start(ensemble.encode(batch.source), batch.source)
     for t in range(batch.target_input.shape[1]):
         record = AttentionRecord()

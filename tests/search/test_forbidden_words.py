@@ -32,10 +32,10 @@ def test_half_a_character_at_the_end_says_nothing_yet() -> None:
 
 def test_what_is_asked_for_and_forbidden_is_refused() -> None:
     words = ForbiddenWords(["hund"], has_inner_pieces=True)
-    words.refuse_what_is_asked_for(["Hunde", "Ein Hund"])
+    words.check_demanded(["Hunde", "Ein Hund"])
     for texts in (["Ein Hund", ""], ["", "Hund "]):
         with pytest.raises(DataError, match="is asked for, and 'hund' is forbidden; leave out"):
-            words.refuse_what_is_asked_for(texts)
+            words.check_demanded(texts)
 
 
 def test_without_words_nothing_is_forbidden() -> None:

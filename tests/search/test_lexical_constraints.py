@@ -9,12 +9,8 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
-from nmt.search.lexical_constraints import (
-    ConstrainedSentence,
-    LexicalConstraints,
-    Progress,
-    source_tokens,
-)
+from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, source_tokens
 from nmt.search.spelling import Spelling
 
 TEXT = 'Der Hund und die Hunde. Ein "Hund" (Hund), Hundehütte, Katze 3 Katzen, 小狗。狗'
@@ -32,11 +28,12 @@ def spelling(tokenizer: Tokenizer) -> Spelling:
 
 
 def constrained(spelling: Spelling, *terms: str, **others: object) -> ConstrainedSentence:
-    return ConstrainedSentence(LexicalConstraints(terms, **others), spelling)  # type: ignore[arg-type]
+    text = LexicalConstraints(terms, **others)  # type: ignore[arg-type]
+    return ConstrainedSentence(SpelledConstraints.spell(text, spelling), spelling)
 
 
-def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> Progress | None:
-    progress: Progress | None = Progress()
+def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintProgress | None:
+    progress: ConstraintProgress | None = ConstraintProgress()
     for token in tokens:
         progress = sentence.advance(progress, token) if progress else None
     return progress
@@ -110,7 +107,7 @@ def test_a_space_behind_a_prefix_ends_its_last_word(spelling: Spelling) -> None:
 @pytest.mark.parametrize("prefix", ["Der  Hund", "Жук der", "Der Жу", "Hu", " Der ", "小"])
 def test_the_prefix_is_restored_to_the_letter(spelling: Spelling, prefix: str) -> None:
     sentence = constrained(spelling, prefix=prefix)
-    progress, tokens = Progress(), []
+    progress, tokens = ConstraintProgress(), []
     while (required := sentence.required(progress)) is not None:
         tokens.append(required[0])
         after = sentence.advance(progress, required[0])
@@ -142,12 +139,12 @@ def test_what_cannot_be_met_is_refused(
     spelling: Spelling, constraints: LexicalConstraints, message: str
 ) -> None:
     with pytest.raises(DataError) as error:
-        ConstrainedSentence(constraints, spelling)
+        SpelledConstraints.spell(constraints, spelling)
     assert message in str(error.value)
 
 
 def test_a_prefix_that_may_still_become_another_word_is_not_refused(spelling: Spelling) -> None:
-    ConstrainedSentence(LexicalConstraints((), ("hund",), "Der Hund"), spelling)
+    SpelledConstraints.spell(LexicalConstraints((), ("hund",), "Der Hund"), spelling)
 
 
 def test_characters_are_found_among_the_source_tokens() -> None:

@@ -93,7 +93,7 @@ def test_a_source_is_encoded_once_for_all_its_draws(
     encode, encoded = model.encode, []
     monkeypatch.setattr(model, "encode", lambda ids: encoded.append(ids) or encode(ids))
     settings = DecodingConfig(max_length_offset=8)
-    found = draw(model, source, settings, BOS, EOS, Sampling(), [1, 2], 3)
+    found = draw(model, source, settings, Sampling(), [1, 2], 3)
     assert len(encoded) == 1 and [len(samples) for samples in found] == [3, 3]
 
 

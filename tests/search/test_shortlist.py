@@ -1,5 +1,6 @@
 """Which target tokens a batch has, and what is found with these alone."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, covered, in_full, narrowed_to
 from nmt.translation import text_translator
+from nmt.translation.line import numbered
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Translator
+from nmt.translation.translator import Request, Translator
 
 SIZE = 1000
 
@@ -81,11 +83,18 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, byte_tokenizer: Tokenizer)
             Shortlist.load(path, byte_tokenizer)
     config = TokenizerConfig(kind="char", vocabulary_size=280, byte_fallback=True)
     other = learn_vocabulary([SentencePair("noch ein Hund", "a big dog")], config)
+    with np.load(io.BytesIO(whole)) as arrays:
+        np.savez(path, **{**arrays, "format": np.array(2)})
+    with pytest.raises(CheckpointError, match="newer version of nmt .format 2, expected 1"):
+        Shortlist.load(path, byte_tokenizer)
+    with np.load(io.BytesIO(whole)) as arrays:
+        np.savez(path, **{name: arrays[name] for name in arrays if name != "format"})
+    assert Shortlist.load(path, byte_tokenizer).digest == written.digest
     written.save(path, other)
     with pytest.raises(CheckpointError, match=r"other vocabularies than the run's; learn it again"):
         Shortlist.load(path, byte_tokenizer)
     path.unlink()
-    with pytest.raises(ConfigError, match=r"no shortlist is there; `nmt shortlist --model"):
+    with pytest.raises(ConfigError, match=r"there is no shortlist; `nmt shortlist --model"):
         Shortlist.load(path, byte_tokenizer)
 
 
@@ -162,9 +171,9 @@ def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedM
     nothing = np.zeros((random_run.tokenizer.source_vocabulary_size, 1), np.int64)
     shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
     asked = Terminology.of({"dog": "Hund"})
-    translator = Translator(random_run, shortlist=shortlist).asking(asked)
-    assert translator.shortlist is shortlist
-    one, other = translator.translate(["A dog sleeps.", "Two men"])
+    translator = Translator(random_run, shortlist=shortlist)
+    pipeline = translator.pipeline(Request(terminology=asked))
+    [one], [other] = pipeline.translate(numbered(["A dog sleeps.", "Two men"]))
     assert "Hund" in one.text
     assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())
 

@@ -14,14 +14,14 @@ def spelling(byte_tokenizer: Tokenizer) -> Spelling:
 def test_its_required_ids_spell_it_and_then_nothing_is_required(
     spelling: Spelling, prefix: str
 ) -> None:
-    target = TargetPrefix(prefix, spelling)
+    target = TargetPrefix.spell(prefix, spelling)
     ids: list[int] = []
-    while required := target.required(len(ids), spelling.spelled(ids)):
+    while required := target.required(spelling, len(ids), spelling.spelled(ids)):
         ids.append(required[-1])
-    assert target.required(len(ids), spelling.spelled(ids)) is None
+    assert target.required(spelling, len(ids), spelling.spelled(ids)) is None
     assert spelling.spelled(ids).startswith(target.text)
-    assert target.decoded().split() == prefix.split()
+    assert target.decoded(spelling).split() == prefix.split()
 
 
 def test_a_blank_one_requires_nothing(spelling: Spelling) -> None:
-    assert TargetPrefix("  ", spelling).required(0, b"") is None
+    assert TargetPrefix.spell("  ", spelling).required(spelling, 0, b"") is None

@@ -1,5 +1,5 @@
 from nmt.data.tokens.tokenizer import EOS
-from nmt.search.windows import SHORTEST_COUNTED, batches, cut, windows
+from nmt.search.windows import SHORTEST_COUNTED, batches, truncate, windows
 
 
 def test_windows_end_at_their_count_of_lines() -> None:
@@ -38,9 +38,13 @@ def test_batches_are_even_and_at_most_one_more_than_full_ones_would_be() -> None
             assert len(batch) == 1 or padded <= batch_tokens
 
 
-def test_only_rows_over_the_limit_are_cut_and_told_of() -> None:
+def test_only_rows_over_the_limit_are_truncated_and_reported() -> None:
     told: list[tuple[int, int]] = []
     rows = [[7, 8, EOS], [7, 8, 9, EOS], [EOS]]
-    assert cut(rows, 3, lambda i, length: told.append((i, length))) == [[7, 8, 3], [7, 8, 3], [3]]
+    assert truncate(rows, 3, lambda i, length: told.append((i, length))) == [
+        [7, 8, 3],
+        [7, 8, 3],
+        [3],
+    ]
     assert told == [(1, 4)]
     assert rows[1] == [7, 8, 9, EOS]

@@ -22,12 +22,11 @@ from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import length_penalty
 from nmt.search.ensemble import Ensemble
 from nmt.search.source_attention import alignment_layer
-from nmt.translation.aligner import AligningTranslator, attend
-from nmt.translation.line import numbered
-from nmt.translation.minimum_bayes_risk import BayesRiskTranslator
+from nmt.translation.aligner import attend
+from nmt.translation.line import Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Translation, Translator
+from nmt.translation.translator import Request, Translator
 
 LINES = [
     "a small dog",
@@ -59,8 +58,15 @@ def copier(copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Transla
     return Translator(copying_run, DecodingConfig(beam_size=2))
 
 
-def aligned(translator: Translator, texts: Sequence[str], n_best: int = 1) -> list[Translation]:
-    found = AligningTranslator(translator).alternatives(numbered(texts), n_best)
+def aligned(
+    translator: Translator,
+    texts: Sequence[str],
+    n_best: int = 1,
+    window_lines: int = 2000,
+    **asked: Any,
+) -> list[Translation]:
+    request = Request(n_best, alignments=True, **asked)
+    found = translator.pipeline(request).translate(numbered(texts), window_lines)
     return [translation for row in found for translation in row]
 
 
@@ -117,7 +123,7 @@ def test_a_long_beginning_leaves_the_end_its_score(random_run: LoadedModel) -> N
     asked = Terminology.of(prefix="ein kleiner Hund " * 8)
     ended = set()
     for run in (random_run, replace(random_run, model=model)):
-        for translation in aligned(Translator(run, settings, terminology=asked), ["x", "a dog"], 3):
+        for translation in aligned(Translator(run, settings), ["x", "a dog"], 3, terminology=asked):
             assert translation.alignment is not None
             pieces = translation.alignment.pieces
             assert len(translation.tokens) > len("a dog </s>") + settings.max_length_offset
@@ -132,8 +138,7 @@ def test_a_long_beginning_leaves_the_end_its_score(random_run: LoadedModel) -> N
 def test_neither_batch_nor_window_change_an_alignment(random_run: LoadedModel) -> None:
     found = aligned(Translator(random_run), LINES, 3)
     settings = random_run.config.decoding.model_copy(update={"batch_tokens": 1})
-    rows = AligningTranslator(Translator(random_run, settings)).alternatives(numbered(LINES), 3, 2)
-    alone = [translation for row in rows for translation in row]
+    alone = aligned(Translator(random_run, settings), LINES, 3, 2)
     assert [t.text for t in alone] == [t.text for t in found]
     for one, other in zip(alone, found, strict=True):
         assert one.alignment and other.alignment
@@ -147,10 +152,10 @@ def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
     def common_letters(texts: Sequence[str]) -> list[list[float]]:
         return [[float(len(set(text) & set(other))) for other in texts] for text in texts]
 
-    chooser = BayesRiskTranslator(copier, common_letters, 2)
-    expected = list(chooser.alternatives(numbered(LINES), 1))
-    found = list(AligningTranslator(copier, chooser).alternatives(numbered(LINES), 1))
-    assert [[replace(t, alignment=None) for t in row] for row in found] == expected
+    request = Request(utilities=common_letters, candidates=2)
+    expected = [best for best, *_ in copier.pipeline(request).translate(numbered(LINES))]
+    found = aligned(copier, LINES, utilities=common_letters, candidates=2)
+    assert [replace(translation, alignment=None) for translation in found] == expected
 
 
 def test_attention_comes_from_the_last_layer_but_one_and_not_from_the_first() -> None:

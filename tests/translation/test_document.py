@@ -4,10 +4,10 @@ from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
 from nmt.translation import document as document_module
-from nmt.translation.document import DocumentTranslator, halves, join
-from nmt.translation.line import numbered
+from nmt.translation.document import halves, join
+from nmt.translation.line import Translation, Warn, numbered
 from nmt.translation.text_translator import TextTranslator
-from nmt.translation.translator import Translation, Translator
+from nmt.translation.translator import Request, Translator
 
 PARAGRAPHS = [
     "A dog sleeps. A cat, e.g. Tom, runs!  Does it? Yes.",
@@ -19,14 +19,22 @@ PARAGRAPHS = [
 
 
 @pytest.fixture
-def copier(copying_run: LoadedModel) -> DocumentTranslator:
+def copier(copying_run: LoadedModel) -> Translator:
     """Its translation of a sentence is the sentence."""
-    return DocumentTranslator(copying_run, Translator(copying_run, DecodingConfig(beam_size=1)))
+    return Translator(copying_run, DecodingConfig(beam_size=1))
+
+
+def documents(
+    translator: Translator, texts: list[str], window_lines: int = 200, warn: Warn = print
+) -> list[Translation]:
+    pipeline = translator.pipeline(Request(document=True))
+    found = pipeline.translate(numbered(texts), window_lines, warn)
+    return [best for best, *_ in found]
 
 
 @pytest.mark.parametrize("window_lines", [1, 2, 200])
-def test_paragraphs_come_back_line_for_line(copier: DocumentTranslator, window_lines: int) -> None:
-    found = [translation.text for translation in copier.translate(PARAGRAPHS, window_lines)]
+def test_paragraphs_come_back_line_for_line(copier: Translator, window_lines: int) -> None:
+    found = [translation.text for translation in documents(copier, PARAGRAPHS, window_lines)]
     assert found == [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
 
 
@@ -34,29 +42,44 @@ def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel
     sentences = ["A small dog.", "Is it 3?", "Yes!"]
     translator = Translator(random_run)
     alone = list(translator.translate(sentences))
-    (together,) = DocumentTranslator(random_run, translator).translate([" ".join(sentences)])
+    (together,) = documents(translator, [" ".join(sentences)])
     assert together.text == " ".join(translation.text for translation in alone)
     assert together.score == pytest.approx(sum(translation.score for translation in alone))
 
 
-def test_paragraphs_have_one_translation_each(copier: DocumentTranslator) -> None:
+def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[str] = []
+    tokenizer = copier.run.tokenizer
+    encode = tokenizer.encode_source
+    monkeypatch.setattr(
+        tokenizer, "encode_source", lambda texts: (encoded.extend(texts), encode(texts))[1]
+    )
+    documents(copier, PARAGRAPHS)
+    assert len(encoded) == len(set(encoded)) == 7
+    encoded.clear()
+    list(copier.translate(PARAGRAPHS))
+    assert encoded == PARAGRAPHS
+
+
+def test_paragraphs_have_one_translation_each(copier: Translator) -> None:
     with pytest.raises(ConfigError, match="leave one of them out"):
-        list(copier.alternatives(numbered(["a"]), 2))
+        copier.pipeline(Request(n_best=2, document=True))
 
 
-def test_progress_counts_paragraphs(copier: DocumentTranslator) -> None:
-    told: list[int] = []
-    list(copier.alternatives(numbered(PARAGRAPHS), 1, 2, progress=told.append))
-    assert told == [2, 2, 1]
+def test_progress_counts_paragraphs(copier: Translator) -> None:
+    done: list[int] = []
+    pipeline = copier.pipeline(Request(document=True))
+    list(pipeline.translate(numbered(PARAGRAPHS), 2, progress=done.append))
+    assert done == [2, 2, 1]
 
 
-def test_too_long_a_sentence_is_divided_and_not_cut(
-    copier: DocumentTranslator, monkeypatch: pytest.MonkeyPatch
+def test_too_long_a_sentence_is_divided_and_not_truncated(
+    copier: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(document_module, "MAX_SOURCE_TOKENS", 30)
     text = "a small dog, and a cat; it sleeps and it runs. Short. " + "x" * 70
     warnings: list[str] = []
-    found = [t.text for t in copier.translate(["fine", text], warn=warnings.append)]
+    found = [t.text for t in documents(copier, ["fine", text], warn=warnings.append)]
     assert found[0] == "fine"
     assert "".join(found[1].split()) == "".join(text.split())
     assert found[1].startswith("a small dog, and a cat; it sleeps and it runs. Short. x")
@@ -92,7 +115,7 @@ def test_sentences_are_joined_with_a_space_where_their_script_has_one() -> None:
 
 
 def test_a_python_program_gets_it_by_an_argument(copying_run: LoadedModel) -> None:
-    translator = TextTranslator(copying_run, DecodingConfig(beam_size=1))
+    translator = TextTranslator(Translator(copying_run, DecodingConfig(beam_size=1)))
     text = "A dog.   A cat."
     assert translator.translate(text, document=True) == "A dog. A cat."
     assert translator.translate([text], document=True) == ["A dog. A cat."]

@@ -5,6 +5,7 @@ from nmt.errors import DataError
 from nmt.run_directory import LoadedModel
 from nmt.translation.terminology import Terminology
 from nmt.translation.text_translator import TextTranslator
+from nmt.translation.translator import Translator
 
 
 def test_what_one_line_asks_comes_on_top_and_wins() -> None:
@@ -27,7 +28,7 @@ def test_the_digest_tells_demands_apart_and_not_their_order() -> None:
 
 
 def test_a_program_asks_for_terms_as_well(random_run: LoadedModel) -> None:
-    translator = TextTranslator(random_run, random_run.config.decoding)
+    translator = TextTranslator(Translator(random_run))
     asked = {"glossary": {"dog": "Hund"}, "forbidden": ["a"], "target_prefix": "Du "}
     text = translator.translate("a dog", **asked)  # type: ignore[call-overload]
     assert text.startswith("Du ") and any_of(("Hund",)).search(text)
@@ -39,7 +40,7 @@ def test_a_program_asks_for_terms_as_well(random_run: LoadedModel) -> None:
 
 
 def test_a_text_of_several_sentences_begins_once(random_run: LoadedModel) -> None:
-    translator = TextTranslator(random_run, random_run.config.decoding)
+    translator = TextTranslator(Translator(random_run))
     text = "A dog. A cat. Two."
     asked = {"glossary": {"cat": "Katze", "dog": "Hund"}, "forbidden": ["a"], "target_prefix": "Ω "}
     found = translator.translate(text, document=True, **asked)  # type: ignore[call-overload]
@@ -49,6 +50,6 @@ def test_a_text_of_several_sentences_begins_once(random_run: LoadedModel) -> Non
 
 
 def test_one_string_is_no_list_of_forbidden_words(random_run: LoadedModel) -> None:
-    translator = TextTranslator(random_run, random_run.config.decoding)
+    translator = TextTranslator(Translator(random_run))
     with pytest.raises(DataError, match="forbidden is one string, 'ab'; give a list of words"):
         translator.translate("a dog", forbidden="ab")

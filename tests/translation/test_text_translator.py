@@ -17,12 +17,13 @@ TEXTS = ["a small dog", "", "ein Hund 😀", "a\u2028b"]
 @pytest.fixture
 def copier(copying_run: LoadedModel) -> TextTranslator:
     """Its translation of a text is the text."""
-    return TextTranslator(copying_run, DecodingConfig(beam_size=1, batch_tokens=1 << 14))
+    settings = DecodingConfig(beam_size=1, batch_tokens=1 << 14)
+    return TextTranslator(Translator(copying_run, settings))
 
 
 @pytest.fixture(scope="module")
 def random_translator(random_run: LoadedModel) -> TextTranslator:
-    return TextTranslator(random_run, random_run.config.decoding)
+    return TextTranslator(Translator(random_run))
 
 
 def test_a_list_gives_a_list_in_order(copier: TextTranslator) -> None:

@@ -9,9 +9,11 @@ from nmt.model.encoder import Encoder
 from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.search.sampling import Sampling
-from nmt.translation import translator as translator_module
-from nmt.translation.line import numbered
-from nmt.translation.translator import MAX_SOURCE_TOKENS, Translation, Translator
+from nmt.translation import encoding
+from nmt.translation.encoding import MAX_SOURCE_TOKENS
+from nmt.translation.line import Translation, numbered
+from nmt.translation.terminology import Terminology
+from nmt.translation.translator import Request, Translator
 
 LINES = [
     "a small dog",
@@ -62,7 +64,7 @@ def test_batches_hold_at_most_batch_tokens(copying_run: LoadedModel) -> None:
     assert max(rows for rows, _ in batches) <= 16  # short sentences fill decoder rows as well
 
 
-def test_too_long_a_line_is_cut_and_named(copying_run: LoadedModel) -> None:
+def test_too_long_a_line_is_truncated_and_named(copying_run: LoadedModel) -> None:
     warnings: list[str] = []
     texts = ["a", "", "b" * (MAX_SOURCE_TOKENS + 500), "c" * (MAX_SOURCE_TOKENS - 10)]
     settings = DecodingConfig(beam_size=1)
@@ -80,14 +82,15 @@ def test_too_long_a_line_is_cut_and_named(copying_run: LoadedModel) -> None:
     assert all("line 3 has 152" in warning and "1024" in warning for warning in warnings)
 
 
-def test_a_stream_can_be_gone_on_with_at_any_line(
+def test_a_stream_can_be_resumed_at_any_line(
     random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 20)
+    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 20)
     translator = Translator(random_run, sampling=Sampling(seed=3))
-    whole = list(translator.alternatives(numbered(LINES), 2, warn=lambda warning: None))
+    pipeline = translator.pipeline(Request(n_best=2))
+    whole = list(pipeline.translate(numbered(LINES), warn=lambda warning: None))
     warnings: list[str] = []
-    rest = translator.alternatives(numbered(LINES[2:], 3), 2, warn=warnings.append)
+    rest = pipeline.translate(numbered(LINES[2:], 3), warn=warnings.append)
     assert list(rest) == whole[2:]
     assert warnings[0].startswith("line 3 has") and "line 11 has" in warnings[-1]
 
@@ -95,7 +98,7 @@ def test_a_stream_can_be_gone_on_with_at_any_line(
 def test_warnings_go_to_stderr_unless_told_otherwise(
     copying_run: LoadedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translator_module, "MAX_SOURCE_TOKENS", 4)
+    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 4)
     list(Translator(copying_run).translate(["aaaaaaaaaa"]))
     captured = capsys.readouterr()
     assert captured.err.startswith("warning: line 1 has 1")
@@ -131,6 +134,52 @@ def test_with_windows_of_one_line_each_is_answered_before_the_next_is_read(
     for translation in Translator(copying_run).translate(texts(), 1):  # type: ignore[arg-type]
         answers.append(translation.text)
     assert answers == ["a", "b"]
+
+
+SYMBOLS = ["😀", " ... ", "—", "?!", "🇩🇪🇫🇷", "\u200b", "“”", "$ € %"]
+
+
+@pytest.mark.parametrize("sampling", [None, Sampling(seed=3)])
+def test_lines_without_letters_and_digits_are_copied(
+    random_run: LoadedModel, sampling: Sampling | None
+) -> None:
+    translator = Translator(random_run, sampling=sampling)
+    assert list(translator.translate(SYMBOLS)) == [Translation(text, 0.0) for text in SYMBOLS]
+    for text in ("½", "x…", "1️⃣", "狗"):
+        assert next(translator.translate([text])).tokens
+
+
+def test_lines_without_letters_are_copied_in_every_form(random_run: LoadedModel) -> None:
+    def utilities(texts: Any) -> list[list[float]]:
+        return [[0.0] * len(texts)] * len(texts)
+
+    translator = Translator(random_run)
+    for request in (
+        Request(n_best=3),
+        Request(document=True),
+        Request(alignments=True),
+        Request(n_best=2, utilities=utilities, candidates=3),
+        Request(terminology=Terminology.of(forbidden=["Hund"])),
+    ):
+        found = translator.pipeline(request).translate(numbered(["😀! 😀?", "—"]))
+        assert [[(t.text, t.score) for t in row] for row in found] == [
+            [("😀! 😀?", 0.0)],
+            [("—", 0.0)],
+        ]
+
+
+def test_a_line_without_letters_is_translated_if_its_copy_breaks_constraints(
+    random_run: LoadedModel,
+) -> None:
+    def translate(**asked: Any) -> str:
+        pipeline = Translator(random_run).pipeline(Request(terminology=Terminology.of(**asked)))
+        [[found]] = pipeline.translate(numbered(["— …"]))
+        return found.text
+
+    assert translate(forbidden=["…"]) != "— …"
+    assert "Hund" in translate(terms=["Hund"])
+    assert translate(prefix="Ein ").startswith("Ein ")
+    assert translate(glossary={"dog": "Hund"}) == "— …"
 
 
 def test_progress_counts_every_line_once(copying_run: LoadedModel) -> None:

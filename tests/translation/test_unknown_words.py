@@ -12,10 +12,11 @@ from nmt.data.tokens.batch import Batch
 from nmt.data.tokens.tokenizer import UNK, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.run_directory import LoadedModel, build_model
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.searcher import Searcher
 from nmt.translation import unknown_words
+from nmt.translation.line import EncodedLine, Line, Translation
 from nmt.translation.translator import Translator
-from nmt.translation.unknown_words import with_copies
+from nmt.translation.unknown_words import UnknownWordStage
 
 
 class Diagonal(torch.nn.Linear):
@@ -50,14 +51,16 @@ def test_an_unknown_symbol_becomes_the_word_that_was_looked_at(
     tokens: Sequence[int],
     expected: str,
 ) -> None:
-    monkeypatch.setattr(unknown_words, "forced_attention", diagonal)
+    monkeypatch.setattr(unknown_words, "teacher_forced_attention", diagonal)
+    run = LoadedModel(Config(), words, Diagonal(1, 1), Path("run"))  # type: ignore[arg-type]
+    stage = UnknownWordStage(Searcher(run, DecodingConfig()))
     [text] = words.decode([tokens])
-    ids = words.encode_source([source])[0]
-    found = with_copies(Diagonal(1, 1), words, source, ids, [Hypothesis(tuple(tokens), 0)], [text])
+    line = EncodedLine(Line(1, source), words.encode_source([source])[0])
+    [[found]] = stage.leave([line], [[Translation(text, 0.0, tuple(tokens))]])
     known = {str(i): piece.replace("▁", "") for i, piece in enumerate(words.target_vocabulary)}
     for i, piece in known.items():
         expected = expected.replace(f"{{{i}}}", piece)
-    assert found == [expected]
+    assert found.text == expected
 
 
 @pytest.fixture

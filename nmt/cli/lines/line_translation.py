@@ -1,105 +1,86 @@
-"""The lines of `nmt translate`, from the stream that they are read from to the one they go to."""
+"""Translates the lines of `nmt translate`: from the input stream to the output."""
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.line_format import Form
+from nmt.cli.lines.line_format import LineFormat
 from nmt.cli.lines.partial_output import WindowOutput
 from nmt.cli.lines.streams import count_lines, is_regular, is_stdin, is_typed, warn
 
 if TYPE_CHECKING:
-    from nmt.translation.document import LineTranslator
     from nmt.translation.line import Line
-    from nmt.translation.parallel import ParallelTranslator
-    from nmt.translation.translator import Translation
+    from nmt.translation.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
-class _Window:
+class _InputWindow:
     """Lines that are read together and answered together."""
 
     read: list[str]
     records: list[dict[str, object]]
-    """what each of them holds"""
+    """the record of each line"""
     lines: "list[Line]"
-    """what is to be translated of each"""
+    """the text of each line and its constraints"""
 
 
-def translate_lines(
-    translator: "ParallelTranslator",
-    form: Form,
-    lines: Iterator[str],
-    done: int,
-    sink: WindowOutput,
-    file: Path | None,
-) -> None:
-    """Put out what each line of `file` or stdin becomes, at once where somebody types.
+@dataclass(frozen=True)
+class LineInput:
+    """The lines of `file`, or of stdin for None and "-", as the pipeline takes them."""
 
-    `done` lines before these are put out already.
-    """
+    file: Path | None
+    lines: Iterator[str]
+    format: LineFormat
+    done: int
+    """lines before these that have been translated already"""
+
+    def windows(self) -> Iterator[_InputWindow]:
+        """Read the lines in windows; a window of typed text is a single line."""
+        from nmt.search import windows
+        from nmt.translation import document
+        from nmt.translation.line import Line
+
+        name = "stdin" if is_stdin(self.file) else str(self.file)
+        size = document.WINDOW_PARAGRAPHS if self.format.document else windows.WINDOW_LINES
+        numbers = count(self.done + 1)
+        for read in windows.windows(self.lines, 1 if is_typed(self.file) else size, len):
+            window = _InputWindow(read, [], [])
+            for text in read:
+                number = next(numbers)
+                record = self.format.read(text, f"{name}:{number}")
+                asked = self.format.asked(record, f"{name}:{number}")
+                window.records.append(record)
+                window.lines.append(Line(number, str(record["source"]), asked))
+            yield window
+
+
+def translate_lines(pipeline: "Pipeline", text: LineInput, sink: WindowOutput) -> None:
+    """Write the translation of each line, at once where somebody types."""
     from tqdm import tqdm
 
-    waiting: deque[_Window] = deque()
+    waiting: deque[_InputWindow] = deque()
 
-    def to_translate() -> "Iterator[Sequence[Line]]":
-        for window in _windows(lines, done + 1, form, file):
+    def lines() -> "Iterator[Sequence[Line]]":
+        for window in text.windows():
             waiting.append(window)
             yield window.lines
 
-    show = not is_stdin(file) and sys.stderr.isatty()
-    total = count_lines(file) if show else None
-    with tqdm(total=total, initial=done, unit=" lines", disable=not show) as bar:
-        for found in _translated(translator, form, to_translate(), file, bar.update):
-            window = waiting.popleft()
-            rows = (
-                form.written(line.number, record, alternatives) + "\n"
-                for line, record, alternatives in zip(
-                    window.lines, window.records, found, strict=True
+    show = not is_stdin(text.file) and sys.stderr.isatty()
+    total = count_lines(text.file) if show else None
+    with tqdm(total=total, initial=text.done, unit=" lines", disable=not show) as bar:
+        # A pipe is answered window by window; a file is read some windows ahead.
+        parts = [lines()] if is_regular(text.file) else ([window] for window in lines())
+        for part in parts:
+            for found in pipeline.translate_windows(part, warn, bar.update):
+                window = waiting.popleft()
+                rows = (
+                    text.format.written(line.number, record, translations) + "\n"
+                    for line, record, translations in zip(
+                        window.lines, window.records, found, strict=True
+                    )
                 )
-            )
-            sink.write(window.read, "".join(rows).encode("utf-8"))
-
-
-def _windows(lines: Iterator[str], first: int, form: Form, file: Path | None) -> Iterator[_Window]:
-    """The lines of `file` or stdin, the first of which has the number `first`."""
-    from nmt.search import windows
-    from nmt.translation import document
-    from nmt.translation.line import Line
-
-    name = "stdin" if is_stdin(file) else str(file)
-    size = document.WINDOW_PARAGRAPHS if form.document else windows.WINDOW_LINES
-    numbers = count(first)
-    for read in windows.windows(lines, 1 if is_typed(file) else size, len):
-        window = _Window(read, [], [])
-        for text in read:
-            number = next(numbers)
-            record = form.read(text, f"{name}:{number}")
-            asked = form.asked(record, f"{name}:{number}")
-            window.records.append(record)
-            window.lines.append(Line(number, str(record["source"]), asked))
-        yield window
-
-
-def _translated(
-    translator: "ParallelTranslator",
-    form: Form,
-    windows: "Iterator[Sequence[Line]]",
-    file: Path | None,
-    progress: Callable[[int], object],
-) -> Iterator[list[list["Translation"]]]:
-    """The translations of the lines of each window."""
-    from nmt.translation.document import DocumentTranslator
-
-    if is_regular(file) and not form.document:
-        yield from translator.windows(windows, form.n_best, warn, progress)
-        return
-    chosen: LineTranslator = translator
-    if form.document:
-        chosen = DocumentTranslator(translator.searching.run, translator)
-    for window in windows:  # which is answered before more is waited for
-        yield list(chosen.alternatives(window, form.n_best, len(window), warn, progress))
+                sink.write(window.read, "".join(rows).encode("utf-8"))

@@ -1,8 +1,8 @@
-"""Output that outlives an interruption: `OUT.part` grows by whole windows and can be gone on with.
+"""Output that survives an interruption: `OUT.part` grows by whole windows and can be resumed.
 
-Beside it `OUT.part.json` says how far it is: how many lines of the input are translated, in how
-many bytes, by what weights and settings, and what those lines and bytes hash to. It is replaced
-after each window, so that whatever is in the part beyond those bytes was cut short and is dropped.
+Beside it `OUT.part.json` records how many lines of the input are translated, into how many bytes,
+with which weights and settings, and the hashes of those lines and bytes. It is replaced after each
+window; bytes of the part beyond the recorded ones belong to an incomplete window and are dropped.
 """
 
 import contextlib
@@ -29,28 +29,29 @@ from nmt.cli.lines.streams import (
 from nmt.errors import ConfigError, DataError
 
 ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Go on with an output that was interrupted.")
+    bool, typer.Option("--resume", help="Continue an output that was interrupted.")
 ]
 FORMAT = 1
-NOTED = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
-ANEW = "leave out --resume to translate from the beginning"
+"""version of the state file; a file without one is of version 1"""
+STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
+START_AGAIN = "leave out --resume to translate from the beginning"
 
 
 class WindowOutput(Protocol):
-    """Where translations go, a window of lines at a time."""
+    """The output of translations, a window of lines at a time."""
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Take the lines that are translated already; says how many.
+        """Skip the lines that are translated already, and return their number.
 
-        `settings` is what they must have been made with, and the rest will be.
+        They must have been translated with the same `settings`, which the others will be.
         """
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Put out what these lines became."""
+        """Write the output of these lines."""
 
 
-def refuse_to_resume(file: Path | None, output: Path | None) -> None:
-    """Raise a ConfigError where --resume cannot keep its word."""
+def check_resumable(file: Path | None, output: Path | None) -> None:
+    """Raise a ConfigError if this input or output cannot be resumed."""
     if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
@@ -69,19 +70,19 @@ def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> N
 
 
 def is_complete(output: Path | None) -> bool:
-    """Whether the output stands under its name and nothing remains to be gone on with."""
+    """Whether the output exists and there is no part to resume."""
     return output is not None and output.is_file() and not _part_of(output).exists()
 
 
 @contextlib.contextmanager
 def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator[WindowOutput]:
-    """What `file` becomes: the file `path`, which appears when complete, or stdout.
+    """Open the output of `file`: the file `path`, which appears when complete, or stdout.
 
-    Until then it is `path` with ".part" added, and remains there after an error, which a line on
-    stderr says; with `resume` such a part is gone on with, else it is replaced.
+    Until then the output is `path` with ".part" added. After an error it remains there, and a line
+    on stderr says so. With `resume` such a part is continued, otherwise it is replaced.
 
     Raises:
-        DataError: the file cannot be written, another process writes it, or what is there is of
+        DataError: the file cannot be written, another process writes it, or the part belongs to
             another input or other settings.
     """
     if not _is_kept(path):
@@ -103,7 +104,7 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
 
 
 class _Stream:
-    """stdout, a pipe or a device: what is written there is gone."""
+    """stdout, a pipe or a device, whose output cannot be resumed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -117,7 +118,7 @@ class _Stream:
 
 
 class PartialOutput:
-    """A regular file in the making, locked against a second process."""
+    """A regular file that is being written, locked against a second process."""
 
     def __init__(self, path: Path, resume: bool) -> None:
         self.path, self.part = path, _part_of(path)
@@ -137,7 +138,7 @@ class PartialOutput:
         wanted = json.loads(json.dumps(dict(settings()), default=str))
         state = self._read_state() if self.resume else None
         if state:
-            self._take_up(state, wanted, lines)
+            self._resume(state, wanted, lines)
         else:
             self.state.unlink(missing_ok=True)
         self._file.truncate(self.bytes)
@@ -156,25 +157,25 @@ class PartialOutput:
         self._write_state(self.lines + len(lines), self.bytes + len(output))
 
     def finish(self) -> None:
-        """Give the file its name."""
+        """Rename the complete part to the output."""
         assert self._settings is not None
         os.fsync(self._file.fileno())
         self.part.replace(_behind_links(self.path))
         self.state.unlink(missing_ok=True)
 
     def keep(self, again: bool) -> None:
-        """After an error: leave whole windows and say so, or nothing where there is none.
+        """After an error, keep the complete windows and say so; keep nothing if there is none.
 
-        `again` says whether the input can be read again.
+        `again` says whether the input can be read a second time.
         """
-        if self._settings is None:  # nothing was begun: what was there before stays
+        if self._settings is None:  # nothing was begun, so a former part stays
             if not os.fstat(self._file.fileno()).st_size:
                 self.part.unlink(missing_ok=True)
             return
-        # a signal may have come between the note of a window and the next statement
+        # A signal may have come right after the state of a window was written.
         state = self._read_state() if self.part.exists() else None
         if state is None:
-            # beside an earlier output an empty part tells --resume that this one is not complete
+            # Beside a former output, an empty part tells --resume that the output is not complete.
             if not self.path.exists():
                 self.part.unlink(missing_ok=True)
             return
@@ -182,12 +183,12 @@ class PartialOutput:
         command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])
         print(
             f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
-            + (f"; to go on: {command}" if again else ""),
+            + (f"; to continue: {command}" if again else ""),
             file=sys.stderr,
         )
 
     def close(self) -> None:
-        """Let go of the file and its lock."""
+        """Close the file and release its lock."""
         self._file.close()
 
     def _lock(self) -> None:
@@ -203,29 +204,35 @@ class PartialOutput:
             )
 
     def _read_state(self) -> dict[str, Any] | None:
-        """What is known of the part; None where nothing was noted of it."""
+        """The recorded state of the part; None if there is none."""
         try:
             state = json.loads(self.state.read_bytes())
-            if state["format"] != FORMAT:
-                raise ValueError(f"format {state['format']}, expected {FORMAT}")
-            if not all(isinstance(state[name], kind) for name, kind in NOTED.items()):
+            version = state.get("format", FORMAT)
+            if isinstance(version, int) and version > FORMAT:
+                raise DataError(
+                    f"{self.state}: written by a newer version of nmt (format {version}, expected "
+                    f"{FORMAT}); update nmt, or {START_AGAIN}"
+                )
+            if version != FORMAT:
+                raise ValueError(f"format {version}, expected {FORMAT}")
+            if not all(isinstance(state[name], kind) for name, kind in STATE_TYPES.items()):
                 raise ValueError("a value of another type")
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"{self.state}: damaged ({error}); {ANEW}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DataError(f"{self.state}: damaged ({error}); {START_AGAIN}") from error
         return state
 
-    def _take_up(
+    def _resume(
         self, state: Mapping[str, Any], wanted: Mapping[str, object], lines: Iterator[str]
     ) -> None:
-        """Check that the part is of these lines and settings, and step over those lines."""
+        """Check that the part belongs to these lines and settings, and skip those lines."""
         for name in {**wanted, **state["settings"]}:
             before, now = state["settings"].get(name), wanted.get(name)
             if before != now:
                 raise DataError(
                     f"{self.part}: begun with {name} {before}, and now it is {now}; give what it "
-                    f"was begun with, or {ANEW}"
+                    f"was begun with, or {START_AGAIN}"
                 )
         self.lines, self.bytes = state["lines"], state["bytes"]
         while self._file.tell() < self.bytes:
@@ -234,19 +241,19 @@ class PartialOutput:
                 break
             self._output.update(block)
         if self._output.hexdigest() != state["output"]:
-            raise DataError(f"{self.part}: changed since it was written; {ANEW}")
+            raise DataError(f"{self.part}: changed since it was written; {START_AGAIN}")
         for count in range(self.lines):
             line = next(lines, None)
             if line is None:
                 raise DataError(
                     f"{self.part}: holds the translations of {self.lines} lines, and the input has "
-                    f"{count}; give the input that it was begun with, or {ANEW}"
+                    f"{count}; give the input that it was begun with, or {START_AGAIN}"
                 )
             self._input.update(line.encode("utf-8") + b"\n")
         if self._input.hexdigest() != state["input"]:
             raise DataError(
                 f"{self.part}: begun with an input whose first {self.lines} lines are others; "
-                f"give that input, or {ANEW}"
+                f"give that input, or {START_AGAIN}"
             )
 
     def _write_state(self, lines: int, size: int) -> None:

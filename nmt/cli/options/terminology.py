@@ -35,7 +35,7 @@ ForbidFileOption = Annotated[
 KEYS = ("terms", "forbidden", "target_prefix")
 
 
-def terminology_of(
+def terminology_options(
     glossary: Path | None, forbid: Sequence[str] | None, forbid_file: Path | None
 ) -> "Terminology":
     """What the options ask of every translation.

@@ -1,18 +1,13 @@
-"""How many processes `nmt translate` divides the lines among, and what each of them does."""
+"""How many processes share the lines of `nmt translate`."""
 
 import re
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from nmt.errors import ConfigError
 from nmt.processor import available_cores
-
-if TYPE_CHECKING:
-    from nmt.translation.document import LineTranslator
-    from nmt.translation.parallel import ParallelTranslator
-    from nmt.translation.translator import Translator
 
 
 def _count(text: str) -> str:
@@ -26,35 +21,31 @@ WorkersOption = Annotated[
     typer.Option(
         callback=_count,
         metavar="auto|N",
-        help="Processes of one thread each that translate; auto: one a core, except on a GPU, for "
-        "what is typed and for a few lines.",
+        help="Number of processes that translate, with one thread each. auto is one per core, but "
+        "one in all on a GPU, for typed input and for a few lines.",
     ),
 ]
 
 
-def share(
-    chosen: "LineTranslator", translator: "Translator", workers: str, typed: bool
-) -> "ParallelTranslator":
-    """What `chosen` makes of what `translator` finds, divided among so many `workers`.
+def processes_for(workers: str, device: str, typed: bool) -> int:
+    """The number of processes that translate; use one thread here if the user asked for a number.
 
     Raises:
-        ConfigError: as `number_of_workers`.
+        ConfigError: several processes for one GPU.
     """
     from nmt.device import use_threads
-    from nmt.translation.parallel import ParallelTranslator
 
-    device = translator.device.type
     processes = number_of_workers(workers, device, typed)
     if workers != "auto" and device == "cpu":
-        use_threads(1)  # of each: one process that was asked for has one core
-    return ParallelTranslator(chosen, translator, processes)
+        use_threads(1)  # one process that was asked for has one core, like each of several
+    return processes
 
 
 def number_of_workers(asked: str, device: str, typed: bool) -> int:
-    """How many processes; `asked` is auto or a number.
+    """The number of processes; `asked` is auto or a number.
 
     Raises:
-        ConfigError: several of them for one GPU.
+        ConfigError: several processes for one GPU.
     """
     if asked == "auto":
         one = device != "cpu" or typed or sys.platform != "linux"

@@ -19,7 +19,7 @@ from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
-from nmt.translation.parallel import ParallelTranslator, TranslatedUnit, Unit
+from nmt.translation.pipeline import Pipeline
 from tests.cli.commands import invoke
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
@@ -76,17 +76,17 @@ def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[s
 
     def interrupted(command: Command, whole: int, options: list[str]) -> Result:
         calls = 0
-        translate_unit = ParallelTranslator._translate
+        translate_batch = Pipeline.translate_batch
 
-        def translated(self: ParallelTranslator, unit: Unit) -> TranslatedUnit:
+        def translated(self: Pipeline, lines: Any) -> Any:
             nonlocal calls
             calls += 1
             if calls > whole:
                 raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return translate_unit(self, unit)
+            return translate_batch(self, lines)
 
         with monkeypatch.context() as patched:
-            patched.setattr(ParallelTranslator, "_translate", translated)
+            patched.setattr(Pipeline, "translate_batch", translated)
             result = command(*options)
         assert isinstance(result.exception, StoppedBySignal)
         return result
@@ -121,7 +121,7 @@ def test_the_message_names_the_part_and_the_command_to_go_on(
     monkeypatch.setattr(sys, "argv", ["nmt", "translate", "-m", "my run", "in.txt", "-o", "out"])
     said = interrupt(command, 2, []).stderr
     assert said == (
-        f"nmt: {command.part} keeps the translations of lines 1 to 6; to go on: "
+        f"nmt: {command.part} keeps the translations of lines 1 to 6; to continue: "
         "nmt translate -m 'my run' in.txt -o out --resume\n"
     )
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--resume"])

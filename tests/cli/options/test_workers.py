@@ -2,14 +2,12 @@ import json
 import re
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
 
 from nmt.cli.options import workers as worker_options
-from nmt.cli.options.workers import number_of_workers, share
+from nmt.cli.options.workers import number_of_workers, processes_for
 from nmt.errors import ConfigError, DataError
 from nmt.search import windows
 from tests.cli.commands import fail, invoke, succeed
@@ -135,8 +133,7 @@ def test_a_number_gives_every_process_one_thread(
 ) -> None:
     counts: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", counts.append)
-    translator: Any = SimpleNamespace(device=torch.device("cpu"))
-    share(translator, translator, workers, typed=False)
+    processes_for(workers, "cpu", typed=False)
     assert counts == set_to
 
 

@@ -1,9 +1,9 @@
-"""Forked processes that compute side by side, in the memory of the one that started them.
+"""A pool of forked processes, which share the memory of the process that starts them.
 
-One process a core translates faster than one thread a core. The threads of one operation wait for
-each other after every product of small matrices; several searches in threads would wait for the
-interpreter. A fork takes milliseconds where a new interpreter takes seconds to load PyTorch, and
-the weights are in memory once, however many look at them.
+One process per core translates faster than one thread per core. The threads of one operation wait
+for each other after every product of small matrices; searches in several threads wait for the
+interpreter lock. A fork takes milliseconds, where a new interpreter takes seconds to load PyTorch,
+and all processes share one copy of the weights.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ import torch
 
 from nmt.errors import NmtError, StoppedBySignal
 
-# how many results may wait for an earlier one, for each process
+# how many tasks per process may be taken before the first result is yielded
 AHEAD = 4
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 Task = TypeVar("Task")
@@ -33,8 +33,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class _Place:
-    """A task's place among the results, and what came back for it."""
+class _Task:
+    """A task that was given to a process, and its result once there is one."""
 
     answered: bool = False
     result: Any = None
@@ -42,24 +42,24 @@ class _Place:
 
 
 @dataclass(eq=False)
-class _Worker:
+class _WorkerProcess:
     process: BaseProcess
     connection: Connection
-    place: _Place | None = None
-    """of the task it computes; None: it is idle"""
+    task: _Task | None = None
+    """the task that it computes; None: it is idle"""
 
 
-class Workers(Generic[Task, Result]):
-    """Up to `count` processes of one thread each, started when there is a task for them.
+class ProcessPool(Generic[Task, Result]):
+    """Up to `processes` processes of one thread each, started when there is a task for them.
 
-    They know what the memory held when they were started. They end with the `with` block.
+    Each sees the memory as it was when it was started. They end with the `with` block.
     """
 
     def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
-        """Tasks and the results of `compute` must be picklable, `compute` itself need not be."""
+        """Tasks and results must be picklable; `compute` itself need not be."""
         self._compute = compute
         self._processes = processes
-        self._workers: list[_Worker] = []
+        self._workers: list[_WorkerProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +68,7 @@ class Workers(Generic[Task, Result]):
         self.close()
 
     def close(self) -> None:
-        """End the processes, whatever they do."""
+        """Kill the processes, even if they are computing."""
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:
@@ -77,36 +77,37 @@ class Workers(Generic[Task, Result]):
         self._workers.clear()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """`compute` of each task, in order; `AHEAD` tasks a process are taken from `tasks` at most.
+        """Yield the result of `compute` for each task, in order.
 
-        A single task is computed here if no process has been started yet. Where `tasks` or a
-        computation ends with an error, the results of all tasks before it come first.
+        At most `AHEAD` tasks per process are taken from `tasks` before a result is yielded. If
+        there is a single task and no process yet, this process computes it. If `tasks` or a
+        computation raises an error, the results of all earlier tasks are yielded first.
 
         Raises:
-            NmtError: a process died; or what `compute` raised.
+            NmtError: a process died, or `compute` raised it.
         """
         source = _Source(tasks)
         if not self._workers and source.has(1) and not source.has(2):
             yield self._compute(source.take())
-        places: deque[_Place] = deque()
+        waiting: deque[_Task] = deque()
         while True:
-            self._hand_out(source, places)
-            if not places:
+            self._hand_out(source, waiting)
+            if not waiting:
                 break
-            if not places[0].answered:
+            if not waiting[0].answered:
                 self._receive()
                 continue
-            first = places.popleft()
+            first = waiting.popleft()
             if first.error:
                 raise first.error
             yield first.result
         if source.error:
             raise source.error
 
-    def _hand_out(self, source: "_Source[Task]", places: deque[_Place]) -> None:
-        """Give tasks to all who are idle, and have the next one ready when they come back."""
-        while len(places) < AHEAD * self._processes and source.has(1):
-            worker = next((w for w in self._workers if not w.place), None)
+    def _hand_out(self, source: "_Source[Task]", waiting: deque[_Task]) -> None:
+        """Send a task to every idle process, and start a process if none is idle."""
+        while len(waiting) < AHEAD * self._processes and source.has(1):
+            worker = next((w for w in self._workers if not w.task), None)
             if worker is None and len(self._workers) < self._processes:
                 worker = self._start()
             if worker is None:
@@ -115,45 +116,45 @@ class Workers(Generic[Task, Result]):
                 worker.connection.send(source.take())
             except OSError as error:
                 raise self._died(worker) from error
-            worker.place = _Place()
-            places.append(worker.place)
+            worker.task = _Task()
+            waiting.append(worker.task)
 
     def _receive(self) -> None:
-        """Wait until somebody has finished, and take what is found."""
-        busy = {worker.connection: worker for worker in self._workers if worker.place}
+        """Wait until a process has finished, and read its result."""
+        busy = {worker.connection: worker for worker in self._workers if worker.task}
         for connection in multiprocessing.connection.wait(list(busy)):
             worker = busy[connection]  # type: ignore[index]
             try:
                 succeeded, answer = worker.connection.recv()
             except (EOFError, OSError) as error:
                 raise self._died(worker) from error
-            assert worker.place is not None
-            worker.place.answered = True
+            assert worker.task is not None
+            worker.task.answered = True
             if succeeded:
-                worker.place.result = answer
+                worker.task.result = answer
             else:
-                worker.place.error = answer
-            worker.place = None
+                worker.task.error = answer
+            worker.task = None
 
-    def _start(self) -> _Worker:
+    def _start(self) -> _WorkerProcess:
         here, there = multiprocessing.Pipe()
         process = multiprocessing.get_context("fork").Process(
             target=_serve, args=(self._compute, there), daemon=True
         )
-        # a signal that came before the new process has handlers of its own would be told to both
+        # Until the new process has its own handlers, a signal would run those of this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         try:
             with warnings.catch_warnings():
-                # of the threads that others hold; those who fork compute with one of their own
+                # Python warns of forking with threads; the new process uses none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 process.start()
-            self._workers.append(_Worker(process, here))
+            self._workers.append(_WorkerProcess(process, here))
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         there.close()
         return self._workers[-1]
 
-    def _died(self, worker: _Worker) -> NmtError:
+    def _died(self, worker: _WorkerProcess) -> NmtError:
         worker.process.join()
         code = worker.process.exitcode or 0
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
@@ -164,7 +165,7 @@ class Workers(Generic[Task, Result]):
 
 
 class _Source(Generic[Task]):
-    """Tasks one by one, some of which can be read ahead; an error among them ends them."""
+    """Reads tasks ahead; an error raised by the tasks is kept and ends them."""
 
     def __init__(self, tasks: Iterable[Task]) -> None:
         self._tasks = iter(tasks)
@@ -172,7 +173,7 @@ class _Source(Generic[Task]):
         self.error: Exception | None = None
 
     def has(self, number: int) -> bool:
-        """Whether there are so many still."""
+        """Whether there are at least so many tasks left."""
         try:
             while len(self._read) < number and not self.error:
                 self._read.append(next(self._tasks))
@@ -185,25 +186,25 @@ class _Source(Generic[Task]):
         return len(self._read) >= number
 
     def take(self) -> Task:
-        """The next one, where there is one."""
+        """The next task."""
         return self._read.popleft()
 
 
 def _serve(compute: Callable[[Any], Any], connection: Connection) -> None:
-    """Answer tasks until this process is killed. Ctrl-C reaches the main one, which kills this."""
+    """Compute tasks until this process is killed. On Ctrl-C the main process kills it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # OpenMP's threads are not forked along: what asks for more than one would wait for ever
+    # OpenMP's threads are not forked: an operation with more than one would wait forever.
     torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # nobody is there any more
+    with contextlib.suppress(EOFError, OSError):  # the main process has ended
         while True:
             connection.send(_answer(compute, connection.recv()))
 
 
 def _answer(compute: Callable[[Any], Any], task: object) -> tuple[bool, object]:
-    """Whether it succeeded, and the result or the error."""
+    """Return whether the task succeeded, and its result or its error."""
     try:
         return True, compute(task)
     except NmtError as error:
@@ -213,7 +214,7 @@ def _answer(compute: Callable[[Any], Any], task: object) -> tuple[bool, object]:
 
 
 def _end_with_parent() -> None:
-    """A main process that is killed cannot end its own."""
+    """End this process when the main one has ended, which may have been killed."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmt.errors import CheckpointError, DataError, NmtError, StoppedBySignal
-from nmt.translation.workers import AHEAD, Workers
+from nmt.translation.process_pool import AHEAD, ProcessPool
 
 
 def squared(number: int) -> int:
@@ -41,13 +41,13 @@ def nobody_is_left_behind() -> Iterator[None]:
 
 @pytest.mark.parametrize("processes", [1, 2, 5])
 def test_results_come_in_the_order_of_the_tasks(processes: int) -> None:
-    with Workers(squared, processes) as workers:
+    with ProcessPool(squared, processes) as workers:
         for count in (0, 1, 2, 40):
             assert list(workers.map(range(count))) == [n * n for n in range(count)]
 
 
 def test_each_process_computes_with_one_thread() -> None:
-    with Workers(where_and_how, 3) as workers:
+    with ProcessPool(where_and_how, 3) as workers:
         found = list(workers.map(range(12)))
     assert len({process for process, _ in found}) == 3
     assert {threads for _, threads in found} == {1}
@@ -55,21 +55,21 @@ def test_each_process_computes_with_one_thread() -> None:
 
 
 def test_a_single_task_starts_no_process() -> None:
-    with Workers(where_and_how, 3) as workers:
+    with ProcessPool(where_and_how, 3) as workers:
         ((process, _),) = workers.map([1])
         assert process == os.getpid()
         assert multiprocessing.active_children() == []
 
 
 def test_no_more_processes_than_tasks_are_started() -> None:
-    with Workers(where_and_how, 8) as workers:
+    with ProcessPool(where_and_how, 8) as workers:
         list(workers.map([1, 2]))
         assert len(multiprocessing.active_children()) == 2
 
 
 def test_processes_see_what_the_memory_held_when_they_were_started() -> None:
     weights = torch.arange(6.0)
-    with Workers(lambda number: float(weights[number]), 2) as workers:
+    with ProcessPool(lambda number: float(weights[number]), 2) as workers:
         assert list(workers.map(range(6))) == weights.tolist()
 
 
@@ -81,7 +81,7 @@ def test_tasks_are_read_ahead_within_bounds() -> None:
             read.append(number)
             yield number
 
-    with Workers(squared, 2) as workers:
+    with ProcessPool(squared, 2) as workers:
         for yielded, _ in enumerate(workers.map(tasks())):
             assert len(read) <= yielded + AHEAD * 2 + 2
 
@@ -92,7 +92,7 @@ def test_an_error_among_the_tasks_comes_after_the_results_before_it() -> None:
         raise DataError("line 8")
 
     found = []
-    with pytest.raises(DataError, match="line 8"), Workers(squared, 2) as workers:
+    with pytest.raises(DataError, match="line 8"), ProcessPool(squared, 2) as workers:
         for result in workers.map(tasks()):
             found.append(result)
     assert found == [n * n for n in range(7)]
@@ -103,20 +103,20 @@ def test_a_stop_comes_at_once() -> None:
         yield from range(2)
         raise StoppedBySignal("stopped", signal.SIGINT)
 
-    with pytest.raises(StoppedBySignal), Workers(squared, 2) as workers:
+    with pytest.raises(StoppedBySignal), ProcessPool(squared, 2) as workers:
         next(workers.map(tasks()))
 
 
 def test_an_error_of_a_computation_comes_in_its_place() -> None:
     found = []
-    with pytest.raises(CheckpointError, match="five"), Workers(fail_at_five, 3) as workers:
+    with pytest.raises(CheckpointError, match="five"), ProcessPool(fail_at_five, 3) as workers:
         for result in workers.map(range(9)):
             found.append(result)
     assert found == [0, 1, 2, 3, 4]
 
 
 def test_an_error_that_is_a_fault_of_ours_shows_where_it_happened() -> None:
-    with pytest.raises(RuntimeError, match="ZeroDivisionError"), Workers(div_by, 2) as workers:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"), ProcessPool(div_by, 2) as workers:
         list(workers.map([0, 0]))
 
 
@@ -136,7 +136,7 @@ def test_a_killed_process_is_one_sentence_and_no_wait(when: str) -> None:
 
     with (
         pytest.raises(NmtError, match=r"of 2 processes .* was killed by SIGKILL.* lower --workers"),
-        Workers(die, 2) as workers,
+        ProcessPool(die, 2) as workers,
     ):
         assert list(workers.map(range(4))) is not None
         time.sleep(0.3)
@@ -146,7 +146,7 @@ def test_a_killed_process_is_one_sentence_and_no_wait(when: str) -> None:
 MAIN = """
 import os, signal, sys, time
 from nmt.cli.app import main, app
-from nmt.translation.workers import Workers
+from nmt.translation.process_pool import ProcessPool
 
 def slow(number):
     print(os.getpid(), flush=True)
@@ -154,7 +154,7 @@ def slow(number):
 
 @app.command("slow")
 def command():
-    with Workers(slow, 2) as workers:
+    with ProcessPool(slow, 2) as workers:
         list(workers.map(range(4)))
 
 main()

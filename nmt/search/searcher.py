@@ -1,0 +1,186 @@
+"""The search of a batch: ids in, hypotheses out, in the way that the settings ask for."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.device import memory_explained, memory_of
+from nmt.errors import ConfigError
+from nmt.inference.prepare import prepare_for_inference
+from nmt.model.transformer import Transformer
+from nmt.processor import available_cores
+from nmt.run_directory import LoadedModel
+from nmt.search.beam_allocation import batches_by_beam
+from nmt.search.beam_search import beam_search
+from nmt.search.constrained_search import constrained_search
+from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.coverage import rank_by_coverage
+from nmt.search.greedy import greedy_search
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.lexical_constraints import SpelledConstraints
+from nmt.search.sampling import Sampling, draw
+from nmt.search.shortlist import Shortlist, search_with_shortlist
+from nmt.search.spelling import Spelling
+from nmt.search.windows import SHORTEST_COUNTED
+
+
+@dataclass(frozen=True)
+class SearchBatch:
+    """Sentences to translate at once."""
+
+    ids: list[list[int]]
+    """the source ids of each sentence, the last one EOS"""
+    numbers: list[int]
+    """the number of each sentence: what is drawn at random depends on it"""
+    constraints: list[SpelledConstraints | None]
+    """either all sentences of a batch have constraints, or none has"""
+    n_best: int
+    """how many hypotheses of each sentence are returned at most"""
+
+
+class Searcher:
+    """A model and everything that decides how it is searched.
+
+    `precision` is fp32, bf16 or int8. With `sampling`, translations are drawn instead of searched
+    for. With a `shortlist`, a batch computes only the target tokens that its sources may need,
+    unless translations are drawn or have constraints.
+    """
+
+    def __init__(
+        self,
+        run: LoadedModel,
+        settings: DecodingConfig,
+        precision: str = "fp32",
+        sampling: Sampling | None = None,
+        shortlist: Shortlist | None = None,
+    ) -> None:
+        self.run = run
+        self.settings = settings
+        self.precision = precision
+        self.sampling = sampling
+        self.shortlist = shortlist
+        self.device = next(run.model.parameters()).device
+
+    @cached_property
+    def model(self) -> Transformer:
+        """The model prepared for fast inference in this precision, when it is first used."""
+        return prepare_for_inference(self.run.model, self.precision)
+
+    @cached_property
+    def spelling(self) -> Spelling:
+        """The text of each target id, which constraints need; read when it is first used."""
+        return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
+
+    def check(self, n_best: int) -> None:
+        """Raise a ConfigError if the beam is too small for `n_best`, or too wide for the model."""
+        settings = self.settings
+        if self.sampling:
+            return
+        if n_best > settings.beam_size:
+            raise ConfigError(
+                f"{n_best} translations of each line were asked for, and the beam holds "
+                f"{settings.beam_size}; raise --beam-size, or use --sample"
+            )
+        check_beam_size(self.run, settings, memory_of(self.device))
+
+    def batches(
+        self,
+        indices: Sequence[int],
+        lengths: Sequence[int],
+        constraints: Sequence[SpelledConstraints | None],
+    ) -> Iterator[list[int]]:
+        """Cut sentences of these lengths into batches of similar length, with or without terms."""
+        return batches_by_beam(indices, lengths, constraints, self.settings)
+
+    def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
+        """Up to `n_best` hypotheses of each sentence, best first; samples in the order of the draw.
+
+        Raises:
+            NmtError: the memory does not suffice.
+            NonFiniteScoresError: the model's scores are not numbers.
+            DataError: constraints on a sentence contradict each other.
+        """
+        if not batch.ids:
+            return []
+        settings = self.settings
+        with memory_explained(
+            f"for {len(batch.ids)} lines at once; give a lower --batch-tokens than "
+            f"{settings.batch_tokens}, or let fewer processes share the machine"
+        ):
+            source = collate_source(batch.ids).to(self.device)
+            if self.sampling:
+                return draw(
+                    *(self.model, source, settings, self.sampling, batch.numbers, batch.n_best)
+                )
+            n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
+            found = self._search(batch, source, n_best)
+            if not settings.coverage_penalty:
+                return found
+            ranked = rank_by_coverage(self.run.model, batch.ids, found, settings)
+            return [hypotheses[: batch.n_best] for hypotheses in ranked]
+
+    def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
+        model, settings = self.model, self.settings
+        if constraints := [own for own in batch.constraints if own]:
+            sentences = [ConstrainedSentence(own, self.spelling) for own in constraints]
+            return constrained_search(model, source, settings, sentences, BOS, EOS, n_best)
+        if self.shortlist:
+            return search_with_shortlist(
+                self.shortlist,
+                model,
+                batch.ids,
+                lambda subset: _search_best(subset, source, settings, n_best),
+            )
+        return _search_best(model, source, settings, n_best)
+
+
+def _search_best(
+    model: Transformer, source: Tensor, settings: DecodingConfig, n_best: int
+) -> list[list[Hypothesis]]:
+    if settings.beam_size == 1:
+        return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
+    return beam_search(model, source, settings, BOS, EOS, n_best)
+
+
+def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
+    """Raise a ConfigError if a beam is wider than the vocabulary or too wide for `memory` bytes."""
+    beam, vocabulary = settings.beam_size, run.tokenizer.target_vocabulary_size
+    if beam > vocabulary:
+        raise ConfigError(
+            f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
+            f"give a --beam-size (decoding.beam_size) of at most {widest_beam(run, memory)}"
+        )
+    if beam > (widest := widest_beam(run, memory)):
+        raise ConfigError(
+            f"a beam of {beam} needs more memory for a single short sentence than the "
+            f"{(memory or 0) / 1e9:.1f} GB there are; give a --beam-size (decoding.beam_size) of "
+            f"at most {widest}"
+        )
+
+
+def widest_beam(run: LoadedModel, memory: float | None) -> int:
+    """The widest beam for one short sentence in `memory` bytes; None: of unlimited memory.
+
+    The k hypotheses of a sentence store k * T positions of T steps. A layer keeps keys and values
+    of these positions, and k queries attend to all of them at once, in each head and through a
+    mask. On a CPU one process a core may search at the same time.
+    """
+    config, vocabulary = run.config, run.tokenizer.target_vocabulary_size
+    if memory is None:
+        return vocabulary
+    if next(run.model.parameters()).device.type == "cpu":
+        memory /= available_cores()
+    steps = SHORTEST_COUNTED + config.decoding.max_length_offset
+    number = torch.finfo(torch.float32).bits // 8
+    layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
+    squared = steps * (heads * number + 1)  # attention weights of one layer, and the mask
+    linear = 2 * layers * steps * width * number + 2 * vocabulary * number  # cache, logits
+    beam = (math.sqrt(linear**2 + 4 * squared * memory) - linear) / (2 * squared)
+    return max(1, min(vocabulary, int(beam)))

@@ -1,0 +1,192 @@
+"""However many processes translate, the translations are the same, and in order."""
+
+import multiprocessing
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config import DecodingConfig
+from nmt.errors import CheckpointError, DataError, NmtError
+from nmt.run_directory import LoadedModel
+from nmt.search import searcher as searcher_module
+from nmt.search.sampling import Sampling
+from nmt.translation import encoding
+from nmt.translation.line import Line, numbered
+from nmt.translation.terminology import Terminology
+from nmt.translation.translator import Request, Translator
+
+LINES = [
+    *("a small dog", "", "ein kleiner Hund 😀", "   ", "</s> <unk>", "x" * 40, ".", "\x00"),
+    *("A dog. A cat! Yes, e.g. two." * n for n in range(1, 4)),
+    *(f"a small dog {n} " * (n % 5) for n in range(14)),
+]
+
+
+def utilities(texts: Any) -> list[list[float]]:
+    return [[float(len(set(a) & set(b))) for b in texts] for a in texts]
+
+
+SETTINGS = DecodingConfig(beam_size=3, max_length_offset=5, batch_tokens=128)
+TERMS = Terminology.of({"cat": "Mia"}, forbidden=["a"])
+KINDS: dict[str, tuple[dict[str, Any], Request]] = {
+    "beam": ({}, Request()),
+    "bf16": ({"precision": "bf16"}, Request()),
+    "int8": ({"precision": "int8"}, Request()),
+    "greedy": ({"settings": SETTINGS.model_copy(update={"beam_size": 1})}, Request()),
+    "sampled": ({"sampling": Sampling(seed=3)}, Request()),
+    "compared and aligned": ({}, Request(utilities=utilities, candidates=3, alignments=True)),
+    "with terms": ({}, Request(terminology=TERMS, alignments=True)),
+    "documents": ({"sampling": Sampling(seed=3)}, Request(document=True)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_number_of_processes_gives_the_same(random_run: LoadedModel, kind: str) -> None:
+    options, request = KINDS[kind]
+    translator = Translator(random_run, **({"settings": SETTINGS} | options))
+    expected = list(translator.pipeline(request).translate(numbered(LINES), 10))
+    assert len(expected) == len(LINES)
+    for processes in (2, 5):
+        with translator.pipeline(request, processes) as pipeline:
+            assert list(pipeline.translate(numbered(LINES), 10)) == expected
+            assert list(pipeline.translate(numbered(LINES), 10)) == expected
+    assert multiprocessing.active_children() == []
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_the_constraints_of_single_lines_reach_their_translations(
+    random_run: LoadedModel, processes: int
+) -> None:
+    translator = Translator(random_run, SETTINGS)
+    lines = [
+        Line(i, text, Terminology.of(prefix=f"{i} ") if i % 3 else None)
+        for i, text in enumerate(LINES)
+    ]
+    expected = list(translator.pipeline().translate(lines, 10))
+    with translator.pipeline(processes=processes) as pipeline:
+        assert list(pipeline.translate(iter(lines), 10)) == expected
+    begun = [best.text.startswith(f"{i} ") for i, [best] in enumerate(expected)]
+    assert begun == [bool(line.terminology and line.text.strip()) for line in lines]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_windows_of_blank_lines_come_back_in_their_place(
+    random_run: LoadedModel, processes: int
+) -> None:
+    texts = ["", " ", "a", "", "", "b", " ", ""]
+    done: list[int] = []
+    with Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline:
+        found = list(pipeline.translate(numbered(texts), 2, progress=done.append))
+    assert [bool(best.text) for best, *_ in found] == [bool(text.strip()) for text in texts]
+    assert sum(done) == len(texts)
+
+
+def test_a_stream_can_be_resumed_at_any_window(random_run: LoadedModel) -> None:
+    translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
+    with translator.pipeline(Request(n_best=2), 2) as pipeline:
+        whole = list(pipeline.translate(numbered(LINES), 5))
+        rest = list(pipeline.translate(numbered(LINES[10:], 11), 5))
+    assert whole[10:] == rest
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_warnings_name_their_lines_and_progress_counts_every_line(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 30)
+    translator = Translator(random_run, SETTINGS)
+    warnings: list[str] = []
+    told: list[int] = []
+    with translator.pipeline(processes=processes) as pipeline:
+        list(pipeline.translate(numbered(LINES, 101), 8, warnings.append, told.append))
+    long = [101 + i for i, line in enumerate(LINES) if len(line) > 32]
+    named = sorted(int(warning.split()[1]) for warning in warnings)
+    assert set(long) <= set(named) and len(set(named)) == len(named)
+    assert sum(told) == len(LINES)
+
+
+def test_one_process_answers_each_window_before_it_reads_the_next(random_run: LoadedModel) -> None:
+    translator = Translator(random_run, SETTINGS)
+    answers: list[object] = []
+
+    def texts() -> Iterator[str]:
+        yield "a"
+        assert len(answers) == 1
+        yield "b"
+
+    for found in translator.pipeline().translate(numbered(texts()), 1):
+        answers.append(found)
+    assert len(answers) == 2
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
+    random_run: LoadedModel, processes: int
+) -> None:
+    def texts() -> Iterator[str]:
+        yield from LINES[:10]
+        raise DataError("line 11")
+
+    translator = Translator(random_run, SETTINGS)
+    found = []
+    with (
+        pytest.raises(DataError, match="line 11"),
+        translator.pipeline(processes=processes) as pipeline,
+    ):
+        for translation in pipeline.translate(numbered(texts()), 5):
+            found.append(translation)
+    assert found == list(translator.pipeline().translate(numbered(LINES[:10]), 5))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_weights_that_are_not_numbers_are_one_sentence(
+    random_run: LoadedModel, processes: int
+) -> None:
+    weight = random_run.model.output_embedding.weight
+    before = weight.detach().clone()
+    try:
+        with torch.no_grad():
+            weight.fill_(float("nan"))
+        translator = Translator(random_run, SETTINGS)
+        with (
+            pytest.raises(CheckpointError, match="not numbers"),
+            translator.pipeline(processes=processes) as pipeline,
+        ):
+            list(pipeline.translate(numbered(LINES)))
+    finally:
+        with torch.no_grad():
+            weight.copy_(before)
+
+
+def test_weights_are_made_ready_once_and_shared(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+    ready = searcher_module.prepare_for_inference
+    monkeypatch.setattr(
+        searcher_module,
+        "prepare_for_inference",
+        lambda model, kind: (made.append(kind), ready(model, kind))[1],
+    )
+    translator = Translator(random_run, SETTINGS)
+    with translator.pipeline(processes=2) as pipeline:
+        next(pipeline.translate(numbered(LINES)))
+        assert made == ["fp32"]  # and none of the processes that have begun adds its own
+    assert translator.searcher.model is translator.searcher.model
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_memory_that_does_not_suffice_is_one_sentence(
+    random_run: LoadedModel, processes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hungry(*_: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
+
+    monkeypatch.setattr(searcher_module, "beam_search", hungry)
+    with (
+        pytest.raises(NmtError, match="a lower --batch-tokens than 128, or let fewer processes"),
+        Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline,
+    ):
+        list(pipeline.translate(numbered(LINES)))
