@@ -12,7 +12,6 @@ from nmt.cli.lines import streams
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import load_run
-from nmt.translation.line import Line, Translation
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.translation.translator import Translator
