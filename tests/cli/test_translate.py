@@ -104,7 +104,6 @@ def test_the_settings_of_the_search_can_be_replaced(
         ["--length-penalty", "nan"],
         ["--length-penalty", "inf"],
         ["--batch-tokens", "x"],
-        ["--device", "tpu"],
     ],
 )
 def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
