@@ -137,7 +137,7 @@ def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, proje
     assert (process.returncode, out) == (143, "")
     last = err.splitlines()[-1]
     assert last.startswith("nmt: stopped by SIGTERM after step ")
-    assert last.endswith(f"saved in {run}. Run the same command again to go on.")
+    assert last.endswith(f"saved in {run}. Run the same command again to continue.")
     step = int(json.loads((run / "last.json").read_text())["weights"][-8:])
     more = invoke(
         "train", "--config", recipe, "--run-dir", run, "--set", f"training.max_steps={step + 2}"
