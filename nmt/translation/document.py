@@ -11,7 +11,7 @@ from itertools import islice
 from nmt.data.text.sentences import split_sentences
 from nmt.run_directory import LoadedModel
 from nmt.translation.encoding import MAX_SOURCE_TOKENS
-from nmt.translation.line import Line, Translation, Warn
+from nmt.translation.line import Line, Translation, Warn, has_words
 
 # A line has many sentences, and all lines of a window wait for the last one.
 WINDOW_PARAGRAPHS = 200
@@ -41,7 +41,11 @@ class SentenceStage:
         semicolon or colon, else at a comma, else at a space, and `warn` is told its line.
         """
         language = self.run.config.data.source_language
-        sentences = [split_sentences(line.text, language) for line in lines]
+        sentences = [
+            # a line without words is copied as it is, with its spaces
+            split_sentences(line.text, language) if has_words(line.text) else [line.text]
+            for line in lines
+        ]
         ids = iter(self.run.tokenizer.encode_source([s for own in sentences for s in own]))
         return [
             list(self._lines(line, own, list(islice(ids, len(own))), warn))

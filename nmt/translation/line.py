@@ -70,6 +70,11 @@ def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
     return (Line(number, text) for number, text in enumerate(texts, first))
 
 
+def has_words(text: str) -> bool:
+    """Whether a text has any letter or digit."""
+    return any(map(str.isalnum, text))
+
+
 def one_line(text: str) -> str:
     """Replace line ends by spaces: a vocabulary of bytes can spell them."""
     return text.replace("\n", " ").replace("\r", " ")

@@ -8,7 +8,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import EncodedLine, Line, Translation, one_line
+from nmt.translation.line import EncodedLine, Line, Translation, has_words, one_line
 from nmt.translation.terminology import Terminology
 
 SHOWN_CHARACTERS = 80
@@ -105,6 +105,6 @@ class CopyStage:
 
 def _is_copied(line: EncodedLine) -> bool:
     text = line.line.text
-    if not line.ids or any(map(str.isalnum, text)):
+    if not line.ids or has_words(text):
         return not line.ids
     return line.constraints is None or line.constraints.are_met_by(text)

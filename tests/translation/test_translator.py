@@ -161,9 +161,9 @@ def test_lines_without_letters_are_copied_in_every_form(random_run: LoadedModel)
         Request(n_best=2, utilities=utilities, candidates=3),
         Request(terminology=Terminology.of(forbidden=["Hund"])),
     ):
-        found = translator.pipeline(request).translate(numbered(["😀! 😀?", "—"]))
+        found = translator.pipeline(request).translate(numbered(["😀!  😀?", "—"]))
         assert [[(t.text, t.score) for t in row] for row in found] == [
-            [("😀! 😀?", 0.0)],
+            [("😀!  😀?", 0.0)],
             [("—", 0.0)],
         ]
 

@@ -56,8 +56,8 @@ AlignmentsOption = Annotated[
     typer.Option(
         "--alignments",
         help="Add a tab and the words that belong together, as source-target counted from 0; with "
-        "--json also the log-probability of each token. The alignment is read from the attention, "
-        "not from a trained aligner.",
+        "--json also the log-probability of each token. The alignment is read from the attention; "
+        "it is not a trained aligner.",
     ),
 ]
 

@@ -1,0 +1,43 @@
+"""A beam that cannot work is refused with a width that does."""
+
+import re
+
+import pytest
+
+from nmt.config import DecodingConfig
+from nmt.errors import ConfigError
+from nmt.run_directory import LoadedModel
+from nmt.search.searcher import check_beam_size, widest_beam
+from nmt.translation.text_translator import TextTranslator
+from nmt.translation.translator import Translator
+
+
+def test_a_beam_as_wide_as_the_vocabulary_is_allowed_and_a_wider_one_refused(
+    random_run: LoadedModel,
+) -> None:
+    size = random_run.tokenizer.target_vocabulary_size
+    check_beam_size(random_run, DecodingConfig(beam_size=size), None)
+    with pytest.raises(ConfigError, match=f"wider than the vocabulary of {size} .*at most {size}"):
+        check_beam_size(random_run, DecodingConfig(beam_size=size + 1), None)
+
+
+@pytest.mark.parametrize("memory", [1e5, 1e6, 1e7])
+def test_the_width_that_a_refusal_names_is_allowed(random_run: LoadedModel, memory: float) -> None:
+    widest = widest_beam(random_run, memory)
+    with pytest.raises(ConfigError, match="needs more memory") as refusal:
+        check_beam_size(random_run, DecodingConfig(beam_size=widest + 1), memory)
+    [named] = re.findall(r"at most (\d+)$", str(refusal.value))
+    check_beam_size(random_run, DecodingConfig(beam_size=int(named)), memory)
+
+
+def test_more_memory_allows_a_wider_beam(random_run: LoadedModel) -> None:
+    widths = [widest_beam(random_run, memory) for memory in (1e5, 1e6, 1e7)]
+    assert widths == sorted(set(widths))
+
+
+def test_every_way_to_translate_refuses_too_wide_a_beam(random_run: LoadedModel) -> None:
+    translator = Translator(random_run, DecodingConfig(beam_size=5000))
+    with pytest.raises(ConfigError, match="a beam of 5000"):
+        translator.translate(["a dog"])
+    with pytest.raises(ConfigError, match="a beam of 5000"):
+        TextTranslator(translator).translate("a dog")
