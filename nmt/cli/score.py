@@ -78,7 +78,7 @@ def score(
 
     The end of the sentence counts as a token; an empty translation is that token alone.
     """
-    _refuse_contradictions(file, source, reference, as_json, per_token)
+    _check_options(file, source, reference, as_json, per_token)
     check_output_is_no_input(output, [source, reference] if source else [file or Path("-")])
     with _open_pairs(file, source, reference) as pairs, open_output(output) as sink:
         from tqdm import tqdm
@@ -129,7 +129,7 @@ class _Corpus:
         return f"perplexity per token {value:.4f} (pairs: {self.pairs}, tokens: {self.tokens})"
 
 
-def _refuse_contradictions(
+def _check_options(
     file: Path | None, source: Path | None, reference: Path | None, as_json: bool, per_token: bool
 ) -> None:
     if (source is None) != (reference is None):

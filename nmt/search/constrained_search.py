@@ -24,7 +24,7 @@ from nmt.model.transformer import Transformer
 from nmt.search.beam_allocation import Partial, SentenceSearch
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.constraints import IMPOSSIBLE
-from nmt.search.decoding import Decoding, EncodedSource, length_limits, log_probabilities
+from nmt.search.decoding import Decoding, EncodedSource, log_probabilities
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import attention_of_step, most_attended
 
@@ -51,15 +51,14 @@ def constrained_search(
         NonFiniteScoresError: the model's scores are not numbers.
         DataError: constraints on a sentence contradict each other.
     """
-    limits = length_limits(source, model.padding, settings).tolist()
-    every = [
-        SentenceSearch.begin(i, limits[i], settings.beam_size, own)
-        for i, own in enumerate(constraints)
-    ]
+    encoded = EncodedSource.of(model, source, settings)
+    limits = encoded.max_lengths.tolist()
+    beam, numbered = settings.beam_size, enumerate(constraints)
+    every = [SentenceSearch.begin(i, limits[i], beam, own) for i, own in numbered]
     sentences = every
     guided = any(own.spelled.places for own in constraints)
     width = max((sentence.beam for sentence in every), default=0)
-    decoding = Decoding(model, EncodedSource.of(model, source, settings), settings, bos, eos)
+    decoding = Decoding(model, encoded, settings, bos, eos)
     latest = torch.full((len(source), 1), bos, device=source.device)  # (N, k)
     while sentences:
         record = AttentionRecord() if guided else None
@@ -73,11 +72,11 @@ def constrained_search(
         going_on = [n for n, s in enumerate(sentences) if not s.is_done(settings, n_best)]
         if len(going_on) < len(sentences):
             sentences = [sentences[n] for n in going_on]
-            kept = torch.tensor(going_on, dtype=torch.long, device=source.device)
-            source = source[kept]
-            decoding.keep(kept)
             if not sentences:
                 break
+            kept = torch.tensor(going_on, device=source.device)
+            source = source[kept]
+            decoding.keep(kept)
         # Empty slots repeat a hypothesis and are ignored.
         slots = [(sentence.live * width)[:width] for sentence in sentences]
         parents = [[hypothesis.row % step.slots for hypothesis in row] for row in slots]

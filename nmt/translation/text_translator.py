@@ -17,7 +17,7 @@ from nmt.search.windows import WINDOW_LINES
 from nmt.translation.line import Line
 from nmt.translation.scoring import Scorer
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
@@ -108,7 +108,7 @@ class TextTranslator:
         if isinstance(forbidden, str):
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
         asked = Terminology.of(glossary, (), forbidden, target_prefix)
-        pipeline = self.translator.pipeline(Request(document=document))
+        pipeline = self.translator.pipeline(TranslationRequest(document=document))
 
         def translations(texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
             numbered = enumerate(_checked(texts, "texts"), start=1)

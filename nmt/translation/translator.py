@@ -21,7 +21,7 @@ from nmt.translation.unknown_words import UnknownWordStage
 
 
 @dataclass(frozen=True)
-class Request:
+class TranslationRequest:
     """What is asked of all translations of a text."""
 
     n_best: int = 1
@@ -73,13 +73,13 @@ class Translator:
         """The target tokens that may occur; None: all of the vocabulary."""
         return self.searcher.shortlist
 
-    def pipeline(self, request: Request | None = None, processes: int = 1) -> Pipeline:
+    def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
         """The pipeline that translates as asked, in one process or several.
 
         Raises:
             ConfigError: settings that exclude each other, or a beam that is too small or too wide.
         """
-        request = request or Request()
+        request = request or TranslationRequest()
         searcher = self.searcher
         terminology = TerminologyStage(searcher, request.terminology)
         terminology.check()

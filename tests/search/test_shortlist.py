@@ -24,7 +24,7 @@ from nmt.search.shortlist import Shortlist, covered, in_full, narrowed_to
 from nmt.translation import text_translator
 from nmt.translation.line import numbered
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 SIZE = 1000
 
@@ -172,7 +172,7 @@ def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedM
     shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
     asked = Terminology.of({"dog": "Hund"})
     translator = Translator(random_run, shortlist=shortlist)
-    pipeline = translator.pipeline(Request(terminology=asked))
+    pipeline = translator.pipeline(TranslationRequest(terminology=asked))
     [one], [other] = pipeline.translate(numbered(["A dog sleeps.", "Two men"]))
     assert "Hund" in one.text
     assert set(other.tokens) <= set(shortlist.target_ids([[EOS]]).tolist())

@@ -26,7 +26,7 @@ from nmt.translation.aligner import attend
 from nmt.translation.line import Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
     "a small dog",
@@ -65,7 +65,7 @@ def aligned(
     window_lines: int = 2000,
     **asked: Any,
 ) -> list[Translation]:
-    request = Request(n_best, alignments=True, **asked)
+    request = TranslationRequest(n_best, alignments=True, **asked)
     found = translator.pipeline(request).translate(numbered(texts), window_lines)
     return [translation for row in found for translation in row]
 
@@ -152,7 +152,7 @@ def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
     def common_letters(texts: Sequence[str]) -> list[list[float]]:
         return [[float(len(set(text) & set(other))) for other in texts] for text in texts]
 
-    request = Request(utilities=common_letters, candidates=2)
+    request = TranslationRequest(utilities=common_letters, candidates=2)
     expected = [best for best, *_ in copier.pipeline(request).translate(numbered(LINES))]
     found = aligned(copier, LINES, utilities=common_letters, candidates=2)
     assert [replace(translation, alignment=None) for translation in found] == expected

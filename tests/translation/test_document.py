@@ -7,7 +7,7 @@ from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
 from nmt.translation.line import Translation, Warn, numbered
 from nmt.translation.text_translator import TextTranslator
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 PARAGRAPHS = [
     "A dog sleeps. A cat, e.g. Tom, runs!  Does it? Yes.",
@@ -27,7 +27,7 @@ def copier(copying_run: LoadedModel) -> Translator:
 def documents(
     translator: Translator, texts: list[str], window_lines: int = 200, warn: Warn = print
 ) -> list[Translation]:
-    pipeline = translator.pipeline(Request(document=True))
+    pipeline = translator.pipeline(TranslationRequest(document=True))
     found = pipeline.translate(numbered(texts), window_lines, warn)
     return [best for best, *_ in found]
 
@@ -63,12 +63,12 @@ def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.Mo
 
 def test_paragraphs_have_one_translation_each(copier: Translator) -> None:
     with pytest.raises(ConfigError, match="leave one of them out"):
-        copier.pipeline(Request(n_best=2, document=True))
+        copier.pipeline(TranslationRequest(n_best=2, document=True))
 
 
 def test_progress_counts_paragraphs(copier: Translator) -> None:
     done: list[int] = []
-    pipeline = copier.pipeline(Request(document=True))
+    pipeline = copier.pipeline(TranslationRequest(document=True))
     list(pipeline.translate(numbered(PARAGRAPHS), 2, progress=done.append))
     assert done == [2, 2, 1]
 

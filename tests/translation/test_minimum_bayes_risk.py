@@ -11,7 +11,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.sampling import Sampling
 from nmt.translation.line import Translation, numbered
 from nmt.translation.minimum_bayes_risk import most_useful
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 TABLE = {
     "a": {"a": 100.0, "b": 10.0, "c": 30.0},
@@ -69,9 +69,9 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
 ) -> None:
     translator = Translator(random_run, sampling=sampling)
     texts = ["a small dog", "", "ein Hund", "dog 123"]
-    request = Request(n_best=2, utilities=common_letters, candidates=3)
+    request = TranslationRequest(n_best=2, utilities=common_letters, candidates=3)
     found = list(translator.pipeline(request).translate(numbered(texts)))
-    candidates = translator.pipeline(Request(n_best=3)).translate(numbered(texts))
+    candidates = translator.pipeline(TranslationRequest(n_best=3)).translate(numbered(texts))
     assert found == [most_useful(row, common_letters)[:2] for row in candidates]
     assert [len(row) for row in found] == [2, 1, 2, 2]
 
@@ -79,8 +79,8 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
 def test_too_few_candidates_are_refused(random_run: LoadedModel) -> None:
     translator = Translator(random_run, DecodingConfig(beam_size=3))
     with pytest.raises(ConfigError, match="there is 1; raise --beam-size, or use --sample"):
-        translator.pipeline(Request(utilities=table, candidates=1))
+        translator.pipeline(TranslationRequest(utilities=table, candidates=1))
     with pytest.raises(ConfigError, match="3 translations .* of 2 candidates; raise --candidates"):
-        translator.pipeline(Request(n_best=3, utilities=table, candidates=2))
+        translator.pipeline(TranslationRequest(n_best=3, utilities=table, candidates=2))
     with pytest.raises(ConfigError, match="the beam holds 3; raise --beam-size"):
-        translator.pipeline(Request(utilities=table, candidates=4))
+        translator.pipeline(TranslationRequest(utilities=table, candidates=4))

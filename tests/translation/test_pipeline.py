@@ -15,7 +15,7 @@ from nmt.search.sampling import Sampling
 from nmt.translation import encoding
 from nmt.translation.line import Line, numbered
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
     *("a small dog", "", "ein kleiner Hund 😀", "   ", "</s> <unk>", "x" * 40, ".", "\x00"),
@@ -30,15 +30,18 @@ def utilities(texts: Any) -> list[list[float]]:
 
 SETTINGS = DecodingConfig(beam_size=3, max_length_offset=5, batch_tokens=128)
 TERMS = Terminology.of({"cat": "Mia"}, forbidden=["a"])
-KINDS: dict[str, tuple[dict[str, Any], Request]] = {
-    "beam": ({}, Request()),
-    "bf16": ({"precision": "bf16"}, Request()),
-    "int8": ({"precision": "int8"}, Request()),
-    "greedy": ({"settings": SETTINGS.model_copy(update={"beam_size": 1})}, Request()),
-    "sampled": ({"sampling": Sampling(seed=3)}, Request()),
-    "compared and aligned": ({}, Request(utilities=utilities, candidates=3, alignments=True)),
-    "with terms": ({}, Request(terminology=TERMS, alignments=True)),
-    "documents": ({"sampling": Sampling(seed=3)}, Request(document=True)),
+KINDS: dict[str, tuple[dict[str, Any], TranslationRequest]] = {
+    "beam": ({}, TranslationRequest()),
+    "bf16": ({"precision": "bf16"}, TranslationRequest()),
+    "int8": ({"precision": "int8"}, TranslationRequest()),
+    "greedy": ({"settings": SETTINGS.model_copy(update={"beam_size": 1})}, TranslationRequest()),
+    "sampled": ({"sampling": Sampling(seed=3)}, TranslationRequest()),
+    "compared and aligned": (
+        {},
+        TranslationRequest(utilities=utilities, candidates=3, alignments=True),
+    ),
+    "with terms": ({}, TranslationRequest(terminology=TERMS, alignments=True)),
+    "documents": ({"sampling": Sampling(seed=3)}, TranslationRequest(document=True)),
 }
 
 
@@ -85,7 +88,7 @@ def test_windows_of_blank_lines_come_back_in_their_place(
 
 def test_a_stream_can_be_resumed_at_any_window(random_run: LoadedModel) -> None:
     translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
-    with translator.pipeline(Request(n_best=2), 2) as pipeline:
+    with translator.pipeline(TranslationRequest(n_best=2), 2) as pipeline:
         whole = list(pipeline.translate(numbered(LINES), 5))
         rest = list(pipeline.translate(numbered(LINES[10:], 11), 5))
     assert whole[10:] == rest

@@ -13,7 +13,7 @@ from nmt.translation import encoding
 from nmt.translation.encoding import MAX_SOURCE_TOKENS
 from nmt.translation.line import Translation, numbered
 from nmt.translation.terminology import Terminology
-from nmt.translation.translator import Request, Translator
+from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
     "a small dog",
@@ -87,7 +87,7 @@ def test_a_stream_can_be_resumed_at_any_line(
 ) -> None:
     monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 20)
     translator = Translator(random_run, sampling=Sampling(seed=3))
-    pipeline = translator.pipeline(Request(n_best=2))
+    pipeline = translator.pipeline(TranslationRequest(n_best=2))
     whole = list(pipeline.translate(numbered(LINES), warn=lambda warning: None))
     warnings: list[str] = []
     rest = pipeline.translate(numbered(LINES[2:], 3), warn=warnings.append)
@@ -155,11 +155,11 @@ def test_lines_without_letters_are_copied_in_every_form(random_run: LoadedModel)
 
     translator = Translator(random_run)
     for request in (
-        Request(n_best=3),
-        Request(document=True),
-        Request(alignments=True),
-        Request(n_best=2, utilities=utilities, candidates=3),
-        Request(terminology=Terminology.of(forbidden=["Hund"])),
+        TranslationRequest(n_best=3),
+        TranslationRequest(document=True),
+        TranslationRequest(alignments=True),
+        TranslationRequest(n_best=2, utilities=utilities, candidates=3),
+        TranslationRequest(terminology=Terminology.of(forbidden=["Hund"])),
     ):
         found = translator.pipeline(request).translate(numbered(["😀!  😀?", "—"]))
         assert [[(t.text, t.score) for t in row] for row in found] == [
@@ -172,7 +172,9 @@ def test_a_line_without_letters_is_translated_if_its_copy_breaks_constraints(
     random_run: LoadedModel,
 ) -> None:
     def translate(**asked: Any) -> str:
-        pipeline = Translator(random_run).pipeline(Request(terminology=Terminology.of(**asked)))
+        pipeline = Translator(random_run).pipeline(
+            TranslationRequest(terminology=Terminology.of(**asked))
+        )
         [[found]] = pipeline.translate(numbered(["— …"]))
         return found.text
 

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 if TYPE_CHECKING:
     from nmt.translation.line import Translation
     from nmt.translation.terminology import Terminology
-    from nmt.translation.translator import Request, Translator
+    from nmt.translation.translator import TranslationRequest, Translator
 
 SAMPLED_CANDIDATES = 32
 
@@ -86,17 +86,19 @@ class OutputOptions:
 
 def build_request(
     options: OutputOptions, translator: "Translator", terminology: "Terminology"
-) -> "Request":
+) -> "TranslationRequest":
     """What is asked of all translations, as the pipeline takes it."""
-    from nmt.translation.translator import Request
+    from nmt.translation.translator import TranslationRequest
 
-    request = Request(options.n_best, options.document, terminology, alignments=options.alignments)
+    request = TranslationRequest(
+        options.n_best, options.document, terminology, alignments=options.alignments
+    )
     return with_reranking(request, options, translator) if options.mbr else request
 
 
 def with_reranking(
-    request: "Request", options: OutputOptions, translator: "Translator"
-) -> "Request":
+    request: "TranslationRequest", options: OutputOptions, translator: "Translator"
+) -> "TranslationRequest":
     """Let the translations be chosen by minimum Bayes risk."""
     from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 
