@@ -1,7 +1,7 @@
-"""A recipe as YAML: read, overridden by `--set`, refused with file, line and key, written back.
+"""Reads a recipe from YAML, applies `--set`, and writes it back.
 
-`nmt train --config C` reads a file of five sections and a seed into one `Config`; unknown keys are
-refused with the nearest known name.
+`nmt train --config C` reads a file of five sections and a seed into one `Config`. A mistake is an
+error with file, line and key; for an unknown key it also names the nearest known one.
 """
 
 import difflib
@@ -21,7 +21,7 @@ SomeSection = TypeVar("SomeSection", bound=BaseModel)
 
 
 def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
-    """The keys allowed inside the section that `path` leads to."""
+    """Return the keys that the section at `path` may have."""
     for name in path:
         if name.isdigit():
             continue
@@ -37,10 +37,10 @@ def _explain(
     places: dict[tuple[str, ...], str],
     section: type[BaseModel] = Config,
 ) -> str:
-    """One sentence for one pydantic error: place, key, what was found, what is allowed."""
+    """Return a pydantic error as a sentence: place, key, what was found, what is allowed."""
     path = tuple(str(part) for part in error["loc"])
     if path not in places and path[:-1] not in places:
-        # a single text, written without a list, is the first of a list inside
+        # a single text may be written without a list; inside it is a list of one
         path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
     key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
     place = places.get(key_path, where)
@@ -78,7 +78,8 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     """Build a `Config` from YAML text and `section.key=value` settings that override it.
 
     Raises:
-        ConfigError: naming file, line and key of the first mistakes, with the nearest known name.
+        ConfigError: there are mistakes; names file, line and key of the first ones, and the nearest
+            known key.
     """
     values, lines = strict_yaml.parse(text, where)
     if not isinstance(values, dict):
@@ -100,10 +101,10 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
 def replace_settings(
     section: SomeSection, changes: Mapping[str, object], where: str
 ) -> SomeSection:
-    """The section with other values under some of its keys.
+    """Return the section with new values for some of its keys.
 
     Raises:
-        ConfigError: naming `where` and the key of the first value that cannot be.
+        ConfigError: a value is not allowed; names `where` and the key of the first one.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
@@ -113,10 +114,10 @@ def replace_settings(
 
 
 def find_config(name: str) -> Path:
-    """The file `name` if there is one, else the bundled recipe of that name.
+    """Return the path of the file `name`, or of the bundled recipe with this name.
 
     Raises:
-        ConfigError: naming the bundled recipes where neither exists.
+        ConfigError: neither exists; lists the bundled recipes.
     """
     path = Path(name)
     if path.is_file():
@@ -148,5 +149,5 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """The whole configuration as YAML, every default written out; `parse_config` reads it back."""
+    """Return the whole configuration as YAML with all defaults; `parse_config` reads it back."""
     return strict_yaml.dump(config.model_dump())

@@ -1,4 +1,4 @@
-"""What lies where in a run, who may write to it, and how a model is loaded from it.
+"""The files of a run directory, its lock, and loading a model from it.
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
@@ -31,12 +31,12 @@ from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
 _WEIGHTS = re.compile(r"step-\d{8,18}|averaged-last-\d+")
-# what is half-written has the number of a process, or none
+# temporary names: .NAME.tmp or .NAME.old, or with the number of a process before the suffix
 _PASSING = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 class RunDirectory:
-    """The names inside a run directory; nothing is created until something is written."""
+    """The paths inside a run directory; nothing is created before something is written."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -56,24 +56,24 @@ class RunDirectory:
         self.shortlist = self.path / "shortlist.npz"
 
     def checkpoint(self, step: int) -> Path:
-        """Where the checkpoint of `step` lies."""
+        """Return the folder of the checkpoint of `step`."""
         return self.checkpoints / f"step-{step:08d}"
 
     @staticmethod
     def step_of(checkpoint: Path) -> int:
-        """The step that a path made by `checkpoint` names."""
+        """Return the step of a checkpoint folder."""
         return int(checkpoint.name.removeprefix("step-"))
 
     def saved_checkpoints(self) -> list[Path]:
-        """All complete checkpoints, oldest first; a copy under another name is none of them."""
+        """Return all complete checkpoints, oldest first; folders with other names are ignored."""
         found = (path for path in self.checkpoints.glob("step-*") if _STEP.fullmatch(path.name))
         return sorted(found, key=self.step_of)
 
     def create(self) -> None:
-        """Make the directory.
+        """Create the directory.
 
         Raises:
-            ConfigError: it cannot be made or written to.
+            ConfigError: it cannot be created or written to.
         """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -87,10 +87,10 @@ class RunDirectory:
             ) from error
 
     def clear_leftovers(self) -> None:
-        """Remove what a process that was killed while saving left half-written.
+        """Remove the temporary files of a process that was killed while saving.
 
-        A folder that was moved aside, its successor not yet being in its place, is put back. What
-        others have left in the directory stays.
+        Saving first renames the old folder. If the new one is not in its place yet, the old one
+        gets its name back. Files that nmt has not made stay.
         """
         for folder in (self.path, self.checkpoints):
             for left in filter(self._is_leftover, folder.glob(".*")):
@@ -103,7 +103,7 @@ class RunDirectory:
                     left.unlink()
 
     def _is_leftover(self, path: Path) -> bool:
-        """Whether it is what saving gives a passing name."""
+        """Return whether a path has a temporary name, of something that nmt saves here."""
         found = _PASSING.fullmatch(path.name)
         if not found:
             return False
@@ -111,7 +111,7 @@ class RunDirectory:
         return known or bool(_WEIGHTS.fullmatch(found[1]))
 
     def discard_if_unused(self) -> None:
-        """Remove what `create` and `lock` made, if nothing else was written since."""
+        """Remove what `create` and `lock` made, if nothing else has been written."""
         if not self.config.is_file():
             with contextlib.suppress(OSError):
                 self.checkpoints.rmdir()
@@ -123,16 +123,16 @@ class RunDirectory:
         return RunLock(self.path)
 
     def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
-        """Replace a small JSON file of the run at once or not at all."""
+        """Replace a small JSON file of the run atomically."""
         write_json(path, value)
 
     def write_config(self, config: Config) -> None:
-        """Keep the whole configuration, every default written out."""
+        """Write the whole configuration into config.yaml, with all defaults."""
         write_atomically(self.config, dump_config(config))
 
 
 class RunLock:
-    """An advisory lock on the run directory; it dies with its process."""
+    """An advisory lock on the run directory; it ends with its process."""
 
     def __init__(self, path: Path) -> None:
         self._file = (path / ".lock").open("a+")
@@ -158,34 +158,34 @@ class RunLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # who reads it on another machine is not told of a process that has ended
+        # on another machine nobody can check whether the process in the file still runs
         self._file.truncate(0)
         self._file.close()
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, trained or about to be, with all it needs to translate text."""
+    """A model, before or after training, with all that it needs to translate text."""
 
     config: Config
     tokenizer: Tokenizer
     model: Transformer
     path: Path
-    """the folder of the weights, or the run directory while they are trained"""
+    """the folder of the weights; during training, the run directory"""
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """A freshly initialised Transformer for the vocabularies of `tokenizer`."""
+    """Return a newly initialised Transformer for the vocabularies of `tokenizer`."""
     return Transformer(
         config.model, tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size, PAD
     )
 
 
 def find_run(path: Path) -> RunDirectory:
-    """The run directory that `path` is, or that the checkpoint folder `path` lies in.
+    """Return the run directory `path`, or the one that contains the checkpoint folder `path`.
 
     Raises:
-        CheckpointError: there is none; says what is missing.
+        CheckpointError: there is none; the message says what is missing.
     """
     inside = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *inside):
@@ -197,13 +197,14 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load a run directory's weights, or a checkpoint folder inside one, ready to translate.
+    """Load the weights of a run directory, or of a checkpoint folder in one, ready to translate.
 
-    `checkpoint`: best (by validation score, averages included), last, averaged, moving-average or
-    step-N.
+    `checkpoint` is best (by validation score, averages included), last, averaged, moving-average
+    or step-N; a checkpoint folder as `path` needs none.
 
     Raises:
-        CheckpointError: not a run directory, or the weights are missing, damaged or not numbers.
+        CheckpointError: not a run directory, or its weights are missing or damaged, or hold NaN or
+            infinity.
     """
     run = find_run(Path(path))
     folder = Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
@@ -217,10 +218,10 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
 
 
 def checkpoint_folder(run: RunDirectory, name: str) -> Path:
-    """The folder that best, last, averaged, moving-average or step-N names.
+    """Return the folder of the checkpoint best, last, averaged, moving-average or step-N.
 
     Raises:
-        CheckpointError: there is none; lists those there are.
+        CheckpointError: there is none; the message lists the existing ones.
     """
     saved = run.saved_checkpoints()
     folder: Path | None = None
@@ -240,7 +241,7 @@ def checkpoint_folder(run: RunDirectory, name: str) -> Path:
 
 
 def _best_weights(best: Path) -> str:
-    """The folder that best.json points to, seen from the run directory."""
+    """Return the folder that best.json names, relative to the run directory."""
     try:
         return str(json.loads(best.read_text("utf-8"))["weights"])
     except (ValueError, KeyError, TypeError) as error:

@@ -54,7 +54,7 @@ class Prepared:
 
 
 def prepare(config: Config, log: Log) -> Prepared:
-    """Return the prepared data of a configuration, which are made where they are missing.
+    """Return the prepared data of a configuration; make them first if they are missing.
 
     Downloads the corpus first if it is missing. If several processes ask for the same data, one
     makes them and the others wait.

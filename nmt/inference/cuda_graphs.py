@@ -1,11 +1,10 @@
 """The decoder's step on a GPU, recorded once as a CUDA graph for each shape and then replayed.
 
-A step is some two hundred kernels, and Python takes longer to launch them than the GPU to compute
-them. A graph launches them all at once. But it knows addresses, not tensors: whatever it reads and
-writes stands in memory that stays where it is from step to step and from batch to batch, a
-`StaticBuffer` for each tensor. And it knows one shape. Shapes are few: lengths are multiples of
-`MULTIPLE`, and the rows of a batch are filled up to the next of few sizes by rows that nobody
-looks at.
+A step is about two hundred kernels, and Python takes longer to launch them than the GPU to compute
+them. A graph launches them all at once, but it has two limits. It reads and writes fixed addresses,
+so each tensor of a step is copied into a `StaticBuffer`, whose address does not change. And it has
+one shape. To have few shapes, lengths are multiples of `MULTIPLE`, and a batch is filled up to one
+of a few sizes by rows whose results are ignored.
 """
 
 import contextlib
@@ -24,29 +23,29 @@ from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to
 from nmt.model.decoder import Decoder
 
 MULTIPLE = 64
-"""of the room and of the source's length; more of them would be more graphs"""
+"""Room and source length are rounded up to this; a smaller value would need more graphs."""
 STEPS_PER_COMPACTION = 16
-"""to clear away keys and values takes many kernels, to read more of them hardly any time"""
+"""A compaction takes many kernels, and reading more unused positions takes hardly any time."""
 MAX_SHAPES = 128
-"""of one decoder; beyond it all graphs are dropped, each of which holds memory of the GPU"""
+"""Graphs of one decoder. All are dropped when there are more, because each takes GPU memory."""
 
 Program = Callable[[], None]
-"""What reads and writes tensors that stand still"""
+"""a function that reads and writes only tensors at fixed addresses"""
 Recorder = Callable[[Program], Program]
-"""Returns what does on the GPU again what a program does there"""
+"""a function that records the GPU work of a program, and returns a program that replays it"""
 
 
 class CudaRecorder:
-    """Records CUDA graphs, which take turns in the same memory."""
+    """Records CUDA graphs that share one memory pool; only one of them runs at a time."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream = torch.cuda.Stream(device)  # memory is reused only within a stream
         self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
 
     def __call__(self, program: Program) -> Program:
-        """The program's kernels as one launch; nothing is computed meanwhile."""
+        """Return the program's kernels as one launch; recording computes nothing."""
         graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
-        # a pool ends with the last of its graphs
+        # a pool is freed with the last of its graphs
         pool = next((other.pool() for other in self._graphs), None)
         self._stream.wait_stream(now)
         with torch.cuda.stream(self._stream):
@@ -54,7 +53,7 @@ class CudaRecorder:
             try:
                 program()
             except BaseException:
-                with contextlib.suppress(RuntimeError):  # the first error says what happened
+                with contextlib.suppress(RuntimeError):  # the first error is the useful one
                     graph.capture_end()
                 raise
             graph.capture_end()
@@ -65,31 +64,31 @@ class CudaRecorder:
 
 
 class StaticBuffer:
-    """Memory for a tensor whose shape changes and whose address does not, unless it must grow."""
+    """Memory for a tensor whose shape changes but whose address stays, unless it must grow."""
 
     def __init__(self, when_it_moves: Callable[[], object]) -> None:
         self._when_it_moves = when_it_moves
         self._memory: Tensor | None = None
 
     def hold(self, x: Tensor, rows: int) -> Tensor:
-        """x (N, …) where it stands still, which is the start of room for so many `rows`."""
+        """Return x (N, …) copied into the buffer, which gets space for `rows` rows."""
         place = self.view(x, rows)[: len(x)]
         if place.data_ptr() != x.data_ptr():
             place.copy_(x)
         return place
 
     def view(self, like: Tensor, rows: int) -> Tensor:
-        """What is held, in the shape (rows, …)."""
+        """Return the buffer in the shape (rows, …) of `like`, after growing it if necessary."""
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
             self._when_it_moves()
-            with torch.inference_mode(False):  # so that it can also be written outside of it
+            with torch.inference_mode(False):  # else it could be written only inside inference mode
                 self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
 
 
 class StaticLayerCache(LayerCache):
-    """Keys and values of one layer that stand still."""
+    """Keys and values of one layer at fixed addresses."""
 
     def __init__(
         self, cross_key: Tensor, cross_value: Tensor, places: dict[str, StaticBuffer]
@@ -116,7 +115,7 @@ _LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
-    """What a step reads and writes beside keys and values; all but `new` have a row a sentence."""
+    """What a step uses beside keys and values; all tensors but `new` have a row per sentence."""
 
     x: Tensor
     """(rows, k, D)"""
@@ -125,13 +124,13 @@ class _Operands(NamedTuple):
     source_mask: Tensor
     """(rows, 1, 1, S')"""
     new: Tensor
-    """(k,) where among the keys the new ones are to stand"""
+    """(k,) the positions in `room` of the new keys and values"""
     result: Tensor
     """(rows, k, D)"""
 
 
 class StaticKeyValues(NamedTuple):
-    """What a layer attends to, and as a tensor too where among it the new positions are: (k,)."""
+    """A `KeyValueView` whose new positions are a tensor, `new` (k,), as a graph needs it."""
 
     key: Tensor
     value: Tensor
@@ -140,18 +139,18 @@ class StaticKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """As `nmt.model.cache.KeyValueView`."""
+        """Store keys and values in place, as `KeyValueView.append` says."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
 
 
 class CudaGraphDecoder(Decoder):
-    """A decoder that computes the same, a step in one launch; its weights must stay where they are.
+    """A decoder that launches each step as one CUDA graph; its weights must keep their addresses.
 
-    A shape is recorded when it comes for the second time; the first time warms up what is loaded
-    and tried out once. While one search goes on, or its cache is kept, others do as without graphs,
-    and so do all if nothing can be recorded, after a warning.
+    The first step of a shape runs as usual, because kernels are loaded and tuned then; the second
+    one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
+    searches run without graphs. If recording fails, all do, after a warning.
     """
 
     def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
@@ -159,15 +158,15 @@ class CudaGraphDecoder(Decoder):
         self.layers, self.norm = decoder.layers, decoder.norm
         self._recorder: Recorder | None = recorder
         self._programs: dict[tuple[int, ...], Program | None] = {}
-        """by shape; None: it came once"""
+        """graphs by shape; None: the shape occurred once"""
         self._places = self._make_places(_Operands._fields)
         self._layer_places = [self._make_places(_LAYER_PLACES) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
-        """whose keys and values stand there"""
+        """the cache whose keys and values are in the buffers"""
         self._claiming = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
+        """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
         cache = DecoderCache([], source_mask, MULTIPLE, STEPS_PER_COMPACTION)
         with self._claiming:
             if self._recorder is None or self._owner() is not None:
@@ -180,9 +179,9 @@ class CudaGraphDecoder(Decoder):
         return cache
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D).
+        """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The next step writes its result where this one's is.
+        The next step overwrites the result.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)
@@ -192,7 +191,7 @@ class CudaGraphDecoder(Decoder):
         return operands.result[: len(x)]
 
     def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
-        """What a step reads and writes beside keys and values, where it stands still."""
+        """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
         rows, places = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._places
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
@@ -205,7 +204,7 @@ class CudaGraphDecoder(Decoder):
         )
 
     def _program(self, operands: _Operands, cache: DecoderCache) -> Program:
-        """The step for operands of this shape: recorded, or about to be."""
+        """Return the step for operands of this shape: a graph from its second use on."""
         shape = (*operands.past_mask.shape, operands.source_mask.shape[3])
         if shape not in self._programs:
             if len(self._programs) >= MAX_SHAPES:
@@ -217,7 +216,7 @@ class CudaGraphDecoder(Decoder):
         return program
 
     def _step(self, operands: _Operands, cache: DecoderCache) -> Program:
-        """A step through all layers, of tensors that stand still alone."""
+        """Apply all layers to a step, reading and writing only tensors at fixed addresses."""
         rows = len(operands.x)
         stored = [
             StaticKeyValues(
@@ -234,7 +233,7 @@ class CudaGraphDecoder(Decoder):
         return step
 
     def _recorded(self, step: Program) -> Program:
-        """A step as a graph, or as it is where there are none."""
+        """Return a step as a graph, or the step itself if it cannot be recorded."""
         assert self._recorder is not None
         try:
             return self._recorder(step)

@@ -1,4 +1,4 @@
-"""Products of 8-bit integers, for x86 CPUs: a quarter of the bytes to read."""
+"""Matrix products of 8-bit integers, for x86 CPUs: a quarter of the bytes of float32 to read."""
 
 import contextlib
 import functools
@@ -18,17 +18,17 @@ from nmt.model.layout import PADDED, Layout
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
-"""hypotheses in a batch, or words of a source, up to which FBGEMM multiplies the fastest"""
+"""rows (hypotheses or source tokens) up to which FBGEMM is the faster library"""
 FEW_SENTENCES = 4
-"""whose keys and values stay in float32; so few are not worth the conversions"""
+"""sentences up to which keys and values stay in float32: converting so few does not pay"""
 ONE_CORE = 2 << 20
-"""bytes of a matrix that few rows are multiplied by: less, and to wait for a second core costs more
-than it saves"""
+"""size in bytes below which a matrix is multiplied on one core if there are few rows: waiting for a
+second core would take longer than it saves"""
 
 
 @contextlib.contextmanager
 def single_threaded(only: bool) -> Iterator[None]:
-    """Compute on one core, if `only` that, and on all again afterwards."""
+    """Compute on one core inside the block if `only`, and on all cores again after it."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if only else threads)
     try:
@@ -40,12 +40,12 @@ def single_threaded(only: bool) -> Iterator[None]:
 class Int8Linear(nn.Module):
     """x W^T + b in products of 8-bit integers, or with `relu` max(0, x W^T + b).
 
-    Each row of W has a scale of its own, and x has one that is found anew for each batch: what a
-    sentence becomes may depend on those beside it.
+    Each row of W has a scale of its own. x has one scale per batch, so the translation of a
+    sentence may depend on the other sentences of its batch.
 
-    Two libraries compute the same sums of integers. FBGEMM is the faster for the few rows of a
-    single sentence; for many oneDNN is, on processors with instructions for such sums, and there
-    each matrix is kept for both.
+    Two libraries compute the same integer sums. FBGEMM is faster for the few rows of a single
+    sentence. oneDNN is faster for many rows, on processors with instructions for such sums; there
+    each matrix is kept in the formats of both.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
@@ -60,7 +60,7 @@ class Int8Linear(nn.Module):
         self.size = quantized.numel()
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., F)."""
+        """Apply the linear map: (..., D) -> (..., F)."""
         if x.numel() > FEW_ROWS * x.shape[-1]:
             return self._product(x, self.for_many)
         with single_threaded(self.size < ONE_CORE):
@@ -74,7 +74,7 @@ class Int8Linear(nn.Module):
 
 
 def _quantized(weight: Tensor) -> Tensor:
-    """W in 8-bit integers, each row with the scale of its largest number."""
+    """Return W in 8-bit integers; the largest number of each row decides the scale of the row."""
     weight = weight.detach()
     scales = weight.abs().amax(1).clamp(min=1e-12).double() / 127
     zeros = torch.zeros(len(weight), dtype=torch.long)
@@ -85,7 +85,7 @@ def _quantized(weight: Tensor) -> Tensor:
 
 
 def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
-    """The matrix in the blocks of FBGEMM (x86) or oneDNN, and the bias beside it."""
+    """Return matrix and bias in the format of FBGEMM (x86) or oneDNN."""
     before = torch.backends.quantized.engine
     torch.backends.quantized.engine = engine
     try:
@@ -96,9 +96,9 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 @functools.cache
 def eight_bits_overflow(engine: str) -> bool:
-    """Whether a library cuts sums of two products off at 16 bits, as on processors without VNNI.
+    """Return whether a library clips sums of two products at 16 bits (no VNNI).
 
-    Then x may have 7 bits only. It is tried out with the largest integers there are.
+    If so, x may have only 7 bits. A product of the largest 8-bit integers is computed to find out.
     """
     ones = torch.ones(16, 16)
     matrix = _for_library(engine, _quantized(ones), None)
@@ -107,11 +107,11 @@ def eight_bits_overflow(engine: str) -> bool:
 
 
 class Int8Attention(MultiHeadAttention):
-    """Multi-head attention with matrices of integers; few queries attend as Eq. 1 is read.
+    """Multi-head attention with integer matrices; for few queries it computes Eq. 1 unfused.
 
-    The fused kernel takes twice as long for the hypotheses of a single sentence. Of many sentences
-    keys and values are more than the caches hold: there they are kept in bfloat16, where the
-    processor computes with it.
+    The fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
+    values of many sentences do not fit into the processor's caches, so they are kept in bfloat16 if
+    the processor can compute with it.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
@@ -122,7 +122,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """K W^K and V W^V for all heads: (B, S, D) -> twice (B, H, S, K)."""
+        """Return the keys K W^K and values V W^V of all heads: (B, S, D) -> two (B, H, S, K)."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()
@@ -144,8 +144,8 @@ class Int8Attention(MultiHeadAttention):
 class Int8SelfAttention(Int8Attention):
     """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V].
 
-    A sentence alone is translated the sooner. oneDNN's products of floats gain nothing by it and
-    take memory: their kernels are compiled for each shape.
+    This makes single sentences faster. Float products of oneDNN are no faster joined, and take more
+    memory, because oneDNN compiles a kernel for each shape.
     """
 
     def _add_projections(self, attention: MultiHeadAttention) -> None:
@@ -156,7 +156,7 @@ class Int8SelfAttention(Int8Attention):
         )
 
     def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
-        """Query, key and value of what attends to itself: (B, T, D) -> three (B, H, T, K)."""
+        """Return queries, keys and values of self-attention: (B, T, D) -> three (B, H, T, K)."""
         product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
         query, key, value = layout.split_heads(product, 3 * self.heads).chunk(3, dim=1)
         return query, key, value

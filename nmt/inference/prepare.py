@@ -1,4 +1,4 @@
-"""A model prepared for inference: weights in the precision and the layout that are read fastest.
+"""Prepares a model for inference: weights in the precision and the layout that are read fastest.
 
 Training keeps its matrices row by row. A processor multiplies by them faster in blocks that fit
 its registers, and converting a matrix into blocks costs about as much as multiplying a small batch
@@ -34,7 +34,7 @@ KNOWN_MODULES = {
     *(Encoder, EncoderLayer, Decoder, DecoderLayer, MultiHeadAttention),
     *(nn.Linear, nn.LayerNorm, nn.Identity, nn.ModuleList),
 }
-"""what a Transformer is made of; a subclass of one of them is not known"""
+"""the modules of a Transformer; a subclass of one of them counts as unknown"""
 
 
 class PrepackedLinear(nn.Module):
@@ -50,7 +50,7 @@ class PrepackedLinear(nn.Module):
         self.fused = "relu" if relu else "none"
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) -> (..., F)."""
+        """Apply the linear map: (..., D) -> (..., F)."""
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x, self.weight, self.bias, self.fused, [], ""
         )
@@ -61,7 +61,7 @@ LinearKind = type[PrepackedLinear] | type[Int8Linear]
 
 
 class OutputProjection(nn.Module):
-    """The pre-softmax linear transformation of a `TokenEmbedding`, without its other uses."""
+    """The output projection of a `TokenEmbedding`, without the embedding itself."""
 
     def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ class OutputProjection(nn.Module):
         return OutputProjection(self.rows[0][ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
-        """x E^T: (N, k, D) -> (N, k, V)."""
+        """Return x E^T: (N, k, D) -> (N, k, V)."""
         product: Tensor = self.projection(x)
         return product
 
@@ -136,7 +136,7 @@ def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
 
 
 def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
-    """The model in this type: each weight is converted as it is copied, which saves memory."""
+    """Return a copy of the model in this type; weights are converted one by one to save memory."""
     copies: dict[int, object] = {
         id(weight): nn.Parameter(weight.detach().to(dtype, copy=True), requires_grad=False)
         for weight in model.parameters()

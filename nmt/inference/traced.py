@@ -1,7 +1,7 @@
 """The decoder's step for few hypotheses, traced once and then run without Python.
 
-A sentence alone gives the processor little to do in each of the hundreds of operations of a step,
-and Python takes as long to call them as they take. TorchScript calls them in half the time.
+For a single sentence, each of the hundreds of operations of a step is so short that Python takes as
+long to call it as the processor to compute it. TorchScript calls them in half the time.
 """
 
 import functools
@@ -18,15 +18,15 @@ from nmt.model.cache import CachedKeyValues, DecoderCache
 from nmt.model.decoder import Decoder
 
 TRACE_AFTER = 64
-"""steps of few hypotheses, a few sentences: tracing takes a quarter of a second and pays if more
-follow"""
+"""small steps before the step is traced, a few sentences: tracing takes a quarter of a second and
+pays only if more sentences follow"""
 
 
 class TracedDecoder(Decoder):
-    """A decoder of integers that computes the same, but sooner where hypotheses are few.
+    """An int8 decoder whose step is faster for few hypotheses, with the same results.
 
-    Its step for up to `FEW_ROWS` of them is traced, which also fixes what `Int8Linear` and
-    `Int8Attention` choose for as many. Where PyTorch cannot trace it, it is as it was.
+    The step for up to `FEW_ROWS` hypotheses is traced. The trace also fixes what `Int8Linear` and
+    `Int8Attention` choose for so few. If PyTorch cannot trace it, the step stays as it is.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -36,7 +36,7 @@ class TracedDecoder(Decoder):
         self._program: Callable[..., Tensor] | None = None
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D)."""
         many = x.shape[0] * x.shape[1] > FEW_ROWS or cache.layers[0].key.dtype != x.dtype
         if record is not None or many:
             return super().step(x, cache, record)
@@ -52,12 +52,12 @@ class TracedDecoder(Decoder):
 
     @functools.cached_property
     def is_small(self) -> bool:
-        """Whether a second core would only be waited for, as in `Int8Linear`."""
+        """Return whether a step is too small to gain from a second core, as in `Int8Linear`."""
         return all(m.size < ONE_CORE for m in self.modules() if isinstance(m, Int8Linear))
 
 
 class _Step(nn.Module):
-    """A step of the decoder as a function of tensors alone."""
+    """A step of the decoder as a function of tensors only."""
 
     def __init__(self, decoder: Decoder) -> None:
         super().__init__()
@@ -72,14 +72,14 @@ class _Step(nn.Module):
 
 
 def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:
-    """The step as a TorchScript program, for any number of sentences, hypotheses and positions.
+    """Return the step as a TorchScript program, for any number of sentences and positions.
 
-    `inputs` show what it does; they stay as they are. Their copies are apart, where the places of
-    new positions lie in what is attended to: a program takes it that inputs may overlap. Where it
-    cannot be traced, it is returned.
+    The step is traced on copies of `inputs`, so they do not change. In later inputs the new
+    positions are views of all positions; TorchScript allows inputs to overlap. If the step cannot
+    be traced, it is returned itself.
     """
     with warnings.catch_warnings(), torch.inference_mode(False), torch.no_grad():
-        # It warns of choices made in Python, which hold for few rows, and that it may be removed.
+        # The warnings: choices in Python are fixed (they hold for few rows); tracing is deprecated.
         warnings.simplefilter("ignore")
         copies = tuple(tensor.clone() for tensor in inputs)
         try:

@@ -1,13 +1,14 @@
-"""What the decoder remembers between steps: keys and values, so that nothing is computed twice.
+"""The decoder's cache: keys and values of earlier steps, so that they are computed only once.
 
-The hypotheses of a sentence share most of their past. Each step therefore stores the new positions
-of all of them side by side, where they stay, and a mask tells from which positions a hypothesis
-descends. To continue other hypotheses is to take other rows of that mask: no key and no value is
-copied. Now and then the positions from which nobody descends any more are left out.
+The hypotheses of a sentence share most of their past. Each step appends the new positions of all
+hypotheses to the same memory, where they stay. The ancestor mask says which of these positions
+belong to the past of each hypothesis. A search that continues other hypotheses takes other rows of
+this mask; no key and no value is copied. From time to time the cache is compacted: positions that
+are in the past of no hypothesis any more are removed.
 
-Attention reads more than is there: the room for the next steps, which no hypothesis descends from,
-and a few places of padding behind the source. Lengths are so multiples of some number, and kernels,
-which are compiled for each, few.
+The memory of a sentence has `room` positions, which is a multiple of some number, and so is S', the
+source length with padding. So attention has few different shapes, and a kernel is compiled for each
+shape. Positions that are not used yet are masked.
 """
 
 from collections.abc import Sequence
@@ -17,55 +18,55 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# Steps between two clearings, at least: with more, attention reads more that nobody descends from.
+# Steps between two compactions, at least. With more, attention reads more unused positions.
 STEPS_PER_COMPACTION = 4
-LENGTHS_MULTIPLE = 16  # also because the softmax of fewer numbers than registers hold is slow
+LENGTHS_MULTIPLE = 16  # also because softmax is slow on fewer numbers than a register holds
 
 CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2
-"""binary digits of the numbers of sentences in a batch, see `round_up_to_bucket`"""
+"""leading binary digits of a batch size that may differ from 0, see `round_up_to_bucket`"""
 
 
 class KeyValueView(Protocol):
-    """What one decoder layer attends to in one step."""
+    """Keys and values that one decoder layer attends to in one step."""
 
     @property
     def cross_key(self) -> Tensor:
-        """(N, H, S', K)."""
+        """Return the keys or values of the source: (N, H, S', K)."""
 
     @property
     def cross_value(self) -> Tensor:
-        """(N, H, S', K)."""
+        """Return the keys or values of the source: (N, H, S', K)."""
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Fill in keys and values (N, H, k, K) of the new positions; all (N, H, room, K)."""
+        """Store the keys and values (N, H, k, K) of new positions; return all (N, H, room, K)."""
 
 
 class CachedKeyValues(NamedTuple):
-    """What a layer attends to, the places of what is new among it, as so many tensors."""
+    """A `KeyValueView` of tensors of a `LayerCache`."""
 
     key: Tensor
     """(N, H, room, K)"""
     value: Tensor
     new_key: Tensor
-    """the places in `key` of the new positions: (N, H, k, K)"""
+    """the part of `key` for the new positions, a view: (N, H, k, K)"""
     new_value: Tensor
     cross_key: Tensor
     """(N, H, S', K)"""
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """As `KeyValueView`, in place."""
+        """Store keys and values in place, as `KeyValueView.append` says."""
         self.new_key.copy_(key)
         self.new_value.copy_(value)
         return self.key, self.value
 
 
 class LayerCache:
-    """One decoder layer's keys and values, a sentence's head by head, as they are read.
+    """The keys and values of one decoder layer.
 
-    Self-attention: (N, H, room, K), of which the first positions are taken.
-    Cross-attention: (N, H, S', K), one entry a sentence, shared by all its hypotheses; S' is S and
-    padding, a `multiple`.
+    Self-attention: (N, H, room, K), of which the first positions are used.
+    Cross-attention: (N, H, S', K), one entry per sentence, shared by all its hypotheses; S' is S
+    rounded up to `multiple`.
     """
 
     def __init__(
@@ -78,19 +79,19 @@ class LayerCache:
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
     def at_step(self, new: slice) -> CachedKeyValues:
-        """All that is to be attended to in a step, with the places of its new positions."""
+        """Return the keys and values of a step whose positions `new` are still to be filled."""
         new_key, new_value = self.key[:, :, new], self.value[:, :, new]
         return CachedKeyValues(
             self.key, self.value, new_key, new_value, self.cross_key, self.cross_value
         )
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Keep of each sentence the positions (N, stored'), in `room` for so many in all."""
+        """Keep only the positions (N, stored') of each sentence; make memory for `room` of them."""
         sentences, heads, size, width = self.key.shape
-        # the first row of each head, once the positions of all stand below each other
+        # the row where each head begins, once sentences, heads and positions are flattened
         first = torch.arange(sentences * heads, device=positions.device) * size
         rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, stored')
-        # What stands in the room is read and counts nothing, but must be numbers: the first row.
+        # Attention reads the unused positions too; masked, they must only be finite: row 0.
         rows = F.pad(rows, (0, room - positions.shape[1])).flatten()
         self.key, self.value = (
             stored.flatten(0, 2).index_select(0, rows).view(sentences, heads, room, width)
@@ -98,7 +99,7 @@ class LayerCache:
         )
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep the sentences (N',) alone, of which only those in the places `moved` move."""
+        """Keep only these sentences (N',); `moved` are the places whose sentence changes."""
         self.cross_key = _kept(self.cross_key, sentences, moved)
         self.cross_value = _kept(self.cross_value, sentences, moved)
         self.key = _kept(self.key, sentences, moved)
@@ -106,14 +107,14 @@ class LayerCache:
 
 
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
-    """x, contiguous, with zeros behind it up to the next `multiple` along `dim`."""
+    """Return x, contiguous and padded with zeros to the next `multiple` along `dim`."""
     sides = [0] * (2 * (x.dim() - dim))
     sides[-1] = -x.shape[dim] % multiple
     return F.pad(x, sides).contiguous()
 
 
 def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
-    """Rows `sentences` of what is stored: in its own memory where few of them move."""
+    """Return the rows `sentences` of a tensor, in the same memory if few of them move."""
     if 2 * len(moved) > len(sentences):
         return stored.index_select(0, sentences)
     stored[moved] = stored[sentences[moved]]
@@ -121,11 +122,11 @@ def _kept(stored: Tensor, sentences: Tensor, moved: Tensor) -> Tensor:
 
 
 def leaving_sentences(done: Tensor) -> Tensor:
-    """Which of the sentences that are done leave the batch: (N,) -> (N,) booleans.
+    """Return which of the finished sentences leave the batch: (N,) -> (N,) booleans.
 
-    A CPU's kernels are compiled for each number of rows that they are asked for, and a GPU's graphs
-    recorded. Therefore a batch takes few sizes, up to a quarter apart or to a half, and until it
-    falls to the next some stay that are done.
+    A CPU compiles kernels for each batch size, and a GPU records a graph for each. Therefore a
+    batch has only the sizes of `round_up_to_bucket`, and some finished sentences stay in it until
+    the next smaller size is reached.
     """
     going_on = int((~done).sum())
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
@@ -134,18 +135,18 @@ def leaving_sentences(done: Tensor) -> Tensor:
 
 
 def round_up_to_bucket(count: int, bits: int) -> int:
-    """The next number, from `count` upwards, with nothing but zeros behind its first binary digits.
+    """Return the smallest number >= `count` with zeros after its first `bits` binary digits.
 
-    With two `bits` these are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
+    With 2 `bits` these numbers are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
     """
     step: int = 1 << max(0, count.bit_length() - bits)
     return count + -count % step
 
 
 def remaining_sentences(leaving: Tensor) -> Tensor:
-    """The places of the sentences that do not leave (N,), in an order in which most stay: (N',).
+    """Return the places (N',) of the sentences that stay, given which ones leave (N,).
 
-    What leaves makes holes, and these are filled from the end.
+    A sentence from the end fills the place of each one that leaves; all others keep their place.
     """
     kept = (~leaving).nonzero()[:, 0]
     count = len(kept)
@@ -157,7 +158,7 @@ def remaining_sentences(leaving: Tensor) -> Tensor:
 class DecoderCache:
     """The state of incremental decoding of N sentences, passed explicitly from step to step.
 
-    Room and S' are multiples of `multiple`. At least `steps_per_compaction` steps lie between two
+    `room` and S' are multiples of `multiple`. At least `steps_per_compaction` steps lie between two
     compactions.
     """
 
@@ -171,20 +172,21 @@ class DecoderCache:
         self.layers = layers
         self.multiple, self.steps_per_compaction = multiple, steps_per_compaction
         self.source_length = source_mask.shape[3]
-        """S, without the padding that is added here"""
+        """S, without the padding that the cache adds"""
         self.source_mask = with_padding(source_mask, 3, multiple)
         """(N, 1, 1, S')"""
         self.length = 0
         """target positions decoded so far"""
         self.stored = 0
-        """positions that are taken, of all hypotheses of a sentence"""
+        """positions that are used, of all hypotheses of a sentence together"""
         self.ancestor_mask = source_mask.new_zeros(len(source_mask), 1, multiple)
-        """(N, k, room): True = hypothesis k descends from the position, or is at it"""
+        """(N, k, room): True = the position is in the past of hypothesis k, or its latest"""
 
     def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues]]:
-        """Begin a step of `hypotheses` a sentence.
+        """Begin a step of k = `hypotheses` per sentence.
 
-        Returns where each may attend to (N, 1, k, room), and what each layer has there.
+        Returns the mask (N, 1, k, room) of the positions that each hypothesis may attend to, and
+        the keys and values of each layer.
         """
         if self.stored + hypotheses > self.ancestor_mask.shape[2]:
             self._compact(self.steps_per_compaction * hypotheses)
@@ -196,12 +198,12 @@ class DecoderCache:
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of a sentence continue what was its hypothesis parents[i]: (N, k)."""
+        """Replace hypothesis i of each sentence n by its hypothesis parents[n, i]: (N, k)."""
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Drop the other sentences: (N',) indices of those to keep."""
+        """Keep only the sentences with these indices (N',)."""
         self.source_mask = self.source_mask.index_select(0, sentences)
         self.ancestor_mask = self.ancestor_mask.index_select(0, sentences)
         places = torch.arange(len(sentences), device=sentences.device)
@@ -210,10 +212,10 @@ class DecoderCache:
             layer.keep_sentences(sentences, moved)
 
     def _compact(self, least: int) -> None:
-        """Leave out the positions from which nobody descends; then there is room for `least`."""
+        """Remove positions in the past of no hypothesis, and make room for `least` new ones."""
         living = self.ancestor_mask.any(1)  # (N, room)
         count = int(living.sum(1).max())
-        # the living first, in their order; sentences with fewer keep others that stay masked
+        # living positions first, in order; a sentence with fewer keeps masked ones as well
         kept = (~living).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
         room = count + least
         room += -room % self.multiple

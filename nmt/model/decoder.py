@@ -37,9 +37,9 @@ class DecoderLayer(nn.Module):
         record: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
-        """All target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
+        """Transform all target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
 
-        `layouts` are those of target and source.
+        `layouts` are the layouts of target and source.
         """
         to_self, to_memory = (record.decoder, record.cross) if record else (None, None)
         of_target = (layouts[0], layouts[0])
@@ -52,7 +52,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_sublayer(x, self.feed_forward)
 
     def start(self, memory: Tensor) -> LayerCache:
-        """Project the memory (B, S, D) once for all the steps to come."""
+        """Return a cache with the keys and values of the memory (B, S, D), used by all steps."""
         return LayerCache(*self.cross_attention.project_memory(memory))
 
     def step(
@@ -63,10 +63,11 @@ class DecoderLayer(nn.Module):
         stored: KeyValueView,
         record: AttentionRecord | None = None,
     ) -> Tensor:
-        """The new positions of a sentence's k hypotheses side by side: (N, k, D) -> (N, k, D).
+        """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        `past_mask` (N, 1, k, room) says which stored positions each descends from. Keys and
-        values of a source are there once, and its sentence's hypotheses are so many queries.
+        `past_mask` (N, 1, k, room) says which stored positions belong to the past of each
+        hypothesis. Keys and values of a source are stored once; the k hypotheses of its sentence
+        are k queries.
         """
 
         def attend_to_past(x: Tensor) -> Tensor:
@@ -105,7 +106,10 @@ class Decoder(nn.Module):
         record: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
-        """Embedded target (B, T, D), memory (B, S, D), mask (B, 1, 1, S) -> (B, T, D)."""
+        """Decode the embedded target (B, T, D) with the memory (B, S, D) into (B, T, D).
+
+        `source_mask` is (B, 1, 1, S); `layouts` are the layouts of target and source.
+        """
         # Padding stands at the end, so the causal mask already hides it from every real position.
         target_mask = causal_mask(layouts[0].length(x), x.device)
         for layer in self.layers:
@@ -113,14 +117,14 @@ class Decoder(nn.Module):
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """An empty cache over the memory (B, S, D) of B sentences, mask (B, 1, 1, S)."""
+        """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses a sentence: (N, k, D) -> (N, k, D)."""
+        """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D)."""
         past_mask, stored = cache.advance(x.shape[1])
         x = self.through_layers(x, past_mask, cache.source_mask, stored, record)
-        if record is not None:  # of the source alone, without what the cache adds to it
+        if record is not None:  # without the padding that the cache adds to the source
             for place, weights in enumerate(record.cross):
                 record.cross[place] = weights[..., : cache.source_length]
         return x
@@ -133,7 +137,7 @@ class Decoder(nn.Module):
         stored: Sequence[KeyValueView],
         record: AttentionRecord | None = None,
     ) -> Tensor:
-        """A step through all layers, each with what it attends to: (N, k, D) -> (N, k, D)."""
+        """Apply all layers to a step, each with its own cache: (N, k, D) -> (N, k, D)."""
         for layer, own in zip(self.layers, stored, strict=True):
             x = layer.step(x, past_mask, source_mask, own, record)
         normalized: Tensor = self.norm(x)

@@ -1,4 +1,4 @@
-"""Dropout (section 5.4), with masks that cost a fraction of PyTorch's on a CPU."""
+"""Dropout (section 5.4), with masks that take a CPU a fraction of the time of PyTorch's masks."""
 
 import contextlib
 import threading
@@ -14,7 +14,7 @@ _of_this_thread = threading.local()
 
 @contextlib.contextmanager
 def masks_from(generator: torch.Generator) -> Iterator[None]:
-    """Draw the CPU's masks from `generator` in this thread, not from what all threads share."""
+    """Let this thread draw its masks on the CPU from `generator`, not from the global generator."""
     _of_this_thread.generator = generator
     try:
         yield
@@ -35,7 +35,7 @@ class Dropout(nn.Module):
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape, unchanged outside training."""
+        """Apply dropout to a tensor of any shape; outside training, return it unchanged."""
         if not self.training or self.p == 0:
             return x
         if not x.is_cpu:
@@ -44,18 +44,20 @@ class Dropout(nn.Module):
         return x * kept * scale
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
-        """`residual` + Dropout(x); a CPU multiplies by the scale while it adds."""
+        """Return residual + Dropout(x); on a CPU one operation scales and adds."""
         if not self.training or self.p == 0 or not x.is_cpu:
             return residual + self(x)
         kept, scale = self._mask(x)
         return torch.add(residual, x * kept, alpha=scale)
 
     def _mask(self, x: Tensor) -> tuple[Tensor, float]:
-        """1 for each element that is kept and 0 for the others, and 1 / (1 - p)."""
+        """Return a mask (1: the element is kept, 0: it is dropped) and the scale 1 / (1 - p)."""
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
         generator = getattr(_of_this_thread, "generator", None)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        kept = levels.ge_(dropped_levels - LEVELS // 2)  # 0 and 1 where the draws were
+        kept = levels.ge_(
+            dropped_levels - LEVELS // 2
+        )  # in place: the mask takes the memory of the draws
         return kept.to(x.dtype), LEVELS / (LEVELS - dropped_levels)

@@ -21,9 +21,9 @@ class TokenEmbedding(nn.Module):
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """(B, T) ids -> (B, T, D)."""
+        """Return the scaled embeddings of ids: (B, T) -> (B, T, D)."""
         return F.embedding(ids, self.weight) * self.scale
 
     def logits(self, x: Tensor) -> Tensor:
-        """x E^T, the pre-softmax linear transformation: (B, T, D) -> (B, T, V)."""
+        """Return x E^T, the pre-softmax linear transformation: (B, T, D) -> (B, T, V)."""
         return F.linear(x, self.weight)

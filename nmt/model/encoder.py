@@ -30,7 +30,7 @@ class EncoderLayer(nn.Module):
         record: list[Tensor] | None = None,
         layout: Layout = PADDED,
     ) -> Tensor:
-        """(B, S, D) -> (B, S, D); mask (B, 1, 1, S)."""
+        """Transform the source: (B, S, D) -> (B, S, D), with a mask (B, 1, 1, S)."""
         x = self.self_attention_sublayer(
             x, lambda x: self.self_attention(x, x, mask, record, (layout, layout))
         )
@@ -52,7 +52,7 @@ class Encoder(nn.Module):
         record: AttentionRecord | None = None,
         layout: Layout = PADDED,
     ) -> Tensor:
-        """Embedded source (B, S, D) -> memory (B, S, D)."""
+        """Encode the embedded source (B, S, D), mask (B, 1, 1, S), into the memory (B, S, D)."""
         for layer in self.layers:
             x = layer(x, mask, record and record.encoder, layout)
         return self.norm(x)

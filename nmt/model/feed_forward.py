@@ -16,7 +16,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2), or another activation in the place of max."""
+    """FFN(x) = max(0, x W1 + b1) W2 + b2 (Eq. 2), or with another activation than max(0, x)."""
 
     def __init__(
         self, d_model: int, d_ff: int, dropout: float = 0.0, activation: Activation = "relu"
@@ -28,6 +28,6 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[activation]
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, D) -> (B, T, D), each position on its own."""
+        """Transform each position on its own: (B, T, D) -> (B, T, D)."""
         hidden = self.activation(self.inner(x))  # (B, T, F)
         return self.outer(self.dropout(hidden))

@@ -1,40 +1,40 @@
-"""Where the positions of a batch stand: in rows with padding, or side by side without it.
+"""How the tokens of a batch are stored: in rows with padding, or side by side without padding.
 
-All but attention computes each position on its own. On a CPU, which computes what it is given one
-after the other, a batch is therefore best trained on as its tokens alone; only attention, which
-relates the positions of a sentence, has them in rows.
+Only attention relates positions to each other and needs them in rows. All other modules compute
+each position on its own. A CPU saves time if they receive the real tokens only.
 
-Shapes elsewhere, (B, L, D), are those of `PADDED`; without padding they are (N, D).
+The docstrings of other modules give the shapes of `PADDED`, (B, L, D). Without padding they are
+(N, D), for N tokens in the batch. L is S or T.
 """
 
 import torch
 from torch import Tensor
 
 TOKENS_MULTIPLE = 128
-"""A CPU's products are compiled for each number of rows; there are then few of them."""
+"""N is rounded up to this, because a CPU compiles a matrix product for each number of rows."""
 
 
 class Layout:
-    """Rows of one length, padding included: x is (B, L, D)."""
+    """The layout with padding: activations x are (B, L, D)."""
 
     def tokens(self, ids: Tensor) -> Tensor:
-        """What is computed of ids (B, L): all of them."""
+        """Return the ids (B, L) that are computed: all of them."""
         return ids
 
     def length(self, x: Tensor) -> int:
-        """Positions of the longest sentence."""
+        """Return the number of positions of the longest sentence."""
         return x.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """The row of a table (L, D) that belongs to each position, broadcastable to x."""
+        """Return the rows of a position table (L, D), which broadcast to activations (B, L, D)."""
         return table
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
-        """(B, L, D) -> (B, H, L, K)."""
+        """Split the width into heads: (B, L, D) -> (B, H, L, K)."""
         return x.unflatten(2, (heads, -1)).transpose(1, 2)
 
     def join_heads(self, x: Tensor) -> Tensor:
-        """(B, H, L, K) -> (B, L, D)."""
+        """Concatenate the heads: (B, H, L, K) -> (B, L, D)."""
         return x.transpose(1, 2).flatten(2)
 
 
@@ -42,9 +42,10 @@ PADDED = Layout()
 
 
 def token_positions(ids: Tensor, padding: int) -> Tensor:
-    """Which places of ids (B, L), counted row by row, are computed -> (N,), ascending.
+    """Return the indices into the flattened ids (B, L) of the tokens to compute: (N,), ascending.
 
-    The real tokens, and as much padding as makes N a multiple of `TOKENS_MULTIPLE`, if there is.
+    These are all real tokens, and enough padding to make N a multiple of `TOKENS_MULTIPLE` (less
+    if the batch has less).
     """
     is_real = (ids != padding).flatten()
     filling = -int(is_real.sum()) % TOKENS_MULTIPLE
@@ -53,36 +54,37 @@ def token_positions(ids: Tensor, padding: int) -> Tensor:
 
 
 class UnpaddedLayout(Layout):
-    """The tokens of ids (B, L) side by side: x is (N, D), in the order of `token_positions`."""
+    """The layout without padding: activations x are (N, D), in the order of `token_positions`."""
 
     def __init__(self, ids: Tensor, padding: int) -> None:
         rows, length = ids.shape
         places = token_positions(ids, padding)
         self.row, self.position = places // length, places % length
-        """of each token in the batch: (N,)"""
+        """row and position of each token in the batch: (N,)"""
         token_at = torch.full((rows * length,), len(places), device=ids.device)
         token_at[places] = torch.arange(len(places), device=ids.device)
         self.token_at = token_at.view(rows, length)
-        """the number of the token at each place, N where there is none: (B, L)"""
+        """index of the token at each place of the batch, N where there is none: (B, L)"""
         self._places = places
         self._of_heads: dict[int, tuple[Tensor, Tensor]] = {}
 
     def tokens(self, ids: Tensor) -> Tensor:
-        """Those of ids (B, L) that are computed: (N,)."""
+        """Return the ids (N,) of the tokens that are computed, taken from ids (B, L)."""
         return ids.flatten()[self._places]
 
     def length(self, x: Tensor) -> int:
-        """Positions of the longest sentence."""
+        """Return the number of positions of the longest sentence."""
         return self.token_at.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """The row of a table (L, D) that belongs to each token: (N, D)."""
+        """Return the row of a position table (L, D) for each token: (N, D)."""
         return table[self.position]
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
-        """(N, D) -> (B, H, L, K); where no token stands another is read.
+        """Split the width into heads and put the tokens into rows: (N, D) -> (B, H, L, K).
 
-        As a key masks hide it, and as a query `join_heads` leaves it out.
+        A place without a token holds the values of another token. This is harmless: the mask hides
+        it as a key, and `join_heads` drops its result as a query.
         """
         of_tokens, of_places = self._order(heads)
         parts: Tensor = _ToPlaces.apply(x.reshape(len(of_tokens), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
@@ -90,13 +92,13 @@ class UnpaddedLayout(Layout):
         return parts.view(rows, heads, length, -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
-        """(B, H, L, K) -> (N, D)."""
+        """Concatenate the heads and drop the places without a token: (B, H, L, K) -> (N, D)."""
         of_tokens, of_places = self._order(x.shape[1])
         parts: Tensor = _ToTokens.apply(x.reshape(len(of_places), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
         return parts.view(len(self.row), -1)
 
     def _order(self, heads: int) -> tuple[Tensor, Tensor]:
-        """Of each token and head (N * H,) its place in (B * H * L,), and the other way round."""
+        """Return the index in (B * H * L,) of each head of each token (N * H,), and its inverse."""
         if heads not in self._of_heads:
             length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
@@ -108,7 +110,11 @@ class UnpaddedLayout(Layout):
 
 
 class _ToPlaces(torch.autograd.Function):
-    """Each token's part to its place; the gradient back, where PyTorch's own would add up rows."""
+    """Copies the tokens to their places in rows.
+
+    Its backward pass copies the gradients back; that of `index_select` would add up rows, which
+    takes longer.
+    """
 
     @staticmethod
     def forward(ctx, x, of_tokens, of_places):  # type: ignore
@@ -122,7 +128,7 @@ class _ToPlaces(torch.autograd.Function):
 
 
 class _ToTokens(torch.autograd.Function):
-    """Each place's part to its token; the gradient of the places without one is zero."""
+    """Copies the places in rows back to the tokens; places without a token get a zero gradient."""
 
     @staticmethod
     def forward(ctx, x, of_tokens, of_places):  # type: ignore

@@ -7,7 +7,7 @@ from nmt.model.layout import PADDED, Layout
 
 
 def sinusoids(length: int, d_model: int) -> Tensor:
-    """The table of section 3.5, computed in float64: -> (length, D) float32.
+    """Return the table of section 3.5, (length, D) float32, computed in float64.
 
     PE(pos, 2i)   = sin(pos / 10000^(2i / d_model))
     PE(pos, 2i+1) = cos(pos / 10000^(2i / d_model))
@@ -21,7 +21,7 @@ def sinusoids(length: int, d_model: int) -> Tensor:
 
 
 class PositionalEncoding(nn.Module):
-    """x + PE. The table is made for `initial_length` positions and grows where text is longer."""
+    """x + PE. The table has `initial_length` positions at first, and grows for longer sentences."""
 
     table: Tensor
 
@@ -33,6 +33,6 @@ class PositionalEncoding(nn.Module):
         """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
         end, table = start + layout.length(x), self.table
         if end > len(table):
-            with torch.inference_mode(False):  # which would keep the table from training
+            with torch.inference_mode(False):  # training cannot use a tensor made in inference mode
                 table = self.table = sinusoids(2 * end, x.shape[-1]).to(table)
         return x + layout.at_positions(table[start:end])

@@ -21,14 +21,14 @@ class Sublayer(nn.Module):
         self.pre = config.norm == "pre"
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """(B, T, D) -> (B, T, D)."""
+        """Apply the sub-layer f, residual connection, dropout and norm: (B, T, D) -> (B, T, D)."""
         if self.pre:
             return self.dropout.add(x, f(self.norm(x)))
         return self.norm(self.dropout.add(x, f(x)))
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """What closes a stack: pre-norm leaves the residual sum unnormalised, so it needs a norm."""
+    """Return the last module of a stack: a norm for pre-norm, whose sum is not normalised yet."""
     if config.norm == "pre":
         return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
     return nn.Identity()

@@ -54,9 +54,10 @@ class Transformer(nn.Module):
         target_input: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Source (B, S) and shifted target (B, T) -> logits (B, T, V).
+        """Return the logits (B, T, V) of source ids (B, S) and target ids (B, T).
 
-        Position t of the logits predicts target token t + 1. `attention` collects the weights.
+        The target begins with BOS; the logits at position t predict target token t + 1.
+        `attention` collects the attention weights.
         """
         return self.output_embedding.logits(self.outputs(source, target_input, attention))
 
@@ -67,10 +68,10 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
-        """The decoder's output (B, T, D), of which `forward` makes logits.
+        """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
-        `layouts` are those of target and source. An `UnpaddedLayout` leaves padding out: the output
-        is (N, D), and attention from places of padding means nothing. No side may be padding alone.
+        `layouts` are the layouts of target and source. With an `UnpaddedLayout` the output is
+        (N, D), and recorded weights of padding have no meaning. No side may be padding only.
         """
         memory = self.encode(source, attention, layouts[1])
         return self._decoded(target_input, memory, source, attention, layouts)
@@ -78,7 +79,7 @@ class Transformer(nn.Module):
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
     ) -> Tensor:
-        """Source ids (B, S) -> memory (B, S, D)."""
+        """Return the memory (B, S, D) of source ids (B, S)."""
         x = self._embed(self.source_embedding, source, layout=layout)
         return self.encoder(x, padding_mask(source, self.padding), attention, layout)
 
@@ -89,26 +90,26 @@ class Transformer(nn.Module):
         source: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Shifted target (B, T), memory (B, S, D) of the source (B, S) -> logits (B, T, V)."""
+        """Return the logits (B, T, V) of target ids (B, T) and the memory (B, S, D) of a source."""
         x = self._decoded(target_input, memory, source, attention)
         return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S).
+        """Return a cache to decode step by step, for the memory (B, S, D) of source ids (B, S).
 
-        This and the steps go together, inside or outside of `torch.inference_mode`; no gradient
-        flows through them, since each writes where the next reads.
+        Call this and all steps either inside or outside of `torch.inference_mode`. Gradients are
+        not supported, because each step writes into the cache in place.
         """
         return self.decoder.start(memory, padding_mask(source, self.padding))
 
     def step(
         self, latest: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """The latest token of k hypotheses a sentence (N, k) -> logits of the next (N, k, V).
+        """Return the logits (N, k, V) after the latest tokens (N, k) of k hypotheses per sentence.
 
-        `attention` collects what they attend to in the source, (N, H, k, S) a layer.
+        `attention` collects the weights of the cross-attention, (N, H, k, S) per layer.
         """
-        rows = latest.reshape(-1, 1)  # all stand at the same position of their sentence
+        rows = latest.reshape(-1, 1)  # all are at the same position of their sentence
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
@@ -127,10 +128,10 @@ class Transformer(nn.Module):
     def _embed(
         self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = PADDED
     ) -> Tensor:
-        """(B, T) -> (B, T, D).
+        """Embed ids, add positions and apply dropout: (B, T) -> (B, T, D).
 
-        Under autocast on a CPU the result is in bfloat16, and with it the sums and norms of all
-        layers: cores that compute side by side wait for memory, of which float32 takes twice.
+        Under autocast on a CPU the result is bfloat16, so the residual sums and norms of all layers
+        are too. Several cores wait for memory most of the time, and float32 takes twice as much.
         """
         x = self.positions(embedding(layout.tokens(ids)), start, layout)
         if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
@@ -138,7 +139,7 @@ class Transformer(nn.Module):
         return self.dropout(x)
 
     def _initialize(self, gain: float) -> None:
-        """Glorot-uniform matrices and zero biases; embeddings draw N(0, 1 / d_model) themselves."""
+        """Draw Glorot-uniform matrices and set biases to 0; embeddings draw N(0, 1 / d_model)."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight, gain)

@@ -1,7 +1,7 @@
-"""A first recipe for one's own text: each setting follows from the text, the machine and the time.
+"""Chooses a first recipe for a text: each setting follows from the text, the machine and the time.
 
-The rules are those that the recipes of this toolkit were found to work with (configs/README.md);
-each choice carries the sentence that explains it in the YAML.
+The rules come from the results of the bundled recipes (configs/README.md). Each choice holds the
+sentence that explains it in the YAML.
 """
 
 import math
@@ -25,7 +25,7 @@ SizeName = Literal["tiny", "small", "base", "big"]
 
 @dataclass(frozen=True)
 class Size:
-    """A size of the model, and the learning rate that Muon trains it with."""
+    """A model size, and its peak learning rate with Muon."""
 
     model: Mapping[str, int]
     peak_learning_rate: float
@@ -55,10 +55,10 @@ SIZES: Mapping[SizeName, Size] = {
     ),
 }
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
-"""(pairs, entries): what fewer pairs than that get"""
+"""(pairs, entries): the vocabulary size for texts with fewer pairs than that"""
 _LARGEST_VOCABULARY = 32_000
 _MOST_EPOCHS = 60
-"""of a small corpus, after which more steps only repeat"""
+"""epochs of a small corpus; more of them no longer improve the model"""
 _VALIDATIONS = 8
 _FEWEST_STEPS = 50
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
@@ -76,7 +76,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class FirstRecipe:
-    """A recipe, and what it was planned to take."""
+    """A recipe, and how long its training will take on this machine."""
 
     choices: list[Choice]
     config: Config
@@ -94,7 +94,7 @@ class Request:
 
 
 def choose_recipe(profile: TextProfile, data: DataConfig, request: Request) -> FirstRecipe:
-    """Choose every setting; some steps of the model are taken to know the speed of this machine.
+    """Choose every setting; the speed of this machine is measured by a few training steps.
 
     `data` says where the text is and in which languages.
 
@@ -133,9 +133,9 @@ def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
 
 
 def _learn_sample_vocabulary(profile: TextProfile) -> tuple[list[Choice], TokenStore, int]:
-    """The tokenizer's settings, the sample in the ids of such a tokenizer, and its size.
+    """Return the settings of the tokenizer, the sample in its ids, and the vocabulary size.
 
-    The vocabulary is halved until the sample can fill it.
+    The vocabulary is halved until the text of the sample has enough different pieces for it.
     """
     limit = next((size for pairs, size in _VOCABULARIES if profile.pairs < pairs), None)
     size = limit or _LARGEST_VOCABULARY
@@ -213,7 +213,7 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """How many steps fit in the time, at most as many as the text is worth; and the reason."""
+    """Return the number of steps that fit in the time and still gain quality, and the reason."""
     one = _with_steps(config, 1, 1)
     validation = run_time(one, workload, speed).validations
     ending = run_time(one, workload, speed).ending
@@ -239,7 +239,7 @@ def _with_steps(config: Config, steps: int, validate_every: int) -> Config:
 
 
 def _dropout(size: SizeName, epochs: float, minutes: float) -> list[Choice]:
-    """More dropout the more often each pair is seen."""
+    """Return the dropout, which is higher the more often each pair is seen."""
     table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
     dropout = next(value for limit, value in table if epochs < limit)
     return [Choice("model.dropout", dropout, f"each pair is seen {epochs:.1f} times")]
@@ -259,7 +259,7 @@ def _step_choices(size: Size, steps: int, reason: str) -> list[Choice]:
 
 
 def _configured(config: Config, choices: list[Choice]) -> Config:
-    """The configuration with the choices applied."""
+    """Return the configuration with the choices applied."""
     values: dict[str, dict[str, Any]] = {}
     for choice in choices:
         section, _, name = choice.key.partition(".")

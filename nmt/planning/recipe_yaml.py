@@ -1,4 +1,4 @@
-"""A first recipe as YAML: every setting with the reason for it beside it."""
+"""Writes a first recipe as YAML, with the reason for each setting beside it."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -9,7 +9,7 @@ from nmt.planning.first_recipe import Choice, FirstRecipe
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """The recipe as YAML, each setting with its reason beside it; `command` trains it."""
+    """Return the recipe as YAML with a reason beside each setting; `command` trains it."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
@@ -28,8 +28,7 @@ def describe_recipe(recipe: FirstRecipe, command: str) -> str:
 
 
 def _data_choices(data: DataConfig) -> Iterator[Choice]:
-    """Where the text is and how it is cleaned; other settings that have their default are left
-    out."""
+    """Yield the settings of text and cleaning; other settings with default values are omitted."""
     yield Choice("data.source_language", data.source_language)
     yield Choice("data.target_language", data.target_language)
     reasons = {
@@ -42,7 +41,7 @@ def _data_choices(data: DataConfig) -> Iterator[Choice]:
 
 
 def _commented(name: str, choice: Choice) -> Iterator[str]:
-    """The lines of one setting inside its section, the first with the reason as its comment."""
+    """Return the YAML lines of a setting; the first one has the reason as its comment."""
     first, *rest = strict_yaml.dump({name: choice.value}).rstrip("\n").split("\n")
     yield f"  {first:<24} # {choice.reason}" if choice.reason else f"  {first}"
     yield from (f"  {line}" for line in rest)

@@ -1,6 +1,6 @@
-"""What one's own parallel text is like, as far as a first recipe depends on it.
+"""Describes a parallel text, as far as a first recipe depends on it.
 
-The text is read once; some thousands of pairs spread over all of it stand for the rest.
+The text is read once. A sample of some thousands of pairs, evenly spread over it, is examined.
 """
 
 import re
@@ -19,7 +19,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
 
 SMALLEST_CORPUS = 1000
-"""pairs; from fewer a Transformer learns nothing that is worth a look"""
+"""least number of pairs; a Transformer learns nothing useful from fewer"""
 _SAMPLE = 20_000
 _ALIGNED = 0.25
 """least correlation of the lengths of both sides in aligned text; shuffled text has about 0"""
@@ -102,8 +102,8 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
 def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, list[SentencePair]]:
     """Count the pairs and keep up to `2 * _SAMPLE`, evenly spread, that have text on both sides.
 
-    Where twice as many as wanted have been kept, every second one is given up, and from there on
-    only every second of those that were kept so far is kept.
+    When `2 * _SAMPLE` pairs are kept, every second one is dropped, and from then on only half as
+    many of the following pairs are kept.
     """
     count, stride, kept = 0, 1, list[SentencePair]()
     for pair in pairs:
@@ -154,13 +154,13 @@ def _describe_side(lines: Sequence[str]) -> SideProfile:
 
 
 def _script_of(letter: str) -> str:
-    """The script of a letter by the first word of its Unicode name: LATIN SMALL LETTER A."""
+    """Return the script of a letter, the first word of its Unicode name (LATIN SMALL LETTER A)."""
     first = unicodedata.name(letter, "OTHER").partition(" ")[0]
     return "Han" if first == "CJK" else first.capitalize()
 
 
 def _language_of(lines: Sequence[str]) -> str | None:
-    """The language whose function words are most frequent; None if no language stands out."""
+    """Return the language with the most function words, or None if no language stands out."""
     words = Counter(chain.from_iterable(line.lower().split() for line in lines))
     shares = {
         language: sum(words[word] for word in frequent.split()) / max(1, words.total())
@@ -173,7 +173,7 @@ def _language_of(lines: Sequence[str]) -> str | None:
 
 
 def labels_of(text: TextPair) -> tuple[str | None, str | None]:
-    """The language codes that end the names of the two files: train.en.xz is labelled en."""
+    """Return the language codes at the end of the two file names: en for train.en.xz."""
     if text.file is not None:
         return None, None
     found = [_LABEL.search(Path(path).name) for path in text.paths]
@@ -184,10 +184,13 @@ def labels_of(text: TextPair) -> tuple[str | None, str | None]:
 def settle_languages(
     told: tuple[str, str] | None, labels: tuple[str | None, str | None], profile: TextProfile
 ) -> tuple[str, str]:
-    """The codes of source and target: as told, else as the files are labelled, else as they read.
+    """Return the codes of source and target.
+
+    They are those that the user told, else the labels of the files, else those that the words of
+    the text suggest.
 
     Raises:
-        ConfigError: the text is in the other direction than told, or its languages are unknown.
+        ConfigError: the languages are unknown, or source and target seem to be swapped.
     """
     found = profile.source.language, profile.target.language
     source, target = told or (labels[0] or found[0], labels[1] or found[1])
@@ -197,7 +200,7 @@ def settle_languages(
             f"{target or '?'}); tell them with --languages, such as --languages en-de"
         )
     plain = source.lower()[:2], target.lower()[:2]
-    # one side that reads as the other's language is enough, if nothing speaks against it
+    # one side in the language of the other one is enough, if the second side does not contradict
     if found[0] in (None, plain[1]) and found[1] in (None, plain[0]) and any(found):
         raise ConfigError(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "

@@ -47,7 +47,7 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 
 
 def join_words(pieces: Pieces) -> Pieces:
-    """Join the labels of each word."""
+    """Return one label per word, made of the labels of its pieces."""
     numbered = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     labels = []
     for _, group in numbered:

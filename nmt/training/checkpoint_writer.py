@@ -79,10 +79,10 @@ class CheckpointWriter:
         return self._copied is not None or self._allocation is not None
 
     def preallocate(self, weights: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Allocate memory for a copy of these in the background.
+        """Allocate memory for a copy of weights and state in the background.
 
-        The kernel provides it page by page, which takes longer than to fill it. Without this,
-        training would wait for it at the first checkpoint.
+        The operating system provides new memory page by page, which takes longer than filling it.
+        Otherwise training would wait for this at the first checkpoint.
         """
 
         def allocate() -> None:

@@ -33,7 +33,10 @@ class Checkpointer:
         """whether the last checkpoint could not be written"""
 
     def preallocate(self) -> None:
-        """Reserve memory for a copy of the state; call this after the first step has made it."""
+        """Reserve memory for a copy of weights and moments; call it after the first step.
+
+        The optimizers create their moments in that step.
+        """
         if self._group.is_main and not self._writer.is_preallocated:
             self._writer.preallocate(weights_of(self._model), self._state.large_tensors())
 

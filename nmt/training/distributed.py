@@ -61,7 +61,7 @@ class ProcessGroup:
         return self.rank == 0
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
-        """Return the module so wrapped that its backward pass averages the gradients of all."""
+        """Wrap a module so that its backward pass averages the gradients of all processes."""
         if self.size == 1:
             return module
         with warnings.catch_warnings():  # PyTorch 2.13 renames an argument that 2.11 needs

@@ -1,7 +1,8 @@
 """Detects divergence: a loss or gradient that is NaN or infinite, or a loss that jumped.
 
-The device that computed a step checks it. The update reads the result there, so that a GPU is not
-waited for; Python reads it when the next step has been given to the GPU.
+The device that computes a step also checks it, and the update of the weights reads the result on
+the device. So Python need not wait for a GPU: it reads the result after it has launched the next
+step.
 """
 
 import math
@@ -36,7 +37,7 @@ class CheckResult:
     running_loss: float
     """running mean of the loss per token before the step; NaN for the first one"""
     norm: float
-    """of the gradient"""
+    """L2 norm of the gradient"""
 
     def problem(self) -> str:
         """Return why the step was rejected, as text."""

@@ -51,7 +51,10 @@ class _Computed:
 
 @dataclass(frozen=True)
 class StepGradient:
-    """What is known of a step beside its gradient; the tensors are on the device."""
+    """Loss, norm and pairs of a step; the gradient itself is in `Parameter.grad`.
+
+    The tensors are on the device.
+    """
 
     loss: Tensor
     """summed over the tokens of all processes, in nats: scalar float64"""
@@ -86,7 +89,7 @@ class GradientComputer:
         self.group = group
         """the processes that compute each step together"""
         self.cpu_shards = 1
-        """parts of a step that threads compute at the same time"""
+        """parts of a step that threads compute at the same time; 'shares' in saved states"""
         self.micro_batch = MicroBatchSize(run, store, precision, group.size)
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
@@ -124,7 +127,9 @@ class GradientComputer:
         self._parallel = None
 
     def compute(self, step: int) -> StepGradient:
-        """Leave the gradient in the parameters; a GPU may still compute it when this returns.
+        """Write the gradient of a step into `Parameter.grad`, and return its loss, norm and pairs.
+
+        A GPU may still compute it when this returns.
 
         The gradient is the sum over the pairs of the step, divided by the number of processes. If
         memory runs out, the same pairs are computed again in smaller micro-batches.
@@ -269,8 +274,9 @@ class GradientComputer:
         return torch.stack(losses).sum().to(widest_float(self._device))
 
     def describe_pairs(self, gradient: StepGradient) -> str:
-        """Return a few pairs of a step as text, from a micro-batch whose loss is not finite if any.
+        """Return a few pairs of a step as text.
 
+        They come from a micro-batch whose loss is NaN or infinite, if there is one.
         All processes must call this together.
         """
         parts = zip(gradient.micro_batches, gradient.losses, strict=True)

@@ -20,7 +20,7 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """Compile the layers and enable activation checkpointing as the recipe says.
 
     `training.compile` has an effect on GPUs only. There a small layer spends most of its time on
-    reading and writing values that one fused kernel would keep.
+    reading and writing intermediate values; compiled kernels are fused and need not store them.
     """
     if training.compile and can_compile(next(model.parameters()).device):
         compile_layers(model)

@@ -14,8 +14,8 @@ from nmt.model.layout import PADDED, Layout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
-"""positions whose softmax is computed at once: on a CPU what fits into the second-level cache with
-the vocabularies that are trained on CPUs; on a GPU what keeps all of it busy"""
+"""positions whose softmax is computed at once: on a CPU they fit into the level-2 cache with usual
+vocabularies, on a GPU they keep all of it busy"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
 
@@ -43,8 +43,8 @@ class Objective(nn.Module):
     def forward(self, batch: Batch) -> Loss:
         """Return the loss summed over the target tokens of the batch."""
         device = batch.source.device
-        # A GPU computes the padding as well: to leave it out, it would have to tell Python where
-        # the tokens are, and Python would wait for that.
+        # On a GPU the padding is computed as well: to remove it, Python would have to read from the
+        # GPU where the tokens are, and would wait for it.
         layouts: tuple[Layout, Layout] = (PADDED, PADDED)
         if device.type == "cpu":
             layouts = UnpaddedLayout(batch.target_input, PAD), UnpaddedLayout(batch.source, PAD)
@@ -73,9 +73,9 @@ def label_smoothed_cross_entropy(
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the logits x E^T, x (N, D) and E (V, D), with its gradients computed at once.
 
-    For some positions at a time, the logits are overwritten by their gradient G, from which G E
-    and G^T x follow. So the logits of all positions, the largest tensor of a step, are never in
-    memory together.
+    The positions are processed in parts. The logits of a part are overwritten by their gradient G,
+    which gives the gradients G E of x and G^T x of E. So the logits of all positions, the largest
+    tensor of a step, are never in memory together.
     """
 
     @staticmethod

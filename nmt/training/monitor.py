@@ -53,8 +53,8 @@ class Monitor:
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
         """Remove the records of later steps, which the resumed run writes again.
 
-        The record of the validation at `step` is removed as well unless it is `validated`, and so
-        is a last line that was cut off while it was written.
+        If `validated` is False, the validation of `step` is repeated too, so its record is removed
+        as well. An incomplete last line is always removed.
         """
 
         def stays(line: str) -> bool:
@@ -99,7 +99,7 @@ class Monitor:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Return a context whose time does not count as training time: validation and saving."""
+        """Stop the clock inside the block: validation and saving are not training time."""
         self._tick()
         try:
             yield

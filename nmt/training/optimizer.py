@@ -49,7 +49,8 @@ def update_weights(
 ) -> None:
     """Take one optimiser step; the gradients are `divisor` times those of the mean loss.
 
-    Where `refused` (scalar float32) is 1, weights and moments stay as they are; a GPU is not asked.
+    If `rejected` (scalar float32) is 1, weights and moments stay as they are. The device itself
+    reads it, so Python need not wait for a GPU.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters = [parameter for group in groups for parameter in group["params"]]

@@ -35,7 +35,7 @@ def cosine(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
 
 
 def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return half a cosine from a 25th of `peak` up to it, then another down to almost zero.
+    """Return half a cosine from peak / 25 up to `peak`, then half a cosine down to almost zero.
 
     This is the policy of Smith and Topin (arXiv 1708.07120), with cosines as in PyTorch.
     """

@@ -46,11 +46,11 @@ class Stepper:
         self._pending_step: PendingStep | None = None
 
     def take(self) -> StepGradient:
-        """Update the weights once, from `batch_tokens` tokens; returns what the update came from.
+        """Update the weights once, from `batch_tokens` tokens; return loss, norm and pairs.
 
         Raises:
-            DivergedError: this step or the one before has diverged; `state.step` is its number.
-                Weights and moments are those before it.
+            DivergedError: this step or the one before has diverged. `state.step` is the
+                number of the divergent step; weights and moments are those before it.
             Interrupted: a stop signal came while the gradient was computed.
         """
         state = self._state
@@ -78,7 +78,7 @@ class Stepper:
     def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
         """Update the weights and their moving average from the gradient of the current step.
 
-        Nothing changes where `rejected` (scalar float32) is 1.
+        Nothing changes if `rejected` (scalar float32) is 1.
         """
         state = self._state
         # the gradients are means over the processes, of sums over their tokens

@@ -135,12 +135,14 @@ def _gradients(hardware: Hardware, tokens: int, batch_tokens: int) -> int:
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:
     """Return the bytes that one source and one target token keep for the backward pass, together.
 
-    With D = d_model, F = d_ff and p bytes per element of a matrix product, per sub-layer:
-    attention keeps the inputs of its four linear maps, queries, keys, values and its result; the
-    feed-forward network keeps the inputs of its two maps; both keep the dropout mask and the input
-    of the norm. In bf16 a GPU normalises in float32, and each map keeps a copy of its input. A CPU
-    in bf16 computes Eq. 1 unfused and keeps the attention weights; its masks take p bytes per
-    element, those of a GPU one byte.
+    With p bytes per element of a matrix product, this is kept:
+
+    - by attention: the inputs of its linear maps, queries, keys, values and its result;
+    - by the feed-forward network: the inputs of its two linear maps;
+    - by both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
+      the norm;
+    - on a GPU in bf16: a bf16 copy of the input of each linear map, because norms are in float32;
+    - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
     """
     p = BF16 if precision == "bf16" else FP32
     cpu = device == "cpu"

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM during training: stop at once where nothing is lost by it, else very soon.
+"""SIGINT and SIGTERM during training: stop at once if nothing is lost by it, else very soon.
 
 The computation of a gradient or a validation is interrupted; the resumed run repeats it. An update
 of the weights or a checkpoint that is being written is finished first.
@@ -19,7 +19,7 @@ class Interrupted(BaseException):
 
 
 class StopSignals:
-    """A context in which the two signals are noticed instead of ending the process."""
+    """A context in which SIGINT and SIGTERM are recorded and do not end the process."""
 
     def __init__(self, *, second_stops_at_once: bool = True) -> None:
         """Without `second_stops_at_once` all signals after the first are ignored."""
@@ -40,7 +40,7 @@ class StopSignals:
 
     @contextlib.contextmanager
     def interruptible(self, allowed: bool = True) -> Iterator[None]:
-        """Return a context in which a signal may interrupt at any point, if `allowed`.
+        """Let a signal interrupt the block at any point, if `allowed`.
 
         Raises:
             Interrupted: a signal has come.

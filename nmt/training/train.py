@@ -93,7 +93,7 @@ def _build_trainer(
 ) -> tuple[Trainer, dict[str, str]]:
     """Return a trainer at step 0 and the fingerprints of its text.
 
-    Whatever can be wrong is checked in order of the time that it takes.
+    What can be wrong is checked here; quick checks come first.
     """
     training = config.training
     device = pick_device(training.device)

@@ -50,7 +50,7 @@ class Trainer:
         corpus_weights: Sequence[CorpusWeight] = (),
         group: ProcessGroup | None = None,
     ) -> None:
-        """Start at step 0; `corpus_weights` are those of the texts in `store`."""
+        """Start at step 0; `corpus_weights` has an entry for each training text in `store`."""
         self.run, self.config, self.model = run, run.config, run.model
         self.directory, self.store, self.validator = directory, store, validator
         self.precision = precision

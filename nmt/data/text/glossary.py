@@ -94,7 +94,8 @@ def read_glossary(path: Path) -> Glossary:
     There is no syntax for comments: a term may begin with any character.
 
     Raises:
-        DataError: naming file and line: not two columns, or another translation of an earlier term.
+        DataError: a line has not two columns, or gives an earlier term another translation; names
+            file and line.
     """
     terms: dict[str, str] = {}
     numbers: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""A batch, which data hand to the model: sentence pairs as rows of ids, padded to equal lengths."""
+"""A batch, the input of the model: sentence pairs as rows of ids, padded to equal lengths."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
