@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,6 +65,7 @@ from nmt.cli.options.terminology import (
 from nmt.cli.options.workers import WorkersOption, processes_for
 
 if TYPE_CHECKING:
+    from nmt.search.sampling import Sampling
     from nmt.translation.terminology import Terminology
     from nmt.translation.translator import Translator
 
@@ -122,6 +124,7 @@ def translate(
     precision: PrecisionOption = Precision.auto,
 ) -> None:
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
+    check_inputs_remain(output, [file or Path("-"), glossary, forbid_file])
     sampling = sampling_options(sample, temperature, top_k, top_p, seed)
     search = SearchOptions(
         *(beam_size, length_penalty, normalization, min_length, no_repeat_ngram),
@@ -129,18 +132,41 @@ def translate(
     )
     options = OutputOptions(n_best, document, mbr, candidates, alignments)
     line_format = LineFormat(json_input, as_json, n_best, document)
-    check_inputs_remain(output, [file or Path("-"), glossary, forbid_file])
     terminology = terminology_options(glossary, forbid, forbid_file)
+    model_options = ModelOptions(model, checkpoint, device, precision)
+    task = _Task(model_options, search, sampling, options, terminology, workers, context.params)
+    _translate_file(task, line_format, file, output, resume)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What the options ask for, whatever the text."""
+
+    model: ModelOptions
+    search: SearchOptions
+    sampling: "Sampling | None"
+    output: OutputOptions
+    terminology: "Terminology"
+    workers: str
+    parameters: Mapping[str, object]
+    """all options by name, as they were given"""
+
+
+def _translate_file(
+    task: _Task, line_format: LineFormat, file: Path | None, output: Path | None, resume: bool
+) -> None:
+    """Load the model and translate the lines of the file; see `translate`."""
     if resume:
         _exit_if_complete(file, output)
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
-        model_options = ModelOptions(model, checkpoint, device, precision)
-        translator = load_translator(model_options, search, sampling)
-        processes = processes_for(workers, translator.searcher.device.type, is_typed(file))
-        request = build_request(options, translator, terminology)
+        translator = load_translator(task.model, task.search, task.sampling)
+        processes = processes_for(task.workers, translator.searcher.device.type, is_typed(file))
+        request = build_request(task.output, translator, task.terminology)
         with translator.pipeline(request, processes) as pipeline:
             _ = translator.searcher.model  # what fails does so before an output is replaced
-            done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
+            done = sink.begin(
+                lines, lambda: _settings(translator, task.terminology, task.parameters)
+            )
             translate_lines(pipeline, LineInput(file, lines, line_format, done), sink)
 
 

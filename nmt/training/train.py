@@ -11,9 +11,17 @@ from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import Prepared, describe_dropped, prepare
 from nmt.data.text.parallel_text import ParallelText
-from nmt.device import memory_explained, pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import (
+    memory_explained,
+    memory_of,
+    pick_device,
+    pick_precision,
+    tune_memory,
+    use_threads,
+)
 from nmt.errors import DivergedError, NmtError
 from nmt.run_directory import LoadedModel, RunDirectory, build_model
+from nmt.search.searcher import check_beam_size
 from nmt.training.best_weights import best_weights_chosen, choose_best_weights
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import describe_environment, write_environment
@@ -119,6 +127,7 @@ def _build_trainer(
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
     run = LoadedModel(config, prepared.tokenizer, model, directory.path)
+    check_beam_size(run, config.decoding, memory_of(device))
     log(f"{_describe(run, prepared)}, {_describe_machine(device, precision, threads, group)}")
     if pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)

@@ -76,3 +76,9 @@ def test_memory_that_does_not_suffice_is_one_sentence(
     monkeypatch.setattr(step_module, "update_weights", update)
     with pytest.raises(NmtError, match="not suffice to train this model; lower training.micro"):
         train(recipe(), tmp_path / "run", quiet)
+
+
+def test_a_beam_that_cannot_work_is_refused_before_training(recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"a beam of 5000 .* of at most \d+"):
+        train(recipe(FIRST, "decoding.beam_size=5000"), tmp_path / "run", quiet)
+    assert not (tmp_path / "run").exists()
