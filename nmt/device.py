@@ -1,4 +1,4 @@
-"""Where and how precisely to compute: device, precision, threads, seeds, memory."""
+"""Where to compute, and in which precision: device, precision, threads, seeds, memory."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ ONEDNN_CACHED_KERNELS = "128"
 def pick_device(name: str) -> torch.device:
     """Return the device of this name and make it the current one of its kind.
 
-    `auto` is the GPU of CUDA if there is one, else the CPU.
+    `auto` is a CUDA GPU if there is one, else the CPU.
 
     Raises:
         ConfigError: PyTorch does not know or does not find the device; names those it finds.
@@ -55,12 +55,12 @@ def _count_devices(kind: str) -> int:
 
 
 def device_name(device: torch.device) -> str:
-    """Return what the maker of a GPU calls it; the kind of any other device, such as cpu."""
+    """Return the product name of a GPU; of any other device the kind, such as cpu."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
-    """Return which column of a table of sizes holds for a device; any accelerator counts as cuda.
+    """Return the key of a device in tables of sizes: cpu, or cuda for every accelerator.
 
     The sizes for cuda were measured on GPUs of NVIDIA.
     """
@@ -75,7 +75,7 @@ def widest_float(device: torch.device) -> torch.dtype:
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
     """Return the precision of this name; `auto` is bf16 if the hardware multiplies it natively.
 
-    Whether it does is known of CPUs and of GPUs of CUDA; on other devices `auto` is fp32.
+    This is known only for CPUs and CUDA GPUs; on other devices `auto` is fp32.
     """
     if name != "auto":
         return "bf16" if name == "bf16" else "fp32"
@@ -93,8 +93,8 @@ def autocast(
     """Return a context that multiplies matrices in bfloat16 if `precision` is bf16.
 
     Weights stay in float32. On a CPU the values between the layers are then in bfloat16 as well
-    (see `Transformer`). PyTorch caches the converted weights until the context ends, unless each is
-    used only `once`; threads would share that cache.
+    (see `Transformer`). PyTorch caches the converted weights until the context ends. With `once`,
+    which says that each weight is used only once, it does not: threads would share that cache.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)
@@ -114,7 +114,7 @@ def use_threads(threads: int | Literal["auto"]) -> int:
 
 
 def tune_memory() -> None:
-    """Keep freed memory and few compiled kernels, for CPUs whose batches differ in shape.
+    """Let the process keep freed memory, and only a few compiled kernels, for training on a CPU.
 
     A training step frees and allocates the same hundreds of megabytes again and again. By default
     glibc returns them to the kernel and fetches them page by page, which costs as much as the
@@ -156,7 +156,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def memory_explained(shortage: str) -> Iterator[None]:
-    """Replace the error of memory that runs out inside by a message with the remedy.
+    """If memory runs out inside the block, raise an error that names the remedy.
 
     Raises:
         NmtError: its message is "the memory does not suffice " and `shortage`.

@@ -1,4 +1,4 @@
-"""What can go wrong, as the user sees it: one clear sentence, and the exit code it ends with.
+"""The errors that a user sees: each is a clear sentence, and ends the program with an exit code.
 
     NmtError                 1   a run-time error the message explains
       DataError              1   text, corpora, tokenizers, downloads
@@ -50,7 +50,7 @@ class NonFiniteScoresError(CheckpointError):
 
 
 class UnknownModuleError(NmtError):
-    """A model that was changed in a way which inference does not know."""
+    """A model with a module or an activation that inference does not know."""
 
     def __init__(self, name: str, found: str) -> None:
         super().__init__(

@@ -34,7 +34,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Replace a folder of files, each of which is on the disk before the folder gets its name.
+    """Replace a folder of files; all files are on the disk before the folder gets its name.
 
     Raises:
         OSError: the folder cannot be written; the old one stays.

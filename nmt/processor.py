@@ -1,4 +1,4 @@
-"""What this machine's processor can do and how much memory it has, asked without PyTorch."""
+"""The features of the processor and the size of the memory, found without PyTorch."""
 
 import functools
 import os
@@ -10,7 +10,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """The instruction sets of this machine's processor as Linux names them; empty elsewhere."""
+    """Return the instruction sets of the processor as Linux names them; empty elsewhere."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -20,14 +20,14 @@ def processor_features() -> frozenset[str]:
 
 
 def available_cores() -> int:
-    """Cores this process may run on."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def meminfo(name: str) -> int | None:
-    """Bytes that Linux tells under a name such as MemTotal; None where it does not."""
+    """Return the bytes under a name of /proc/meminfo such as MemTotal; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
@@ -36,11 +36,11 @@ def meminfo(name: str) -> int | None:
 
 
 def installed_memory() -> int | None:
-    """Bytes of the machine, or of the control group if that is less; None if unknown."""
+    """Return the memory of the machine, or of its control group if less, in bytes, or None."""
     installed = meminfo("MemTotal")
     if installed is None:
         return None
     try:
         return min(installed, int((CGROUP / "memory.max").read_text("ascii")))
-    except (OSError, ValueError):  # not limited, or not to be known
+    except (OSError, ValueError):  # no limit, or unknown
         return installed

@@ -1,7 +1,7 @@
-"""YAML without its surprises, for reading and writing configurations.
+"""Reads and writes YAML strictly, without the surprises of YAML 1.1.
 
 YAML 1.1 reads `1e-4` as a word, `no` as false, `010` as eight, and keeps the last of two equal
-keys. Here numbers are numbers, words are words, and what is ambiguous is refused with its line.
+keys. Here `1e-4` is a number and `no` is a word, and an ambiguous value is an error with its line.
 """
 
 import re
@@ -58,7 +58,7 @@ _StrictLoader.yaml_implicit_resolvers = {}
 
 
 class _CarefulDumper(yaml.SafeDumper):
-    """Quotes every string that this reader or an ordinary one would take for something else."""
+    """Quotes every string that this or another YAML reader would not read as a string."""
 
 
 for _tag, _pattern, _first in (
@@ -90,7 +90,7 @@ def _lines_of_keys(
 
 
 def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
-    """The plain value of a document, and the line of each key path, counted from one.
+    """Return the plain value of a document, and the line of each key path, counted from 1.
 
     Raises:
         ConfigError: naming `where` and the line.

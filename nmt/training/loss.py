@@ -88,14 +88,14 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
         totals, cross_entropies = [], []
         parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
-        for some, its_gradient, symbols, is_real in parts:
-            logits = torch.mm(some, matrix.t(), out=buffer[: len(some)])
-            total, cross_entropy = _replace_by_gradient(logits, symbols, is_real, smoothing)
+        for x_part, x_part_gradient, ids, is_real in parts:
+            logits = torch.mm(x_part, matrix.t(), out=buffer[: len(x_part)])
+            total, cross_entropy = _replace_by_gradient(logits, ids, is_real, smoothing)
             totals.append(total)
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
-                torch.mm(logits, matrix, out=its_gradient)
-                matrix_gradient += logits.t() @ some
+                torch.mm(logits, matrix, out=x_part_gradient)
+                matrix_gradient += logits.t() @ x_part
         cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, matrix_gradient)
         ctx.mark_non_differentiable(cross_entropy)
