@@ -1,1 +1,0 @@
-"""The grammar and lexicon behind the demo corpus, from word forms up to sentences."""
