@@ -21,7 +21,7 @@ import torch
 from nmt.config_file import dump_config, parse_config
 from nmt.data.corpora.demo_corpus import generate
 
-KNOWN = {("2.13.0", "x86_64"): 4.872302}
+KNOWN = {("2.13.0", "x86_64"): 4.924904}
 """mean loss of steps 91 to 100 in nats per token, by PyTorch and processor"""
 
 RECIPE = """
