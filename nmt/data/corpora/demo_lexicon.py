@@ -134,20 +134,22 @@ def _verb(use: str, english: str, german: str, objects: str, settings: str = "")
 
 
 def _irregular_verb(row: list[str]) -> Verb:
-    present, past, objects = row[6].split(), row[7].split(), _kinds(row[8])
-    return Verb(*row[:6], tuple(present), tuple(past), objects=objects)
+    use, base, third, past, ing, infinitive, present, preterite, kinds = row
+    forms = tuple(present.split()), tuple(preterite.split())
+    return Verb(use, base, third, past, ing, infinitive, *forms, objects=_kinds(kinds))
 
 
 PEOPLE = ("person", "acquaintance", "sibling", "parent")
 MASS_KINDS = ("food", "dish", "drink")
 _TABLES = _read_tables()
-THE, THIS, A, NO, *_POSSESSIVES, MANY, SOME, BARE = (
-    Determiner(*row) for row in _TABLES["determiners"]
-)
+_DETERMINERS = [Determiner(*row) for row in _TABLES["determiners"]]
+THE, THIS, A, NO = _DETERMINERS[:4]
+MANY, SOME, BARE = _DETERMINERS[-3:]
 PRONOUNS = tuple(
-    Phrase(*row[:5], int(row[5]), row[6], is_pronoun=True) for row in _TABLES["pronouns"]
+    Phrase(row[0], row[1], row[2], row[3], row[4], int(row[5]), row[6], is_pronoun=True)
+    for row in _TABLES["pronouns"]
 )
-POSSESSIVES = dict(zip(PRONOUNS, _POSSESSIVES, strict=True))
+POSSESSIVES = dict(zip(PRONOUNS, _DETERMINERS[4:-3], strict=True))
 NOUNS = tuple(_noun(*row) for row in _TABLES["nouns"])
 NAMES = tuple(
     Phrase(name, name, name, name, name, 2, gender, is_name=True)

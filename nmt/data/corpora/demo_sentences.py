@@ -143,8 +143,7 @@ def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Cl
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]
     _, about, verb, english, german = rng.choice(rows)
-    clause = Clause(IT if about == "it" else who, words.IRREGULAR.get(verb) or VERBS[verb])
-    clause = replace(clause, ending=(english, german))
+    clause = Clause(IT if about == "it" else who, VERBS[verb], ending=(english, german))
     tense = grammar.PAST if past or "past" in about else grammar.PRESENT
     return replace(clause, modal=words.MUST if "must" in about else None, tense=tense)
 
@@ -177,11 +176,11 @@ def question(rng: Random) -> Pair:
     clause = replace(timed(rng, person(rng)), negated=False, frequency=grammar.NOTHING)
     if rng.random() < 0.15:
         return sentence(grammar.statement(replace(clause, subject=WHO)), "?")
-    what, where = clause.object, clause.setting
+    what = clause.object
     choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]
     if clause.time[0] and clause.tense in (grammar.PAST, grammar.FUTURE):
         choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
-    if where[0].startswith(("in ", "at ")):
+    if clause.setting[0].startswith(("in ", "at ")):
         choices.append((("where", "wo"), replace(clause, setting=grammar.NOTHING)))
     if what and set(clause.verb.objects) <= set(words.PEOPLE):
         choices.append((("who", "wen"), replace(clause, object=None)))
@@ -230,9 +229,9 @@ def reported(rng: Random) -> Pair:
     if rng.random() < 0.7:
         main = grammar.statement(Clause(who, rng.choice(REPORTS)))
         return complex_sentence(main, grammar.subordinate("that", "dass", told))
-    know = Clause(words.PRONOUNS[1], words.IRREGULAR["wissen"])
+    main = grammar.question(Clause(words.PRONOUNS[1], words.IRREGULAR["wissen"]))
     inner = grammar.subordinate("whether", "ob", replace(told, negated=False))
-    return complex_sentence(grammar.question(know), inner, "?")
+    return complex_sentence(main, inner, "?")
 
 
 def description(rng: Random) -> Pair:
