@@ -134,12 +134,14 @@ def translate(
     line_format = LineFormat(json_input, as_json, n_best, document)
     terminology = terminology_options(glossary, forbid, forbid_file)
     model_options = ModelOptions(model, checkpoint, device, precision)
-    task = _Task(model_options, search, sampling, options, terminology, workers, context.params)
+    task = TranslationOptions(
+        model_options, search, sampling, options, terminology, workers, context.params
+    )
     _translate_file(task, line_format, file, output, resume)
 
 
 @dataclass(frozen=True)
-class _Task:
+class TranslationOptions:
     """What the options ask for, whatever the text."""
 
     model: ModelOptions
@@ -153,7 +155,11 @@ class _Task:
 
 
 def _translate_file(
-    task: _Task, line_format: LineFormat, file: Path | None, output: Path | None, resume: bool
+    task: TranslationOptions,
+    line_format: LineFormat,
+    file: Path | None,
+    output: Path | None,
+    resume: bool,
 ) -> None:
     """Load the model and translate the lines of the file; see `translate`."""
     if resume:

@@ -77,17 +77,16 @@ def line_chart(
         role="img",
         aria_label=f"{title}, {unit}, over the optimiser steps",
     )
-    data = [
-        {
-            "name": line.name,
-            "steps": line.curve.steps,
-            "texts": [write(value) for value in line.curve.values],
-        }
-        for line in lines
-    ]
+    data = [_values_on_hover(line, write) for line in lines]
     plot = element("div", svg, *labels, class_="plot", data_lines=json.dumps(data), data_last=last)
     caption = element("figcaption", element("b", title), f" {unit}", *legend)
     return element("figure", caption, plot, class_="chart")
+
+
+def _values_on_hover(line: ChartLine, write: Callable[[float], str]) -> dict[str, object]:
+    """The texts that the script of the page shows beside a line."""
+    texts = [write(value) for value in line.curve.values]
+    return {"name": line.name, "steps": line.curve.steps, "texts": texts}
 
 
 def _path(line: ChartLine, last: int, height: Callable[[float], float]) -> Html:
