@@ -76,7 +76,7 @@ for _tag, _pattern, _first in (
 def _lines_of_keys(
     node: yaml.Node | None, path: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], int]:
-    """Map each key path of a parsed document to its line; items of lists count as keys 0, 1, …"""
+    """Map each key path of a parsed document to its line; list items are keys 0, 1 and so on."""
     lines: dict[tuple[str, ...], int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:

@@ -228,6 +228,12 @@ def test_what_raises_is_called_check() -> None:
     assert named == []
 
 
+def test_no_function_is_named_refuse() -> None:
+    """A function that raises is named check_ or validate_ everywhere."""
+    refusing = [place_of(*each) for each in FUNCTIONS if "refuse_" in each[1].name]
+    assert refusing == []
+
+
 def test_no_module_is_a_drawer() -> None:
     paths = [p for folder in ("nmt", "scripts", "tests") for p in (PROJECT / folder).rglob("*")]
     assert [str(path) for path in paths if path.stem.removeprefix("_") in DRAWERS] == []

@@ -1,0 +1,1 @@
+"""A trained model made faster for inference: packed matrices, int8, and recorded steps."""

@@ -1,0 +1,1 @@
+"""Estimates of the time and memory that a training needs, made before it starts."""

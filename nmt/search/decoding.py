@@ -23,7 +23,7 @@ def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Ten
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
-    """log P of each next token: (..., V), in float32 on a GPU.
+    """Return log P of each next token: (..., V), in float32 on a GPU.
 
     On a CPU the result has the type of the logits and overwrites them: to fetch other memory takes
     as long as to compute the logarithms.
@@ -70,7 +70,7 @@ class Decoding:
         self.cache = model.start(encoded.memory, encoded.source)
 
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
-        """log P of the next token of each hypothesis: (N * k, V), -inf where it may not follow.
+        """Return log P of the next token of each hypothesis: (N * k, V), -inf where forbidden.
 
         `latest` (N, k) are the tokens to decode, `tokens` (N, k, T) all tokens so far.
         """

@@ -17,7 +17,7 @@ ChooseTokens = Callable[[Tensor, Tensor], Tensor]
 
 
 def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
-    """log P of the next token (N, V) -> the best token (N,)."""
+    """Return the best token (N,) by log P of the next token (N, V)."""
     return log_p.argmax(1)
 
 

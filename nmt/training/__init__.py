@@ -1,0 +1,1 @@
+"""Training: batches, gradients, updates, validation and checkpoints of one run."""

@@ -1,0 +1,1 @@
+"""Translation of text: lines in, translated lines out, with scores and alignments."""

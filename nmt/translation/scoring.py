@@ -41,7 +41,7 @@ class TargetScore:
 
     @property
     def log_probability(self) -> float:
-        """log P of the whole target in nats, EOS included."""
+        """Return log P of the whole target in nats, EOS included."""
         return math.fsum(self.token_log_probabilities)
 
     @property
@@ -50,7 +50,7 @@ class TargetScore:
         return perplexity(self.log_probability, len(self.tokens))
 
     def penalised(self, settings: DecodingConfig) -> float:
-        """log P over the length penalty: what a search with these settings calls its score."""
+        """Return log P over the length penalty: the score in a search with these settings."""
         return self.log_probability / length_penalty(float(len(self.tokens)), settings)
 
 
@@ -64,13 +64,13 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """log p of each target token under a model in eval mode: (B, T) float32; 0 at padding."""
+    """Return log p of each target token by a model in eval mode: (B, T) float32; 0 at padding."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
-    """log p of each token of the target (B, T) by its logits (B, T, V): (B, T); 0 at padding."""
+    """Return log p of each target token (B, T) by logits (B, T, V): (B, T); 0 at padding."""
     rows = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V) in parts
     parts = []
     for x, y in zip(rows, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):

@@ -135,6 +135,7 @@ class PartialOutput:
         self._lock()
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
+        """Skip the lines that the part holds, and return how many those are; see `WindowOutput`."""
         wanted = json.loads(json.dumps(dict(settings()), default=str))
         state = self._read_state() if self.resume else None
         if state:
@@ -147,6 +148,7 @@ class PartialOutput:
         return self.lines
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
+        """Append the output of the lines, and save how far the part has come."""
         for line in lines:
             self._input.update(line.encode("utf-8") + b"\n")
         self._output.update(output)

@@ -1,4 +1,4 @@
-"""Lines of text in and out of a command: bytes split on "\\n" alone, files complete or absent."""
+"""Lines of text in and out of a command: split at line feeds alone, files complete or absent."""
 
 import contextlib
 import errno

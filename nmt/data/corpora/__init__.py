@@ -1,0 +1,1 @@
+"""Known corpora: where each one comes from, how it is downloaded, and how it is split."""

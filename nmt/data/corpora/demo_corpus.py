@@ -48,7 +48,7 @@ def generate(seed: int = 1) -> DemoCorpus:
 
 
 def write(directory: Path, seed: int = 1) -> None:
-    """Write {train,validation,test}.{en,de}: UTF-8, one sentence a line, lines ended by \\n."""
+    """Write {train,validation,test}.{en,de}: UTF-8, one sentence a line, line feeds at the ends."""
     corpus = generate(seed)
     directory.mkdir(parents=True, exist_ok=True)
     for split in ("train", "validation", "test"):

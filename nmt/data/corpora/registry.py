@@ -49,7 +49,7 @@ def _write_opus_books(folder: Path, languages: tuple[str, str], origin: Origin) 
 
 
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """ "en-de en-fr" as pairs of codes."""
+    """Split a text such as "en-de en-fr" into pairs of language codes."""
     return tuple((pair[:2], pair[3:]) for pair in text.split())
 
 

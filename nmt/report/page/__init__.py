@@ -1,0 +1,1 @@
+"""The HTML page of a report: its elements, charts and tables."""
