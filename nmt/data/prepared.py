@@ -5,6 +5,7 @@ fingerprint covers the bytes of the input files and every setting that shapes th
 is written beside its final name, flushed to disk and renamed: complete or absent.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -209,12 +210,13 @@ def _write_ids(
         for text in texts:
             before = counts.kept
             blocks = encode_blocks(text.blocks(), directory / "tokenizer", cleaning, processes)
-            for block, encoded in blocks:
-                if cleaning.duplicates:
-                    encoded = encoded.without_duplicates(block, seen)
-                source.add(encoded.source)
-                target.add(encoded.target)
-                counts.add(encoded.counts)
+            with contextlib.closing(blocks):  # ends the processes before the folder is removed
+                for block, encoded in blocks:
+                    if cleaning.duplicates:
+                        encoded = encoded.without_duplicates(block, seen)
+                    source.add(encoded.source)
+                    target.add(encoded.target)
+                    counts.add(encoded.counts)
             kept_of_each_text.append(counts.kept - before)
     return {
         "read": counts.read,

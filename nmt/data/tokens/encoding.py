@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
@@ -114,10 +114,11 @@ def _dropped(block: Block, line: int, pair: SentencePair) -> DroppedPair:
 
 def encode_blocks(
     blocks: Iterable[Block], tokenizer_folder: Path, cleaning: CleaningConfig, processes: int
-) -> Iterator[tuple[Block, EncodedBlock]]:
+) -> Generator[tuple[Block, EncodedBlock]]:
     """Encode blocks with the tokenizer saved in a folder; the results come in order.
 
-    At most two blocks a process are in memory, whatever the size of the corpus.
+    At most two blocks a process are in memory, whatever the size of the corpus. A caller that
+    stops early closes the generator, which waits for the processes: they read the folder.
 
     Raises:
         DataError: what `BlockEncoder` raises, or a process died.
