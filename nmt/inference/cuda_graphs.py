@@ -18,7 +18,7 @@ from weakref import WeakSet, ref
 import torch
 from torch import Tensor, nn
 
-from nmt.model.attention import AttentionRecord
+from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to_bucket
 from nmt.model.decoder import Decoder
 
@@ -229,8 +229,11 @@ class CudaGraphDecoder(Decoder):
         ]
 
         def step() -> None:
-            masks = operands.past_mask, operands.source_mask
-            operands.result.copy_(self.through_layers(operands.x, *masks, stored))
+            past, source = (
+                AttentionContext(operands.past_mask),
+                AttentionContext(operands.source_mask),
+            )
+            operands.result.copy_(self.through_layers(operands.x, stored, past, source))
 
         return step
 

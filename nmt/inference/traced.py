@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.inference.int8 import FEW_ROWS, ONE_CORE, Int8Linear, single_threaded
-from nmt.model.attention import AttentionRecord
+from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import CachedKeyValues, DecoderCache
 from nmt.model.decoder import Decoder
 
@@ -68,7 +68,8 @@ class _Step(nn.Module):
         stored = [
             CachedKeyValues(*flat[start : start + size]) for start in range(0, len(flat), size)
         ]
-        return self.decoder.through_layers(x, past_mask, source_mask, stored)
+        contexts = AttentionContext(past_mask), AttentionContext(source_mask)
+        return self.decoder.through_layers(x, stored, *contexts)
 
 
 def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor]:

@@ -72,6 +72,18 @@ class AttentionRecord:
     cross: MutableSequence[Tensor] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class AttentionContext:
+    """Who may attend to whom, how the tokens are stored, and whether the weights are recorded."""
+
+    mask: Tensor | None
+    """broadcasts to (B, H, T, S); True = may attend, None = all may"""
+    query_layout: Layout = PADDED
+    memory_layout: Layout = PADDED
+    record: MutableSequence[Tensor] | None = None
+    """collects the weights (B, H, T, S) if it is given"""
+
+
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, …, head_h) W^O (section 3.2.2).
 
@@ -87,38 +99,25 @@ class MultiHeadAttention(nn.Module):
         self.value = nn.Linear(d_model, d_model)
         self.output = nn.Linear(d_model, d_model)
 
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor,
-        mask: Tensor | None,
-        record: MutableSequence[Tensor] | None = None,
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
-    ) -> Tensor:
+    def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
         """Let the positions of x (B, T, D) attend to those of memory (B, S, D) -> (B, T, D).
 
-        `layouts` are the layouts of x and of memory. Self-attention is `memory is x`.
+        Self-attention is `memory is x`.
         """
-        of_x, of_memory = layouts
         if memory is x:
-            return self.attend(*self.project_all(x, of_x), mask, record, of_x)
-        key, value = self.project_memory(memory, of_memory)
-        return self.attend(self.project_query(x, of_x), key, value, mask, record, of_x)
+            return self.attend(*self.project_all(x, context.query_layout), context)
+        query = self.project_query(x, context.query_layout)
+        return self.attend(query, *self.project_memory(memory, context.memory_layout), context)
 
     def attend(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        mask: Tensor | None,
-        record: MutableSequence[Tensor] | None = None,
-        layout: Layout = PADDED,
+        self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
         """Let queries (B, H, T, K) attend to keys and values (B, H, S, K): -> (B, T, D)."""
-        if record is not None:
-            record.append(attention_weights(query.to(key.dtype), key, mask))
-        heads = self._attention(query, key, value, mask)
-        return self.output(layout.join_heads(heads))  # (B, T, D)
+        if context.record is not None:
+            weights = attention_weights(query.to(key.dtype), key, context.mask)
+            context.record.append(weights)
+        heads = self._attention(query, key, value, context.mask)
+        return self.output(context.query_layout.join_heads(heads))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Return Eq. 1, by the fused kernel or, in two cases on a CPU, unfused.

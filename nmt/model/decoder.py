@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
-from nmt.model.attention import AttentionRecord, MultiHeadAttention
+from nmt.model.attention import AttentionContext, AttentionRecord, MultiHeadAttention
 from nmt.model.cache import DecoderCache, KeyValueView, LayerCache
 from nmt.model.feed_forward import FeedForward
-from nmt.model.layout import PADDED, Layout
-from nmt.model.masks import causal_mask
 from nmt.model.sublayer import Sublayer, final_norm
 
 
@@ -32,22 +30,16 @@ class DecoderLayer(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        target_mask: Tensor,
-        source_mask: Tensor,
-        record: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
+        self_context: AttentionContext,
+        cross_context: AttentionContext,
     ) -> Tensor:
         """Transform all target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
 
-        `layouts` are the layouts of target and source.
+        The masks of the contexts are causal (1, 1, T, T), and of the source (B, 1, 1, S).
         """
-        to_self, to_memory = (record.decoder, record.cross) if record else (None, None)
-        of_target = (layouts[0], layouts[0])
-        x = self.self_attention_sublayer(
-            x, lambda x: self.self_attention(x, x, target_mask, to_self, of_target)
-        )
+        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, self_context))
         x = self.cross_attention_sublayer(
-            x, lambda x: self.cross_attention(x, memory, source_mask, to_memory, layouts)
+            x, lambda x: self.cross_attention(x, memory, cross_context)
         )
         return self.feed_forward_sublayer(x, self.feed_forward)
 
@@ -58,29 +50,26 @@ class DecoderLayer(nn.Module):
     def step(
         self,
         x: Tensor,
-        past_mask: Tensor,
-        source_mask: Tensor,
         stored: KeyValueView,
-        record: AttentionRecord | None = None,
+        self_context: AttentionContext,
+        cross_context: AttentionContext,
     ) -> Tensor:
         """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        `past_mask` (N, 1, k, room) says which stored positions belong to the past of each
-        hypothesis. Keys and values of a source are stored once; the k hypotheses of its sentence
-        are k queries.
+        The mask of `self_context` (N, 1, k, room) says which stored positions belong to the past of
+        each hypothesis. Keys and values of a source are stored once; the k hypotheses of its
+        sentence are k queries.
         """
 
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             query, key, value = attention.project_all(x)
-            return attention.attend(query, *stored.append(key, value), past_mask)
+            return attention.attend(query, *stored.append(key, value), self_context)
 
         def attend_to_memory(x: Tensor) -> Tensor:
-            to_memory = record.cross if record else None
             query = self.cross_attention.project_query(x)
-            return self.cross_attention.attend(
-                query, stored.cross_key, stored.cross_value, source_mask, to_memory
-            )
+            key, value = stored.cross_key, stored.cross_value
+            return self.cross_attention.attend(query, key, value, cross_context)
 
         x = self.self_attention_sublayer(x, attend_to_past)
         x = self.cross_attention_sublayer(x, attend_to_memory)
@@ -102,18 +91,12 @@ class Decoder(nn.Module):
         self,
         x: Tensor,
         memory: Tensor,
-        source_mask: Tensor,
-        record: AttentionRecord | None = None,
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
+        self_context: AttentionContext,
+        cross_context: AttentionContext,
     ) -> Tensor:
-        """Decode the embedded target (B, T, D) with the memory (B, S, D) into (B, T, D).
-
-        `source_mask` is (B, 1, 1, S); `layouts` are the layouts of target and source.
-        """
-        # Padding stands at the end, so the causal mask already hides it from every real position.
-        target_mask = causal_mask(layouts[0].length(x), x.device)
+        """Decode the embedded target (B, T, D) with the memory (B, S, D) into (B, T, D)."""
         for layer in self.layers:
-            x = layer(x, memory, target_mask, source_mask, record, layouts)
+            x = layer(x, memory, self_context, cross_context)
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
@@ -123,7 +106,9 @@ class Decoder(nn.Module):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D)."""
         past_mask, stored = cache.advance(x.shape[1])
-        x = self.through_layers(x, past_mask, cache.source_mask, stored, record)
+        cross_record = record.cross if record else None
+        cross_context = AttentionContext(cache.source_mask, record=cross_record)
+        x = self.through_layers(x, stored, AttentionContext(past_mask), cross_context)
         if record is not None:  # without the padding that the cache adds to the source
             for place, weights in enumerate(record.cross):
                 record.cross[place] = weights[..., : cache.source_length]
@@ -132,13 +117,12 @@ class Decoder(nn.Module):
     def through_layers(
         self,
         x: Tensor,
-        past_mask: Tensor,
-        source_mask: Tensor,
         stored: Sequence[KeyValueView],
-        record: AttentionRecord | None = None,
+        self_context: AttentionContext,
+        cross_context: AttentionContext,
     ) -> Tensor:
         """Apply all layers to a step, each with its own cache: (N, k, D) -> (N, k, D)."""
         for layer, own in zip(self.layers, stored, strict=True):
-            x = layer.step(x, past_mask, source_mask, own, record)
+            x = layer.step(x, own, self_context, cross_context)
         normalized: Tensor = self.norm(x)
         return normalized

@@ -3,9 +3,8 @@
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
-from nmt.model.attention import AttentionRecord, MultiHeadAttention
+from nmt.model.attention import AttentionContext, MultiHeadAttention
 from nmt.model.feed_forward import FeedForward
-from nmt.model.layout import PADDED, Layout
 from nmt.model.sublayer import Sublayer, final_norm
 
 
@@ -23,17 +22,9 @@ class EncoderLayer(nn.Module):
         self.self_attention_sublayer = Sublayer(config)
         self.feed_forward_sublayer = Sublayer(config)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor,
-        record: list[Tensor] | None = None,
-        layout: Layout = PADDED,
-    ) -> Tensor:
+    def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
         """Transform the source: (B, S, D) -> (B, S, D), with a mask (B, 1, 1, S)."""
-        x = self.self_attention_sublayer(
-            x, lambda x: self.self_attention(x, x, mask, record, (layout, layout))
-        )
+        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, context))
         return self.feed_forward_sublayer(x, self.feed_forward)
 
 
@@ -45,14 +36,8 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(EncoderLayer(config) for _ in range(config.encoder_layers))
         self.norm = final_norm(config)
 
-    def forward(
-        self,
-        x: Tensor,
-        mask: Tensor,
-        record: AttentionRecord | None = None,
-        layout: Layout = PADDED,
-    ) -> Tensor:
+    def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
         """Encode the embedded source (B, S, D), mask (B, 1, 1, S), into the memory (B, S, D)."""
         for layer in self.layers:
-            x = layer(x, mask, record and record.encoder, layout)
+            x = layer(x, context)
         return self.norm(x)

@@ -4,14 +4,14 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
-from nmt.model.attention import AttentionRecord
+from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.decoder import Decoder
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.encoder import Encoder
 from nmt.model.layout import PADDED, Layout
-from nmt.model.masks import padding_mask
+from nmt.model.masks import causal_mask, padding_mask
 from nmt.model.positional_encoding import PositionalEncoding
 
 
@@ -81,7 +81,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Return the memory (B, S, D) of source ids (B, S)."""
         x = self._embed(self.source_embedding, source, layout=layout)
-        return self.encoder(x, padding_mask(source, self.padding), attention, layout)
+        mask, weights = padding_mask(source, self.padding), attention.encoder if attention else None
+        return self.encoder(x, AttentionContext(mask, layout, layout, weights))
 
     def decode(
         self,
@@ -122,8 +123,23 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None,
         layouts: tuple[Layout, Layout] = (PADDED, PADDED),
     ) -> Tensor:
-        x = self._embed(self.target_embedding, target_input, layout=layouts[0])  # (B, T, D)
-        return self.decoder(x, memory, padding_mask(source, self.padding), attention, layouts)
+        """Return the output of the decoder (B, T, D)."""
+        of_target, of_source = layouts
+        x = self._embed(self.target_embedding, target_input, layout=of_target)  # (B, T, D)
+        # Padding stands at the end, so the causal mask already hides it from every real position.
+        self_context = AttentionContext(
+            causal_mask(target_input.shape[1], x.device),
+            of_target,
+            of_target,
+            attention.decoder if attention else None,
+        )
+        cross_context = AttentionContext(
+            padding_mask(source, self.padding),
+            of_target,
+            of_source,
+            attention.cross if attention else None,
+        )
+        return self.decoder(x, memory, self_context, cross_context)
 
     def _embed(
         self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = PADDED

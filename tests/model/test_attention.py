@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.attention import (
+    AttentionContext,
     MultiHeadAttention,
     attention_weights,
     fused_attention,
@@ -78,7 +79,7 @@ def test_training_in_bfloat16_is_equation_1_on_a_cpu_and_near_the_fused_kernel()
     for training in (True, False):
         attention.train(training)
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            results[training] = attention(x, memory, source_mask())
+            results[training] = attention(x, memory, AttentionContext(source_mask()))
     assert not torch.equal(results[True], results[False])
     torch.testing.assert_close(results[True], results[False], rtol=0.05, atol=0.02)
 
@@ -121,7 +122,7 @@ def test_multi_head_attention_is_attention_in_slices_of_the_width() -> None:
     concatenated = torch.cat(heads, dim=2)
     expected = concatenated @ attention.output.weight.T + attention.output.bias
     # float64 goes in, and the fused kernel computes in float32 on a CPU
-    attended = attention.float()(x.float(), memory.float(), mask)
+    attended = attention.float()(x.float(), memory.float(), AttentionContext(mask))
     torch.testing.assert_close(attended, expected.float(), rtol=1e-5, atol=1e-5)
 
 
@@ -130,8 +131,8 @@ def test_recorded_weights_are_those_of_each_head() -> None:
     attention = MultiHeadAttention(H * K, H)
     x, memory = torch.randn(B, T, H * K), torch.randn(B, S, H * K)
     record: list[Tensor] = []
-    silent = attention(x, memory, source_mask())
-    recorded = attention(x, memory, source_mask(), record)
+    silent = attention(x, memory, AttentionContext(source_mask()))
+    recorded = attention(x, memory, AttentionContext(source_mask(), record=record))
     assert torch.equal(silent, recorded)
     assert [weights.shape for weights in record] == [(B, H, T, S)]
     _, value = attention.project_memory(memory)
@@ -143,9 +144,10 @@ def test_attention_dropout_acts_while_training_only() -> None:
     torch.manual_seed(4)
     attention = MultiHeadAttention(H * K, H, dropout=0.5)
     x = torch.randn(B, T, H * K)
-    assert not torch.equal(attention(x, x, None), attention(x, x, None))
+    context = AttentionContext(None)
+    assert not torch.equal(attention(x, x, context), attention(x, x, context))
     attention.eval()
-    assert torch.equal(attention(x, x, None), attention(x, x, None))
+    assert torch.equal(attention(x, x, context), attention(x, x, context))
 
 
 def test_a_row_of_padding_alone_does_no_harm() -> None:
@@ -155,6 +157,7 @@ def test_a_row_of_padding_alone_does_no_harm() -> None:
     mask = torch.tensor([[True, True], [False, False]])[:, None, None]
     record: list[Tensor] = []
     x = torch.randn(2, 2, 8)
-    attention(x, x, mask, record)[0].sum().backward()
+    attention(x, x, AttentionContext(mask, record=record))[0].sum().backward()
     assert record[0].isfinite().all()
-    assert all(weight.grad.isfinite().all() for weight in attention.parameters())
+    gradients = [weight.grad for weight in attention.parameters()]
+    assert all(grad is not None and grad.isfinite().all() for grad in gradients)

@@ -1,6 +1,8 @@
 """The decoder is Figure 1, right, in one pass and step by step."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Literal
 
 import pytest
 import torch
@@ -8,13 +10,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import ModelConfig
+from nmt.model.attention import AttentionContext
 from nmt.model.decoder import Decoder, DecoderLayer
 from nmt.model.masks import causal_mask, padding_mask
 
 B, S, T, D = 2, 5, 4, 16
+CAUSAL = AttentionContext(causal_mask(T))
 
 
-def decoder(norm: str) -> Decoder:
+def decoder(norm: Literal["post", "pre"]) -> Decoder:
     torch.manual_seed(1)
     return Decoder(ModelConfig(d_model=D, heads=2, d_ff=20, decoder_layers=3, norm=norm)).eval()
 
@@ -23,10 +27,14 @@ def source_mask() -> Tensor:
     return padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0)
 
 
+def of_source() -> AttentionContext:
+    return AttentionContext(source_mask())
+
+
 def by_hand(x: Tensor, memory: Tensor, layer: DecoderLayer, pre: bool) -> Tensor:
-    functions = [
-        lambda x: layer.self_attention(x, x, causal_mask(T)),
-        lambda x: layer.cross_attention(x, memory, source_mask()),
+    functions: list[Callable[[Tensor], Tensor]] = [
+        lambda x: layer.self_attention(x, x, CAUSAL),
+        lambda x: layer.cross_attention(x, memory, of_source()),
         layer.feed_forward,
     ]
     norms = [
@@ -43,21 +51,21 @@ def by_hand(x: Tensor, memory: Tensor, layer: DecoderLayer, pre: bool) -> Tensor
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_decoder_is_its_layers_in_turn(norm: str) -> None:
+def test_decoder_is_its_layers_in_turn(norm: Literal["post", "pre"]) -> None:
     stack, x, memory = decoder(norm), torch.randn(B, T, D), torch.randn(B, S, D)
     expected = x
     for layer in stack.layers:
         expected = by_hand(expected, memory, layer, pre=norm == "pre")
-    torch.testing.assert_close(stack(x, memory, source_mask()), stack.norm(expected))
+    torch.testing.assert_close(stack(x, memory, CAUSAL, of_source()), stack.norm(expected))
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_steps_equal_one_pass(norm: str) -> None:
+def test_steps_equal_one_pass(norm: Literal["post", "pre"]) -> None:
     stack, x, memory = decoder(norm), torch.randn(B, T, D), torch.randn(B, S, D)
     cache = stack.start(memory, source_mask())
     with torch.inference_mode():
         steps = [stack.step(x[:, t : t + 1], cache) for t in range(T)]
-        expected = stack(x, memory, source_mask())
+        expected = stack(x, memory, CAUSAL, of_source())
     torch.testing.assert_close(torch.cat(steps, dim=1), expected)
     assert cache.length == T
     assert cache.stored == T

@@ -1,5 +1,7 @@
 """Tokens without padding are what they are with it: logits, gradients, attention."""
 
+from typing import Any, Literal
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,13 @@ from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.loss import label_smoothed_cross_entropy
 
 PAD, V = 0, 40
-SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2}
+SIZES: dict[str, Any] = {
+    "d_model": 16,
+    "heads": 4,
+    "d_ff": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+}
 
 
 def batch(rows: int, longest: int, seed: int) -> Tensor:
@@ -56,7 +64,7 @@ def test_heads_are_split_and_joined_where_tokens_stand() -> None:
     "sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((17, 600), (17, 4))], ids=str
 )
 def test_loss_and_gradients_are_those_of_padded_rows(
-    norm: str, sizes: tuple[tuple[int, int], tuple[int, int]]
+    norm: Literal["post", "pre"], sizes: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
     torch.manual_seed(1)
     model = Transformer(ModelConfig(**SIZES, norm=norm, dropout=0.0), V, V, PAD).double()

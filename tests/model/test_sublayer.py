@@ -1,5 +1,7 @@
 """Section 3.1: where the layer norm stands."""
 
+from typing import Literal
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -11,7 +13,7 @@ from nmt.model.sublayer import Sublayer, final_norm
 D, EPSILON = 12, 1e-3
 
 
-def sublayer(norm: str, dropout: float = 0.0) -> Sublayer:
+def sublayer(norm: Literal["post", "pre"], dropout: float = 0.0) -> Sublayer:
     torch.manual_seed(1)
     made = Sublayer(
         ModelConfig(d_model=D, heads=2, norm=norm, dropout=dropout, layer_norm_epsilon=EPSILON)
@@ -43,7 +45,7 @@ def test_pre_norm_is_the_residual_sum_of_the_normed() -> None:
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: str) -> None:
+def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: Literal["post", "pre"]) -> None:
     wet, dry = sublayer(norm, dropout=0.5), sublayer(norm)
     x = torch.randn(2, 3, D)
     with torch.no_grad():

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -13,7 +14,13 @@ from nmt.model.transformer import Transformer
 
 PAD, V = 0, 23
 B, S, T = 3, 7, 6
-SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+SIZES: dict[str, Any] = {
+    "d_model": 16,
+    "heads": 4,
+    "d_ff": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 3,
+}
 
 
 @pytest.fixture(params=["post", "pre"])
@@ -170,7 +177,9 @@ def test_dropout_is_active_while_training_only(model: Transformer) -> None:
 @pytest.mark.parametrize(
     ("embeddings", "matrices"), [("shared", 1), ("target", 2), ("separate", 3)]
 )
-def test_tied_weights_are_one_tensor_and_named_once(embeddings: str, matrices: int) -> None:
+def test_tied_weights_are_one_tensor_and_named_once(
+    embeddings: Literal["shared", "target", "separate"], matrices: int
+) -> None:
     model = Transformer(ModelConfig(**SIZES, embeddings=embeddings), V, V)
     sides = (model.source_embedding, model.target_embedding, model.output_embedding)
     assert len({side.weight.data_ptr() for side in sides}) == matrices
@@ -225,7 +234,7 @@ def test_pre_norm_adds_one_norm_to_each_stack() -> None:
 @pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
     torch.manual_seed(1)
-    sizes = {"d_model": 64, "heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2}
+    sizes: dict[str, Any] = SIZES | {"d_model": 64, "d_ff": 128, "decoder_layers": 2}
     config = ModelConfig(**sizes, initialization_gain=gain)
     matrices = [m for m in Transformer(config, V, V).modules() if isinstance(m, nn.Linear)]
     assert len(matrices) == 2 * (4 + 2) + 2 * (8 + 2)
