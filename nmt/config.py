@@ -15,7 +15,7 @@ from pydantic import (
 
 
 class Section(BaseModel):
-    """A frozen group of settings that refuses unknown keys and silent conversions."""
+    """A frozen group of settings: unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -33,22 +33,23 @@ Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 
 
 class TextPair(Section):
-    """Where sentence pairs stand: in two line-aligned files, or in one file with both sides."""
+    """The files of sentence pairs: two line-aligned files, or one file with both sides."""
 
     source: FilePath | None = None
-    """path of the source side, from the current directory: plain text, .gz, .xz or .zst"""
+    """path of the source side, relative to the current directory: plain text, .gz, .xz or .zst"""
     target: FilePath | None = None
-    """path of the target side, with as many lines"""
+    """path of the target side, with the same number of lines"""
     file: FilePath | None = None
-    """instead of the two: path of a .tsv, .jsonl (both also .gz, .xz, .zst) or .parquet file"""
+    """path of one file with both sides, instead of source and target: .tsv or .jsonl (also .gz, .xz,
+    .zst), or .parquet"""
     source_field: str | Annotated[int, Field(ge=1)] | None = None
-    """where its source text stands: a column of a .tsv, counted from 1, or the key of a record,
-    with dots into it; null: column 1, or the key that is the language code, by itself or inside
-    `translation`"""
+    """the column of a .tsv file (counted from 1), or the key of a record, that holds the source text;
+    a dotted key leads into nested records; null: column 1, or the key named like the language code,
+    at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None
-    """where its target text stands; null: column 2, or the key that is the language code"""
+    """the same for the target text; null: column 2, or the key named like the language code"""
     weight: float = Field(1.0, gt=0, le=1000)
-    """how often each pair is learnt from in an epoch; 0.25: in every fourth"""
+    """how often each pair is used in an epoch; 0.25: in every fourth epoch"""
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
@@ -73,50 +74,51 @@ class TextPair(Section):
 
 
 def _one_or_several(value: object) -> object:
-    """A single text may stand without a list around it."""
+    """Return a list: a single text may be given without a list around it."""
     return [value] if isinstance(value, dict | TextPair) else value
 
 
 class CleaningConfig(Section):
-    """Which training pairs are left out; each rule counts what it drops (`nmt data inspect`)."""
+    """Rules for leaving out training pairs; `nmt data inspect` shows how many each rule drops."""
 
     max_length: int = Field(256, ge=1)
-    """a longer side, in subword tokens"""
+    """drop a pair if a side has more subword tokens"""
     max_length_ratio: float | None = Field(None, gt=1)
-    """token counts of the two sides that differ by more than this factor"""
+    """drop a pair if one side has more than this times the tokens of the other; null: never"""
     identical: bool = False
-    """a target that merely repeats its source"""
+    """drop a pair whose target equals its source"""
     duplicates: bool = False
-    """a pair that has come before"""
+    """drop a pair that occurred before"""
     control_characters: bool = False
-    """a character that is no text: Unicode category Cc but for the tab, and U+FFFD"""
+    """drop a pair with a control character (Unicode category Cc, except tab) or U+FFFD"""
     source_script: Script | None = None
-    """fewer than half of the letters of the source in this script, such as Latin or Cyrillic"""
+    """drop a pair if fewer than half of the letters of the source are in this script, such as Latin
+    or Cyrillic"""
     target_script: Script | None = None
     """the same for the target"""
     invalid_utf8: bool = False
-    """bytes that are not UTF-8; otherwise they are an error that names file and line"""
+    """drop a pair with bytes that are not UTF-8; if false, they are an error with file and line"""
 
 
 class DataConfig(Section):
-    """Which sentences to learn from."""
+    """The text for training, validation and test."""
 
     source_language: str = "en"
     """language code of the text to translate"""
     target_language: str = "de"
     """language code of the translations"""
     corpus: str | None = None
-    """a known corpus (`nmt data list`); fills the splits that are not given below"""
+    """a known corpus (`nmt data list`); it provides the splits that are not given below"""
     train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
-    """one's own training text: one text, or a list of several with weights"""
+    """your own training text: one text, or a list of several with weights"""
     validation: TextPair | None = None
-    """one's own validation text: watched while training, never learnt from"""
+    """your own validation text: scored during training, never learnt from"""
     test: TextPair | None = None
-    """one's own test text: scored when training ends, and by `nmt eval-bleu`"""
+    """your own test text: scored when training ends, and by `nmt eval-bleu`"""
     directory: str = "data"
-    """where downloaded corpora and prepared token stores live"""
+    """the folder for downloaded corpora and prepared data"""
     tokenized: bool = False
-    """the text is already tokenised, so BLEU counts its tokens as they are"""
+    """whether the text is already tokenised; if so, BLEU takes its tokens as they are"""
     cleaning: CleaningConfig = CleaningConfig()
 
     @property
@@ -136,30 +138,30 @@ class TokenizerConfig(Section):
     """How text becomes ids (SentencePiece)."""
 
     model: str | None = None
-    """path of a SentencePiece model to take as it is, instead of learning one; vocabulary_size,
+    """path of a SentencePiece model to use instead of learning one; vocabulary_size,
     character_coverage, byte_fallback and normalization are then those of the model"""
     target_model: str | None = None
-    """path of the target side's own model, where `shared` is false; `model` is then the source's"""
+    """path of the SentencePiece model of the target side, if `shared` is false"""
     kind: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """the unit of the vocabulary"""
     vocabulary_size: int = Field(8000, ge=8)
-    """entries of each vocabulary, the four special symbols included"""
+    """entries of each vocabulary, including the four special symbols"""
     shared: bool = True
-    """one vocabulary for both languages, or one for each"""
+    """whether both languages share one vocabulary"""
     character_coverage: float = Field(1.0, gt=0, le=1)
-    """share of the characters of the training text that get an entry of their own"""
+    """the part of all characters of the training text that is covered by entries"""
     byte_fallback: bool = False
-    """spell unknown characters in bytes instead of writing the unknown symbol"""
+    """spell unknown characters as bytes instead of using the unknown symbol"""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
-    """SentencePiece normalisation rule, applied before the text is cut into pieces"""
+    """SentencePiece normalisation rule, applied before the text is split into pieces"""
     sampling: float = Field(0.0, ge=0, lt=1)
-    """cut the training text differently each time it is read: for bpe the probability that a merge
-    is left out (BPE-dropout), for unigram the sharpness of the choice among segmentations; 0: the
-    best segmentation always"""
+    """split the training text into other pieces each time it is read. bpe: the probability that a
+    merge is left out (BPE-dropout); unigram: the sharpness of the choice among segmentations; 0:
+    always the best segmentation"""
 
     @property
     def models(self) -> list[str]:
-        """The given models: none, one for both languages, or the source's and the target's."""
+        """The paths of the given models: none, one for both languages, or source and target."""
         return [path for path in (self.model, self.target_model) if path is not None]
 
     @model_validator(mode="after")
@@ -188,7 +190,7 @@ class ModelConfig(Section):
     """The Transformer's sizes (paper, table 3); the defaults are `base`."""
 
     d_model: int = Field(512, ge=2)
-    """width of embeddings and of every sub-layer's output"""
+    """width of the embeddings and of the output of every sub-layer"""
     heads: int = Field(8, ge=1)
     """parallel attention heads; d_model is divided among them"""
     d_ff: int = Field(2048, ge=1)
@@ -196,9 +198,9 @@ class ModelConfig(Section):
     encoder_layers: int = Field(6, ge=1)
     """layers of self-attention and feed-forward network"""
     decoder_layers: int = Field(6, ge=1)
-    """layers that attend to the encoder's output as well"""
+    """layers of self-attention, attention to the encoder's output, and feed-forward network"""
     activation: Activation = "relu"
-    """the function inside the feed-forward network: relu (the paper), gelu (exact, by erf) or swish
+    """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or swish
     (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
     norm: Literal["post", "pre"] = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
@@ -209,12 +211,13 @@ class ModelConfig(Section):
     activation_dropout: float = Field(0.0, ge=0, lt=1)
     """inside the feed-forward network, after the activation; the paper has none"""
     embeddings: Literal["shared", "target", "separate"] = "shared"
-    """shared: source, target and output use one matrix (section 3.4); target: the last two"""
+    """shared: source, target and output use one matrix (section 3.4); target: target and output use
+    one; separate: each has its own"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
-    """added to the variance under the root"""
+    """added to the variance under the square root"""
     initialization_gain: float = Field(1.0, gt=0)
-    """factor on the Glorot-uniform matrices; below 1 a layer begins closer to the identity, so that
-    a small post-norm model learns with a short warm-up"""
+    """factor on the Glorot-uniform initial matrices; below 1 a layer starts closer to the identity, so
+    that a small post-norm model learns with a short warm-up"""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -227,91 +230,91 @@ class ModelConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How the weights are found."""
+    """How the weights are trained."""
 
     batch_tokens: int = Field(25_000, ge=1)
-    """source and target tokens of one optimiser step, each at most; over all devices, and before
-    tokenizer.sampling cuts them smaller"""
+    """the most source tokens, and the most target tokens, of one optimiser step over all devices,
+    counted before tokenizer.sampling splits them further"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """rows times the longest side computed at once; auto: as many as help the device, halved
-    until they fit in its memory"""
+    """tokens computed at once: sentences times the length of the longest side; auto: as many as make
+    the device faster, halved until they fit in its memory"""
     initialize_from: str | None = None
-    """a run, or a checkpoint of one, whose weights to begin with as far as they fit; to keep its
-    vocabulary, set tokenizer.model to the tokenizer.model in the run"""
+    """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to keep
+    its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
     activation_checkpointing: bool = False
-    """keep only what enters each layer and compute the rest again for the gradient: a third more
+    """store only the input of each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""
     compile: bool = True
-    """on a GPU, let PyTorch compile the layers, which takes a minute at first; but not those that
-    compute activations again"""
+    """on a GPU, let PyTorch compile the layers, which takes a minute at the start; layers under
+    activation_checkpointing are not compiled"""
     max_steps: int = Field(100_000, ge=1)
-    """optimiser steps in all"""
+    """optimiser steps of the whole training"""
     schedule: Literal[
         "inverse_square_root", "constant", "linear", "cosine", "one_cycle", "warmup_stable_decay"
     ] = "inverse_square_root"
-    """what the learning rate does after the warm-up; Eq. 3 is inverse_square_root"""
+    """the course of the learning rate after the warm-up; Eq. 3 is inverse_square_root"""
     warmup_steps: int = Field(4000, ge=1)
-    """steps of linearly rising learning rate (Eq. 3)"""
+    """steps in which the learning rate rises linearly (Eq. 3)"""
     peak_learning_rate: float | None = Field(None, gt=0)
     """the rate at the end of the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
     cooldown_steps: int = Field(0, ge=0)
-    """over the last so many steps the rate of any schedule falls linearly to zero; 0: none, but a
-    fifth of max_steps under warmup_stable_decay"""
+    """the number of last steps in which the rate of any schedule falls linearly to zero; 0: none, but
+    for warmup_stable_decay a fifth of max_steps"""
     optimizer: Literal["adam", "muon"] = "adam"
-    """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers, Adam for
-    the rest, which learns a small corpus in fewer steps"""
+    """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers and Adam for
+    the rest, which needs fewer steps on a small corpus"""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
-    """decay of the mean of the gradients"""
+    """decay of the running mean of the gradients"""
     adam_beta2: float = Field(0.98, ge=0, lt=1)
-    """decay of the mean of their squares"""
+    """decay of the running mean of the squared gradients"""
     adam_epsilon: float = Field(1e-9, gt=0)
-    """added to the root of that mean"""
+    """added to the square root of the running mean of the squared gradients"""
     weight_decay: float = Field(0.0, ge=0)
     """decoupled weight decay (AdamW); the paper has none"""
     clip_norm: float | None = Field(None, gt=0)
-    """largest norm of the gradient; null: no clipping, as in the paper"""
+    """largest norm of the gradient; a larger one is scaled down to it; null: never (the paper)"""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
-    """probability mass spread over the wrong symbols (section 5.4)"""
+    """probability that is spread over the wrong symbols (section 5.4)"""
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
     tensorboard: bool = False
-    """write the same for TensorBoard, into tensorboard/ of the run (extra `tensorboard`)"""
+    """also write these figures for TensorBoard, into tensorboard/ of the run (extra `tensorboard`)"""
     validate_every: int = Field(1000, ge=1)
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
-    """what the best weights are best at, and what early stopping watches: bleu and chrf translate
-    the validation set greedily, loss is measured always"""
+    """the score that decides on the best weights and on early stopping; bleu and chrf translate the
+    validation set greedily; the loss is measured in any case"""
     checkpoint_every: int = Field(1500, ge=1)
     """steps between checkpoints; 1500 steps of `base` took the authors ten minutes"""
     moving_average: float | None = Field(None, gt=0, lt=1)
-    """decay of an exponential moving average of the weights, such as 0.999, which at the end is
-    compared with `averaged/` and the best checkpoint; null: none"""
+    """decay of an exponential moving average of the weights, such as 0.999; the average is compared
+    with `averaged/` and the best checkpoint at the end; null: none"""
     largest_spike: float | None = Field(None, gt=0)
-    """a loss by so many nats per token above that of the last steps counts as diverged; null: only
-    one that is not a number does"""
+    """a loss this many nats per token above that of the last steps counts as divergence; null: only
+    NaN or infinity does"""
     on_divergence: Literal["stop", "roll_back"] = "stop"
-    """roll_back: go back to the weights of the last checkpoint and leave out the steps since"""
+    """stop: end the training; roll_back: return to the last checkpoint and skip the steps since"""
     average_checkpoints: int = Field(5, ge=1)
-    """how many checkpoints `averaged/` is the mean of (section 6.1)"""
+    """number of checkpoints that `averaged/` is the mean of (section 6.1)"""
     average: Literal["last", "best"] = "last"
-    """last: the last ones at multiples of checkpoint_every (the paper); best: those that validated
-    best"""
+    """last: the last checkpoints at multiples of checkpoint_every (the paper); best: those with the
+    best validation scores"""
     keep_last: int = Field(2, ge=1)
-    """how many of the last checkpoints stay, beside those that will be averaged"""
+    """number of last checkpoints to keep, beside those that will be averaged"""
     keep_best: int = Field(1, ge=1)
-    """how many of the checkpoints that validated best stay"""
+    """number of checkpoints with the best validation scores to keep"""
     early_stopping: int | None = Field(None, ge=1)
-    """stop after so many validations in a row that are not better; null: never"""
+    """stop after this many validations in a row without a better score; null: never"""
     score_test_set: bool = True
-    """translate the test set once at the end, by the weights that validated best, and write what it
-    scores into result.json of the run"""
+    """translate the test set once at the end with the best weights, and write its scores into
+    result.json of the run"""
     device: str = Field("auto", pattern=r"^[a-z]+(:[0-9]{1,3})?$")
-    """auto: the GPU of CUDA if PyTorch finds one, else cpu; or a device that PyTorch knows by name:
-    cpu, cuda, cuda:1, mps, xpu"""
+    """auto: a CUDA GPU if PyTorch finds one, else cpu; or the name of any device of PyTorch: cpu, cuda,
+    cuda:1, mps, xpu"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """auto: bf16 where the processor has it, else fp32"""
+    """auto: bf16 if the device has instructions for it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """CPU threads, which compute shares of a step side by side; auto: one for each core that this
+    """CPU threads, which compute parts of a step at the same time; auto: one for each core that this
     process may use"""
 
     @model_validator(mode="after")
@@ -325,36 +328,36 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
-    """How the best translation is searched for (section 6.1)."""
+    """How translations are searched for (section 6.1)."""
 
     beam_size: int = Field(4, ge=1)
     """hypotheses kept for each sentence; 1 is greedy search"""
     length_penalty: float = Field(0.6, ge=0)
     """alpha in ((5 + length) / 6)^alpha; 0: none"""
     length_normalization: Literal["gnmt", "average", "none"] = "gnmt"
-    """what log P is divided by: gnmt: the penalty above; average: the length, whatever alpha is;
-    none: nothing"""
+    """the divisor of log P. gnmt: the penalty above; average: the length, without alpha; none: no
+    divisor"""
     min_length: int = Field(0, ge=0)
-    """the fewest tokens of a translation that is not of a blank line"""
+    """fewest tokens of a translation (of a line that is not blank)"""
     no_repeat_ngram: int = Field(0, ge=0)
-    """no sequence of so many tokens comes twice in a translation; 0: any may"""
+    """no sequence of this many tokens occurs twice in a translation; 0: no such rule"""
     coverage_penalty: float = Field(0.0, ge=0)
-    """beta: of the translations that the beam has found, one that leaves out a part of the source
-    counts for less (Wu et al., 2016); 0: none"""
+    """beta (Wu et al., 2016): lowers the score of finished translations that leave out a part of the
+    source; 0: none"""
     copy_unknown: bool = False
-    """write the source word that the decoder looked at in the place of the unknown symbol, except
-    in lines with a glossary's terms, forbidden words or a given beginning"""
+    """replace an unknown symbol by the source word that the decoder attended to, except in lines with
+    terms of a glossary, forbidden words or a given beginning"""
     max_length_offset: int = Field(50, ge=1)
-    """the longest translation has as many tokens as the source plus this"""
+    """the longest translation has this many tokens more than its source"""
     early_stopping: bool = False
-    """end the search of a sentence once as many hypotheses have ended as the beam is wide, though
-    another might still be better: faster; a search with terms goes on"""
+    """end the search of a sentence when beam_size hypotheses have ended, although another might still
+    be better: faster; a search with terms does not end early"""
     batch_tokens: int = Field(4096, ge=1)
     """padded source tokens translated at once"""
 
 
 class Config(Section):
-    """One recipe: everything that decides what is trained and how it translates."""
+    """One recipe: everything that decides how a model is trained and how it translates."""
 
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
@@ -362,7 +365,7 @@ class Config(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     seed: int = Field(1, ge=0, lt=1 << 63)
-    """fixes initial weights, dropout and the order of the data"""
+    """determines the initial weights, dropout and the order of the data"""
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
