@@ -40,12 +40,12 @@ class TextPair(Section):
     target: FilePath | None = None
     """path of the target side, with the same number of lines"""
     file: FilePath | None = None
-    """path of one file with both sides, instead of source and target: .tsv or .jsonl (also .gz, .xz,
-    .zst), or .parquet"""
+    """path of one file with both sides, instead of source and target: .tsv or .jsonl (also .gz,
+    .xz, .zst), or .parquet"""
     source_field: str | Annotated[int, Field(ge=1)] | None = None
-    """the column of a .tsv file (counted from 1), or the key of a record, that holds the source text;
-    a dotted key leads into nested records; null: column 1, or the key named like the language code,
-    at the top or inside `translation`"""
+    """the column of a .tsv file (counted from 1), or the key of a record, that holds the source
+    text; a dotted key leads into nested records; null: column 1, or the key named like the language
+    code, at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None
     """the same for the target text; null: column 2, or the key named like the language code"""
     weight: float = Field(1.0, gt=0, le=1000)
@@ -200,8 +200,8 @@ class ModelConfig(Section):
     decoder_layers: int = Field(6, ge=1)
     """layers of self-attention, attention to the encoder's output, and feed-forward network"""
     activation: Activation = "relu"
-    """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or swish
-    (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
+    """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
+    swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
     norm: Literal["post", "pre"] = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -216,8 +216,8 @@ class ModelConfig(Section):
     layer_norm_epsilon: float = Field(1e-6, gt=0)
     """added to the variance under the square root"""
     initialization_gain: float = Field(1.0, gt=0)
-    """factor on the Glorot-uniform initial matrices; below 1 a layer starts closer to the identity, so
-    that a small post-norm model learns with a short warm-up"""
+    """factor on the Glorot-uniform initial matrices; below 1 a layer starts closer to the identity,
+    so that a small post-norm model learns with a short warm-up"""
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -236,11 +236,11 @@ class TrainingConfig(Section):
     """the most source tokens, and the most target tokens, of one optimiser step over all devices,
     counted before tokenizer.sampling splits them further"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """tokens computed at once: sentences times the length of the longest side; auto: as many as make
-    the device faster, halved until they fit in its memory"""
+    """tokens computed at once: sentences times the length of the longest side; auto: as many as
+    make the device faster, halved until they fit in its memory"""
     initialize_from: str | None = None
-    """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to keep
-    its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
+    """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to
+    keep its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
     activation_checkpointing: bool = False
     """store only the input of each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""
@@ -258,11 +258,11 @@ class TrainingConfig(Section):
     peak_learning_rate: float | None = Field(None, gt=0)
     """the rate at the end of the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
     cooldown_steps: int = Field(0, ge=0)
-    """the number of last steps in which the rate of any schedule falls linearly to zero; 0: none, but
-    for warmup_stable_decay a fifth of max_steps"""
+    """the number of last steps in which the rate of any schedule falls linearly to zero; 0: none,
+    but for warmup_stable_decay a fifth of max_steps"""
     optimizer: Literal["adam", "muon"] = "adam"
-    """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers and Adam for
-    the rest, which needs fewer steps on a small corpus"""
+    """adam (section 5.3); muon: orthogonal momentum for the linear maps inside the layers and Adam
+    for the rest, which needs fewer steps on a small corpus"""
     adam_beta1: float = Field(0.9, ge=0, lt=1)
     """decay of the running mean of the gradients"""
     adam_beta2: float = Field(0.98, ge=0, lt=1)
@@ -278,7 +278,8 @@ class TrainingConfig(Section):
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
     tensorboard: bool = False
-    """also write these figures for TensorBoard, into tensorboard/ of the run (extra `tensorboard`)"""
+    """also write these figures for TensorBoard, into tensorboard/ of the run (extra
+    `tensorboard`)"""
     validate_every: int = Field(1000, ge=1)
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
@@ -309,13 +310,13 @@ class TrainingConfig(Section):
     """translate the test set once at the end with the best weights, and write its scores into
     result.json of the run"""
     device: str = Field("auto", pattern=r"^[a-z]+(:[0-9]{1,3})?$")
-    """auto: a CUDA GPU if PyTorch finds one, else cpu; or the name of any device of PyTorch: cpu, cuda,
-    cuda:1, mps, xpu"""
+    """auto: a CUDA GPU if PyTorch finds one, else cpu; or the name of any device of PyTorch: cpu,
+    cuda, cuda:1, mps, xpu"""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 if the device has instructions for it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """CPU threads, which compute parts of a step at the same time; auto: one for each core that this
-    process may use"""
+    """CPU threads, which compute parts of a step at the same time; auto: one for each core that
+    this process may use"""
 
     @model_validator(mode="after")
     def _cooldown_fits(self) -> Self:
@@ -342,16 +343,16 @@ class DecodingConfig(Section):
     no_repeat_ngram: int = Field(0, ge=0)
     """no sequence of this many tokens occurs twice in a translation; 0: no such rule"""
     coverage_penalty: float = Field(0.0, ge=0)
-    """beta (Wu et al., 2016): lowers the score of finished translations that leave out a part of the
-    source; 0: none"""
+    """beta (Wu et al., 2016): lowers the score of finished translations that leave out a part of
+    the source; 0: none"""
     copy_unknown: bool = False
-    """replace an unknown symbol by the source word that the decoder attended to, except in lines with
-    terms of a glossary, forbidden words or a given beginning"""
+    """replace an unknown symbol by the source word that the decoder attended to, except in lines
+    with terms of a glossary, forbidden words or a given beginning"""
     max_length_offset: int = Field(50, ge=1)
     """the longest translation has this many tokens more than its source"""
     early_stopping: bool = False
-    """end the search of a sentence when beam_size hypotheses have ended, although another might still
-    be better: faster; a search with terms does not end early"""
+    """end the search of a sentence when beam_size hypotheses have ended, although another might
+    still be better: faster; a search with terms does not end early"""
     batch_tokens: int = Field(4096, ge=1)
     """padded source tokens translated at once"""
 
