@@ -1,6 +1,5 @@
 """`nmt init`: look at a text and write a recipe that fits it and this machine."""
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.lines.streams import log
+from nmt.cli.options.test_set import parse_languages
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def init(
     text = _chosen_text(texts or [], hub, opus)
     held_out = {"validation": _text_pair(validation), "test": _text_pair(test)}
     request = Request(size.value if size else None, minutes)
-    _write_recipe(text, _told_languages(languages), held_out, request, output)
+    _write_recipe(text, parse_languages(languages), held_out, request, output)
 
 
 def _chosen_text(texts: list[str], hub: str | None, opus: str | None) -> "TextPair | str":
@@ -123,16 +124,6 @@ def _text_pair(files: TwoFiles | None) -> "TextPair | None":
     return files and TextPair(source=str(files[0]), target=str(files[1]))
 
 
-def _told_languages(pair: str | None) -> tuple[str, str] | None:
-    from nmt.cli.options.test_set import parse_languages
-
-    return parse_languages(pair)
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
 @dataclass(frozen=True)
 class _OwnText:
     """Text of the user, and the held-out sets that are to be split off from it."""
@@ -148,7 +139,7 @@ class _OwnText:
 
         counts = divide_text(ParallelText(self.text, languages), pairs, self.missing, self.folder)
         found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        _say(f"split into {self.folder}: {found} pairs")
+        log(f"split into {self.folder}: {found} pairs")
 
 
 def _write_recipe(
@@ -168,7 +159,7 @@ def _write_recipe(
         missing = [name for name, given in held_out.items() if given is None]
         own = _OwnText(text, missing, output.with_name(f"{output.stem}-text"))
         profile, data = _look_at_files(own, told, held_out)
-    _say(
+    log(
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
         f"line) to {data.target_language} ({profile.target.words:.0f})"
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
@@ -179,7 +170,7 @@ def _write_recipe(
     if own and own.missing:
         own.divide(data.languages, profile.pairs)
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
-    _say(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
+    log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 
 def _look_at_corpus(
@@ -198,7 +189,7 @@ def _look_at_corpus(
         validation=held_out["validation"],
         test=held_out["test"],
     )
-    return profile_text(resolve(data, _say).train[0], (source, target)), data
+    return profile_text(resolve(data, log).train[0], (source, target)), data
 
 
 def _look_at_files(

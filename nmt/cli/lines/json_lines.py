@@ -3,20 +3,9 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Annotated
-
-import typer
 
 from nmt.data.text.lines import check_text
 from nmt.errors import DataError
-
-JsonInputOption = Annotated[
-    bool,
-    typer.Option(
-        "--json-input",
-        help="Each line is an object with a `source`; --json passes on its other keys.",
-    ),
-]
 
 
 def _finite(digits: str) -> float:

@@ -16,6 +16,11 @@ STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def log(message: str) -> None:
+    """Write a line to stderr."""
+    print(message, file=sys.stderr)
+
+
 def warn(message: str) -> None:
     """Write a warning to stderr, above a progress bar if there is one."""
     from tqdm import tqdm
@@ -26,6 +31,11 @@ def warn(message: str) -> None:
 def is_stdin(path: Path | None) -> bool:
     """Whether an input is stdin: not named, or by one of its names."""
     return path is None or str(path) in STDIN
+
+
+def input_name(path: Path | None) -> str:
+    """Return the name of an input for messages."""
+    return "stdin" if is_stdin(path) else str(path)
 
 
 def is_typed(path: Path | None) -> bool:
@@ -45,10 +55,9 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
         if path is None or written is None or _identity(path, STDIN, 0) != written:
             continue
         target = "stdout" if output is None or str(output) in STDOUT else str(output)
-        source = "stdin" if is_stdin(path) else str(path)
         raise ConfigError(
-            f"the output {target} and the input {source} are the same file, which would be "
-            "replaced; choose another -o FILE"
+            f"the output {target} and the input {input_name(path)} are the same file, which would "
+            "be replaced; choose another -o FILE"
         )
 
 
