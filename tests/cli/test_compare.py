@@ -110,33 +110,6 @@ def test_runs_of_different_text_are_refused(
         raise invoke("compare", tiny_run, other).exception or AssertionError("it was compared")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("a", "a alone cannot be compared; give another run"),
-        ("a b", "files of translations need --reference FILE, or --test-set NAME"),
-        ("a b --test-set wmt14", "add --languages, such as en-de"),
-        ("a b --test-set test", "is a run's own and there is no --model"),
-        ("a b --test-set wmt14 --reference r", "name two texts; leave out one"),
-        ("RUN b --source s", "is a run: --source and --reference go together"),
-        ("RUN b --tokenized", "is a run and knows data.tokenized"),
-        ("RUN b --languages en-de", "is a run and knows its languages"),
-    ],
-)
-def test_contradictions_are_wrong_usage(
-    options: str, message: str, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in "ab":
-        write_lines(tmp_path / name, GOOD)
-    assert message in fail(ConfigError, "compare", *options.replace("RUN", str(tiny_run)).split())
-
-
-def test_a_missing_file_is_named(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    message = fail(DataError, "compare", files[0], tmp_path / "none", "--reference", files[2])
-    assert f"{tmp_path / 'none'}: no such run directory, checkpoint or file" in message
-
-
 def test_files_are_read_before_anything_is_translated(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.text.lines import read_lines
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.score_sheet import score_sheet
@@ -213,61 +213,6 @@ def test_text_that_a_run_has_not_learnt_from_is_doubted(tiny_run: Path, tmp_path
     assert "warning" not in invoke("eval-bleu", *files, "--no-text-checks").stderr
 
 
-def test_unequal_files_are_refused_with_both_counts(tmp_path: Path, reference: Path) -> None:
-    short = write_lines(tmp_path / "short.txt", HYPOTHESES[:2])
-    message = fail(DataError, "eval-bleu", "--hypothesis", short, "--reference", reference)
-    assert f"{short} has 2 lines, {reference} has 3 lines; expected as many" in message
-
-
-def test_empty_files_are_refused(tmp_path: Path) -> None:
-    empty = write_lines(tmp_path / "empty.txt", [])
-    message = fail(DataError, "eval-bleu", "--hypothesis", empty, "--reference", empty)
-    assert f"{empty} is empty; expected one translation per line" in message
-
-
-def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
-    message = fail(
-        DataError, "eval-bleu", "--hypothesis", tmp_path / "none", "--reference", reference
-    )
-    assert f"{tmp_path / 'none'}: no such file" in message
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("", "give either --model"),
-        ("--model m --hypothesis h", "give either --model"),
-        ("--hypothesis h", "files of translations need --reference FILE"),
-        ("--hypothesis h --reference r --source s", "only --comet looks at --source"),
-        ("--hypothesis h --reference r --comet", "add --source FILE"),
-        ("--hypothesis h --reference r --comet-model c", "--comet-model c goes with --comet"),
-        ("--hypothesis h --reference r --output o", "leave out --output"),
-        ("--hypothesis h --test-set test", "is a run's own and there is no --model"),
-        ("--hypothesis h --test-set wmt14", "add --languages, such as en-de"),
-        ("--hypothesis h --reference r --languages de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages de-de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages DE-de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages en-GB-de", "such as en-de (or en_GB-de_AT)"),
-        (
-            "--hypothesis h --reference r --languages english-german",
-            "'english' is not a language code; expected two or three letters each and perhaps",
-        ),
-        ("--hypothesis h --test-set wmt14 --languages en-d3", "'d3' is not a language code"),
-        ("--model m --languages en-de", "m is a run and knows its languages"),
-        ("--model m --source s", "--source and --reference go together"),
-        ("--model m --reference r", "--source and --reference go together"),
-        ("--model m --tokenized", "m is a run and knows data.tokenized"),
-    ],
-)
-def test_contradictions_are_wrong_usage(options: str, message: str) -> None:
-    assert message in fail(ConfigError, "eval-bleu", *options.split())
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    message = fail(CheckpointError, "eval-bleu", "--model", tmp_path)
-    assert "not a run directory" in message
-
-
 def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,16 +230,6 @@ def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
     assert "compares with the paper's 27.3" in printed
     assert asked == [("wmt14/full", ("en", "de"))]
     assert "2 sentences" in printed
-
-
-def test_two_texts_at_once_are_refused(tiny_run: Path) -> None:
-    text = str(tiny_run / "config.yaml")
-    for arguments, other in (
-        (("--model", tiny_run, "--source", text, "--reference", text), "--source"),
-        (("--hypothesis", text, "--reference", text), "--reference"),
-    ):
-        result = invoke("eval-bleu", *arguments, "--test-set", "test")
-        assert f"--test-set test and {other} name two texts" in str(result.exception)
 
 
 def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) -> None:

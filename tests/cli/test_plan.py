@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +40,3 @@ def test_a_small_recipe_is_measured_as_json(tmp_path: Path) -> None:
     assert found["speed"]["target_tokens"] > 0 and found["time"]["total"] > 0
     assert found["workload"]["pairs"] == 32_000
     assert not list(tmp_path.iterdir())
-
-
-def test_a_mistake_in_the_recipe_is_reported() -> None:
-    message = fail(ConfigError, "plan", "--config", "demo.yaml", "--set", "model.head=4")
-    assert "did you mean 'heads'?" in message

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import CheckpointError, DataError
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import succeed
 
 METRICS = [
     {"event": "train", "step": 10, "loss": 5.0},
@@ -49,29 +48,11 @@ def test_output_is_a_name_without_suffix(run_directory: Path, tmp_path: Path) ->
     assert all(path.is_file() for path in paths)
 
 
-def test_an_output_that_is_a_folder_is_wrong_usage(run_directory: Path, tmp_path: Path) -> None:
-    result = invoke("plot", "loss", "-m", run_directory, "-o", tmp_path)
-    assert result.exit_code == 2
-    assert "directory" in result.stderr
-
-
 def test_a_schedule_is_drawn_from_a_recipe_alone(tmp_path: Path) -> None:
     settings = ["--set", "training.schedule=cosine", "--set", "training.max_steps=50"]
     paths = plot("schedule", "--config", "base", *settings, "-o", tmp_path / "rate")
     assert paths == [tmp_path / "rate.png", tmp_path / "rate.svg"]
     assert all(path.is_file() for path in paths)
-
-
-def test_a_run_without_metrics_says_so(tmp_path: Path) -> None:
-    (tmp_path / "config.yaml").touch()
-    assert "metrics.jsonl: no metrics here" in fail(DataError, "plot", "loss", "--model", tmp_path)
-
-
-def test_attention_needs_a_run(tmp_path: Path) -> None:
-    message = fail(
-        CheckpointError, "plot", "attention", "--model", tmp_path / "nowhere", "a sentence"
-    )
-    assert "nowhere: not a run directory" in message
 
 
 @pytest.mark.parametrize(
@@ -99,8 +80,3 @@ def test_positions_are_drawn_without_a_run(tmp_path: Path) -> None:
     paths = plot("positions", "--length", "20", "--d-model", "8", "-o", tmp_path / "waves")
     assert paths == [tmp_path / "waves.png", tmp_path / "waves.svg"]
     assert all(path.is_file() for path in paths)
-
-
-def test_an_unknown_kind_is_wrong_usage(run_directory: Path) -> None:
-    arguments = ["attention", "a man", "--model", str(run_directory), "--kind", "self"]
-    assert invoke("plot", *arguments).exit_code == 2

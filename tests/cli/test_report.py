@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from nmt.errors import CheckpointError, ConfigError, NmtError
+from nmt.errors import ConfigError, NmtError
 from nmt.training.examples import ExampleTranslation, write_examples
 from tests.cli.commands import fail, invoke, succeed
 
@@ -194,10 +194,6 @@ def test_the_sentences_whose_attention_is_shown_can_be_chosen(
     data = re.findall(r'id="attention-data">(.*?)</script>', page)[0]
     assert [sentence["text"] for sentence in json.loads(data)] == ["the cat"]
     assert "attention is shown of 1 of the 2 sentences" in result.stderr
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    assert "not a run directory" in fail(CheckpointError, "report", "-m", tmp_path)
 
 
 class Proxy(http.server.BaseHTTPRequestHandler):

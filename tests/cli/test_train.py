@@ -90,11 +90,6 @@ def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path, recipe:
     assert not (tmp_path / "run").exists()
 
 
-def test_an_unknown_key_of_the_command_line_is_refused_alike(tmp_path: Path, recipe: Path) -> None:
-    message = refused(ConfigError, "--config", recipe, "--set", "training.max_stepps=4")
-    assert "unknown key 'training.max_stepps'; did you mean 'max_steps'?" in message
-
-
 def test_a_vocabulary_larger_than_the_text_allows_is_refused(tmp_path: Path, recipe: Path) -> None:
     settings = ("--set", "tokenizer.vocabulary_size=9999")
     message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run", *settings)

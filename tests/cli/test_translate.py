@@ -1,7 +1,6 @@
 import errno
 import gzip
 import json
-import re
 import sys
 from pathlib import Path
 
@@ -96,22 +95,6 @@ def test_the_settings_of_the_search_can_be_replaced(
     assert expected.items() <= seen.items()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--beam-size", "0"],
-        ["--length-penalty", "-1"],
-        ["--length-penalty", "nan"],
-        ["--length-penalty", "inf"],
-        ["--batch-tokens", "x"],
-    ],
-)
-def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
-    result = invoke("translate", "-m", tiny_run, *options, text=b"")
-    assert result.exit_code == 2
-    assert options[0] in result.stderr
-
-
 def test_the_checkpoint_can_be_chosen(tiny_run: Path) -> None:
     by_default = succeed("translate", "-m", tiny_run, text=INPUT)
     assert succeed("translate", "-m", tiny_run, "--checkpoint", "step-1", text=INPUT) == by_default
@@ -119,17 +102,6 @@ def test_the_checkpoint_can_be_chosen(tiny_run: Path) -> None:
         CheckpointError, "translate", "-m", tiny_run, "--checkpoint", "step-9", text=INPUT
     )
     assert "step-9" in message
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    message = fail(CheckpointError, "translate", "--model", tmp_path, text=b"a\n")
-    assert "not a run directory" in message
-
-
-def test_an_input_that_cannot_be_read_is_named(tiny_run: Path, tmp_path: Path) -> None:
-    for path, reason in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
-        message = fail(DataError, "translate", "--model", tiny_run, path)
-        assert f"{path}: cannot be read: {reason}" in message
 
 
 def test_a_closed_stdin_is_named(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,16 +137,6 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
     ):
         raise full
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_output_in_no_directory_is_refused_before_translating(
-    tiny_run: Path, tmp_path: Path
-) -> None:
-    target = tmp_path / "none" / "out.txt"
-    message = fail(DataError, "translate", "-m", tiny_run, "-o", target, text=INPUT)
-    assert f"{target}: cannot be written: No such file or directory" in message
-    message = fail(DataError, "translate", "-m", tiny_run, "-o", tmp_path, text=INPUT)
-    assert "Is a directory" in message
 
 
 def test_what_is_no_regular_file_is_written_directly(tiny_run: Path, tmp_path: Path) -> None:
@@ -247,20 +209,3 @@ def test_settings_of_the_search_are_obeyed(tiny_run: Path) -> None:
         for kind in ("none", "average")
     ]
     assert scores[0]["translations"] != scores[1]["translations"]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--top-k", "3"], "add --sample"),
-        (["--n-best", "9"], "9 translations of each line .* raise --beam-size"),
-        (["--length-penalty", "1", "--length-normalization", "average"], "leave one of them out"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(
-    tiny_run: Path, options: list[str], message: str
-) -> None:
-    result = invoke("translate", "-m", tiny_run, *options, text=INPUT)
-    assert isinstance(result.exception, ConfigError)
-    assert re.search(message, str(result.exception))
-    assert not result.stdout_bytes

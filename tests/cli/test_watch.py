@@ -13,8 +13,7 @@ from typing import Self
 
 import pytest
 
-from nmt.errors import CheckpointError
-from tests.cli.commands import fail, succeed
+from tests.cli.commands import succeed
 
 
 @pytest.fixture
@@ -33,10 +32,6 @@ def record(run: Path, step: int) -> None:
 def test_without_a_terminal_it_shows_the_run_once(run: Path) -> None:
     printed = succeed("watch", run)
     assert "\x1b" not in printed and "training objective" in printed
-
-
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
-    assert "not a run directory" in fail(CheckpointError, "watch", tmp_path)
 
 
 class Terminal:

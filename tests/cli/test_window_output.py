@@ -6,9 +6,9 @@ import pytest
 
 from nmt.cli.lines import partial_output
 from nmt.cli.lines.partial_output import PartialOutput
-from nmt.errors import ConfigError, StoppedBySignal
+from nmt.errors import StoppedBySignal
 from nmt.search import windows
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import invoke, succeed
 
 
 def test_of_stdin_the_message_promises_nothing(
@@ -24,17 +24,6 @@ def test_of_stdin_the_message_promises_nothing(
     part = tmp_path / "out.part"
     assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
     assert part.read_bytes() == expected[: len(part.read_bytes())]
-
-
-def test_stdin_and_outputs_that_do_not_remain_are_refused(tiny_run: Path, tmp_path: Path) -> None:
-    def refusal(*arguments: str) -> str:
-        return fail(ConfigError, "translate", "-m", tiny_run, "--resume", *arguments, text="a")
-
-    assert "stdin does not allow; give the input as a FILE" in refusal("-o", str(tmp_path / "out"))
-    assert "stdin does not allow" in refusal("-", "-o", str(tmp_path / "out"))
-    (tmp_path / "in").write_text("a")
-    for output in ([], ["-o", "-"], ["-o", "/dev/null"], ["-o", str(tmp_path)]):
-        assert "give a regular file as -o FILE" in refusal(str(tmp_path / "in"), *output)
 
 
 def test_a_signal_after_the_note_of_a_window_loses_nothing(

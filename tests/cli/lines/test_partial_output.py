@@ -289,13 +289,6 @@ def test_a_damaged_note_is_refused(command: Command, interrupt: Any, state: str)
     assert "damaged" in command.refused("--resume")
 
 
-def test_alternatives_of_paragraphs_are_refused(command: Command) -> None:
-    for options in (["--n-best", "2"], ["--alignments"]):
-        error = command("--document", *options).exception
-        assert isinstance(error, ConfigError)
-        assert "leave them out" in str(error)
-
-
 def test_a_second_process_is_refused(command: Command) -> None:
     with command.part.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

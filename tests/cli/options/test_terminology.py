@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.text.words import any_of
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
 from tests.cli.commands import fail, succeed
 
 
@@ -92,10 +92,3 @@ def test_what_cannot_be_asked_for_is_refused(
     assert message in fail(
         DataError, "translate", "-m", tiny_run, "--json-input", text=record(source="a dog", **keys)
     )
-
-
-def test_samples_are_not_forced(tiny_run: Path) -> None:
-    message = fail(
-        ConfigError, "translate", "-m", tiny_run, "--sample", "--forbid", "a", text="a dog"
-    )
-    assert "leave out --sample" in message

@@ -10,7 +10,7 @@ from nmt.cli.options import workers as worker_options
 from nmt.cli.options.workers import number_of_workers, processes_for
 from nmt.errors import ConfigError, DataError
 from nmt.search import windows
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import invoke, succeed
 
 GLOSSARY = "cat\tMia\n"
 LINES = "".join(f"a small dog {n}. A cat.\n" if n % 4 else "\n" for n in range(30))
@@ -99,14 +99,6 @@ def test_demands_that_exclude_each_other_end_after_the_windows_before_them(
     assert isinstance(result.exception, DataError)
     assert "the line 'a cat': 'Hund' is asked for" in str(result.exception)
     assert result.stdout_bytes.count(b"\n") == 14
-
-
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_samples_are_not_forced_by_anybody(tiny_run: Path, tmp_path: Path, workers: str) -> None:
-    (tmp_path / "in.txt").write_text(LINES)
-    arguments = ["-m", str(tiny_run), str(tmp_path / "in.txt"), "--workers", workers]
-    message = fail(ConfigError, "translate", *arguments, "--sample", "--forbid", "a")
-    assert "leave out --sample" in message
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many", "1.5", "", "²", "2\n", "1000", "9" * 5000])
