@@ -1,6 +1,5 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,11 +10,10 @@ from nmt.cli.lines.line_translation import LineInput, translate_lines
 from nmt.cli.lines.partial_output import (
     ResumeOption,
     check_inputs_remain,
-    check_resumable,
     is_complete,
     open_windows,
 )
-from nmt.cli.lines.streams import is_typed, open_lines
+from nmt.cli.lines.streams import is_typed, log, open_lines
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import ComputeOptions, ModelsOption, load_translator
 from nmt.cli.options.output import OutputOptions
@@ -58,8 +56,12 @@ def translate(
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology = terms.terminology()
-    if resume:
-        _exit_if_complete(file, output)
+    if resume and is_complete(file, output):
+        log(
+            f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
+            "again"
+        )
+        return
     with open_lines(file) as lines, open_windows(file, output, resume) as sink:
         translator = load_translator(model, compute, search, sampling.sampling())
         processes = processes_for(workers, translator.searcher.device.type, is_typed(file))
@@ -91,15 +93,3 @@ def _settings(
     weights = weights_digest(translator.run.model)[:16]
     asked = terminology.digest
     return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
-
-
-def _exit_if_complete(file: Path | None, output: Path | None) -> None:
-    """Exit with 0 if --resume finds a complete output."""
-    check_resumable(file, output)
-    if is_complete(output):
-        print(
-            f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
-            "again",
-            file=sys.stderr,
-        )
-        raise typer.Exit

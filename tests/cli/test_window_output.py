@@ -60,5 +60,5 @@ def test_every_window_is_flushed_to_a_stream() -> None:
         def flush(self) -> None:
             flushed.append(self.data)
 
-    partial_output._Stream(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
+    partial_output.StreamOutput(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
     assert flushed == [b"A\n"]

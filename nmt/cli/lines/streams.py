@@ -150,13 +150,26 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _open_for_writing(path: Path, name: Path) -> Iterator[BinaryIO]:
-    try:
+    with explain_failure_to_open(name):
         file = path.open("wb")
+    with explain_full_disk(name), file:
+        yield file
+
+
+@contextlib.contextmanager
+def explain_failure_to_open(name: Path) -> Iterator[None]:
+    """Turn the OSError of a file that cannot be opened into a DataError that names it."""
+    try:
+        yield
     except OSError as error:
         raise DataError(f"{name}: cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def explain_full_disk(name: Path) -> Iterator[None]:
+    """Turn the OSError of a full disk into a DataError that names the output; pass on others."""
     try:
-        with file:
-            yield file
+        yield
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise
