@@ -1,6 +1,5 @@
 """The command as the user meets it: one sentence for an error, and the right exit code."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -32,12 +31,6 @@ finally:
 """
 
 Nmt = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def environment(project: Path) -> dict[str, str]:
-    """The environment of a wide terminal, which folds no line of the help."""
-    return {**os.environ, "PYTHONPATH": str(project), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture

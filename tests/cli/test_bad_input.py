@@ -1,7 +1,6 @@
 """Whatever the bytes, the pipes and the disk are like: a line for a line, or one sentence."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -141,10 +140,9 @@ def translated(
 class Nmt:
     """The command as a process of its own, through a shell where there is something to redirect."""
 
-    def __init__(self, run: Path, folder: Path, project: Path) -> None:
+    def __init__(self, run: Path, folder: Path, environment: dict[str, str]) -> None:
         self.command = f"{sys.executable} -m nmt translate -m {run}"
-        self.folder = folder
-        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
+        self.folder, self.environment = folder, environment
 
     def __call__(
         self,
@@ -168,10 +166,10 @@ class Nmt:
 
 
 @pytest.fixture
-def nmt(tiny_run: Path, tmp_path: Path, project: Path) -> Nmt:
+def nmt(tiny_run: Path, tmp_path: Path, environment: dict[str, str]) -> Nmt:
     (tmp_path / "in").write_bytes(b"a dog\n" * 3)
     (tmp_path / "many").write_bytes(b"a dog\n" * 8_000)
-    return Nmt(tiny_run, tmp_path, project)
+    return Nmt(tiny_run, tmp_path, environment)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ TEXT = "a dog sleeps here on the grass"
 
 
 @pytest.fixture
-def run(tiny_run: Path, tmp_path: Path) -> RunDirectory:
+def run(copied_run: Path, tmp_path: Path) -> RunDirectory:
     """A copy of the tiny run with the vocabulary of its own training text."""
-    run = RunDirectory(tmp_path / "run")
-    shutil.copytree(tiny_run, run.path)
+    run = RunDirectory(copied_run)
     config = load_config(str(run.config), [f"data.directory={tmp_path / 'data'}"])
     run.write_config(config)
     tokenizer = prepare(config, lambda line: None).tokenizer

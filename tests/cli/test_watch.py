@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,11 +16,9 @@ from tests.cli.commands import succeed
 
 
 @pytest.fixture
-def run(tiny_run: Path, tmp_path: Path) -> Path:
-    copy = tmp_path / "run"
-    shutil.copytree(tiny_run, copy)
-    record(copy, 1)
-    return copy
+def run(copied_run: Path) -> Path:
+    record(copied_run, 1)
+    return copied_run
 
 
 def record(run: Path, step: int) -> None:

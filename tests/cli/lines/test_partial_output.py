@@ -15,12 +15,13 @@ import torch
 from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.cli.lines.partial_output import PartialOutput, StreamOutput
 from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, succeed
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = {
@@ -55,6 +56,18 @@ class Command:
         # one process, so that the tests can count and end its work from inside
         arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
         return invoke("translate", *arguments)
+
+    def whole(self, *options: str) -> bytes:
+        """The output of an uninterrupted run, which is removed again."""
+        assert self(*options).exit_code == 0
+        output = self.output.read_bytes()
+        self.output.unlink()
+        return output
+
+    def resumed(self, *options: str) -> bytes:
+        """The output of a run that goes on."""
+        assert self(*options, "--resume").exit_code == 0
+        return self.output.read_bytes()
 
     def refused(self, *options: str) -> str:
         """The sentence that ends the command, which leaves what was there."""
@@ -99,10 +112,8 @@ def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
     command: Command, interrupt: Any, shape: str
 ) -> None:
     options = SHAPES[shape]
-    assert command(*options).exit_code == 0
-    expected = command.output.read_bytes()
+    expected = command.whole(*options)
     for whole in range(4):
-        command.output.unlink()
         interrupt(command, whole, options)
         assert command.part.exists() == command.state.exists() == (whole > 0)
         if whole:
@@ -110,9 +121,9 @@ def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
             assert kept.endswith(b"\n") and expected.startswith(kept)
             interrupt(command, 0, [*options, "--resume"])
             assert command.part.read_bytes() == kept
-        assert command(*options, "--resume").exit_code == 0
-        assert command.output.read_bytes() == expected
+        assert command.resumed(*options) == expected
         assert sorted(command.folder.iterdir()) == [command.input, command.output]
+        command.output.unlink()
 
 
 def test_the_message_names_the_part_and_the_command_to_go_on(
@@ -130,20 +141,15 @@ def test_the_message_names_the_part_and_the_command_to_go_on(
 
 def test_what_was_cut_within_a_window_is_dropped(command: Command, interrupt: Any) -> None:
     """As a killed process leaves it: more in the part than was noted of it."""
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
+    expected = command.whole()
     interrupt(command, 1, [])
     with command.part.open("ab") as file:
         file.write(b"a whole line\nhalf a li")
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed() == expected
 
 
 def test_without_resume_a_part_is_replaced(command: Command, interrupt: Any) -> None:
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
+    expected = command.whole()
     interrupt(command, 2, ["--sample"])
     assert command().exit_code == 0
     assert command.output.read_bytes() == expected
@@ -157,8 +163,7 @@ def test_a_part_stays_until_the_model_is_loaded(command: Command, interrupt: Any
 
 
 def test_resume_with_nothing_there_begins(command: Command) -> None:
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes().count(b"\n") == len(LINES)
+    assert command.resumed().count(b"\n") == len(LINES)
 
 
 def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> None:
@@ -171,15 +176,12 @@ def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> Non
 
 
 def test_compressed_input_is_gone_on_with(command: Command, interrupt: Any) -> None:
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
+    expected = command.whole()
     packed = command.folder / "in.txt.gz"
     packed.write_bytes(gzip.compress(command.input.read_bytes()))
     command.input = packed
     interrupt(command, 2, [])
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed() == expected
 
 
 def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
@@ -303,9 +305,7 @@ def test_a_second_process_is_refused(command: Command) -> None:
 def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
     lines = [line * 5 for line in LINES]
     command.input.write_text("\n".join(lines))
-    command("--json")
-    expected = command.output.read_bytes()
-    command.output.unlink()
+    expected = command.whole("--json")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(expected) - 10, limits[1]))
     try:
@@ -316,8 +316,7 @@ def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
     assert f"{command.output}: cannot be written: File too large" in str(result.exception)
     assert "lines 1 to 9" in result.stderr
     assert command.part.read_bytes().count(b"\n") == 9
-    assert command("--json", "--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed("--json") == expected
 
 
 def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
@@ -336,6 +335,55 @@ def test_an_earlier_output_is_not_taken_for_what_was_interrupted(
     expected = command.output.read_bytes()
     command.output.write_text("of another input\n")
     interrupt(command, 0, [])
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed() == expected
     assert sorted(command.folder.iterdir()) == [command.input, command.output]
+
+
+def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -> None:
+    options = ["-m", str(tiny_run), "--json-input", "-o", str(tmp_path / "out")]
+    text = '{"source": "a"}\n' * 4
+    succeed("translate", *options, text=text)
+    expected = (tmp_path / "out").read_bytes()
+    (tmp_path / "out").unlink()
+    result = invoke("translate", *options, text=text + "[]")
+    part = tmp_path / "out.part"
+    assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
+    assert part.read_bytes() == expected[: len(part.read_bytes())]
+
+
+def test_a_signal_after_the_note_of_a_window_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = PartialOutput(tmp_path / "out", resume=False)
+    output.begin(iter([]), dict)
+    replace = Path.replace
+
+    def replaced(self: Path, target: Path) -> None:
+        replace(self, target)
+        raise StoppedBySignal("stopped by SIGTERM")
+
+    with monkeypatch.context() as patched, pytest.raises(StoppedBySignal):
+        patched.setattr(Path, "replace", replaced)
+        output.write(["a"], b"A\n")
+    output.keep(again=True)
+    output.close()
+    again = PartialOutput(tmp_path / "out", resume=True)
+    assert again.begin(iter(["a"]), dict) == 1
+    again.write(["b"], b"B\n")
+    again.finish()
+    again.close()
+    assert (tmp_path / "out").read_bytes() == b"A\nB\n"
+
+
+def test_every_window_is_flushed_to_a_stream() -> None:
+    flushed = []
+
+    class Stream:
+        def write(self, data: bytes) -> None:
+            self.data = data
+
+        def flush(self) -> None:
+            flushed.append(self.data)
+
+    StreamOutput(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
+    assert flushed == [b"A\n"]
