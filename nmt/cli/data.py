@@ -40,11 +40,9 @@ def list_corpora(
     for corpus in known_corpora():
         pairs = ", ".join("-".join(pair) for pair in corpus.language_pairs)
         typer.echo(f"{corpus.name}: {corpus.description}")
-        _aligned("languages", f"{pairs}; both directions")
-        _aligned("pairs", corpus.pairs)
-        _aligned("download", corpus.download)
-        _aligned("licence", corpus.licence)
-        _aligned("source", corpus.url)
+        facts = {**_described(corpus), "languages": f"{pairs}; both directions"}
+        for title in ("languages", "pairs", "download", "licence", "source"):
+            _aligned(title, str(facts[title]))
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
     for pattern, description in PATTERNS.items():

@@ -17,16 +17,8 @@ def test_a_plan_without_a_probe_is_text(tmp_path: Path) -> None:
     result = invoke("plan", "--config", "base.yaml", "--no-probe")
     assert result.exit_code == 0, result.exception
     headings = [line.split("  ")[0] for line in result.stdout.splitlines() if line[0] != " "]
-    assert headings == [
-        "parameters",
-        "data",
-        "memory",
-        "arithmetic",
-        "time here",
-        "on one GPU",
-        "disk",
-        "the paper",
-    ]
+    expected = "parameters, data, memory, arithmetic, time here, on one GPU, disk, the paper"
+    assert ", ".join(headings) == expected
     assert not list(tmp_path.iterdir())
 
 

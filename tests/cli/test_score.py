@@ -8,7 +8,7 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.run_directory import load_run
 from nmt.translation.scoring import Scorer, TargetScore
-from tests.cli.commands import invoke, succeed
+from tests.cli.commands import invoke, succeed, write_lines
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]
@@ -29,9 +29,8 @@ def expected(scores: list[TargetScore]) -> str:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str | Path]:
     """PAIRS as options that name two files."""
-    source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
-    source.write_bytes("".join(f"{source}\n" for source, _ in PAIRS).encode())
-    reference.write_bytes("".join(f"{target}\n" for _, target in PAIRS).encode())
+    source = write_lines(tmp_path / "s.txt", (source for source, _ in PAIRS))
+    reference = write_lines(tmp_path / "r.txt", (target for _, target in PAIRS))
     return ["--source", source, "--reference", reference]
 
 
@@ -67,10 +66,8 @@ def test_no_pairs_give_no_lines(tiny_run: Path) -> None:
 
 
 def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> None:
-    found = [
-        json.loads(line)
-        for line in succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
-    ]
+    lines = succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
+    found = [json.loads(line) for line in lines]
     assert found == [
         {
             "log_probability": score.log_probability,

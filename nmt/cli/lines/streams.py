@@ -75,8 +75,8 @@ def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> ob
 def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
     """The lines of a file, or of stdin for None and "-", without their ends.
 
-    Bytes that are not UTF-8 become U+FFFD and `warn` hears which line held them; a compressed
-    file must be UTF-8 throughout.
+    Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the number of their line; a
+    compressed file must be UTF-8 throughout.
 
     Raises:
         DataError: the file cannot be read.
@@ -100,17 +100,17 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether all of the file, or of stdin for None and "-", is there to be read already."""
+    """Whether the input is a regular file, all of which can be read without waiting."""
     if path is not None and not is_stdin(path):
         return path.is_file()
     try:
         return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
-    except OSError:  # something of Python's own
+    except OSError:  # an object of Python without a descriptor
         return False
 
 
 def count_lines(path: Path | None) -> int | None:
-    """How many lines a regular, plain file has, for a progress bar; None where unknown."""
+    """Return the number of lines of a plain file, for a progress bar; None where unknown."""
     if path is None or not path.is_file() or path.suffix in COMPRESSED:
         return None
     with path.open("rb") as file:
@@ -121,8 +121,8 @@ def count_lines(path: Path | None) -> int | None:
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """A file to write, or stdout for None and "-". The file appears under its name when complete.
 
-    It is written beside its place and renamed; after an error nothing remains. What is no regular
-    file (a pipe, /dev/null) is written directly.
+    It is written under another name in the same folder and then renamed; after an error nothing
+    remains. A pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -144,7 +144,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
                 yield file
             beside.replace(final)
         finally:
-            with contextlib.suppress(OSError):  # where it could not be made
+            with contextlib.suppress(OSError):  # it could not be created
                 beside.unlink()
 
 

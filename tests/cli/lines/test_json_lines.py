@@ -56,10 +56,7 @@ def test_a_source_with_line_ends_stays_one_line_of_output(tiny_run: Path) -> Non
         ('{"text": "a"}', 'an object without "source"; expected'),
         ('{"source": 3}', '"source" is a number; expected'),
         ('{"source": {}}', '"source" is an object; expected'),
-        (
-            '{"source": "\\ud800"}',
-            '"source" holds half a surrogate pair .*write the whole',
-        ),
+        ('{"source": "\\ud800"}', '"source" holds half a surrogate pair .*write the whole'),
     ],
 )
 def test_what_is_no_such_object_is_refused_by_file_and_line(line: str, message: str) -> None:

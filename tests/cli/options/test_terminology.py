@@ -76,10 +76,7 @@ def test_terms_go_with_all_ways_to_choose(
     [
         ({"terms": 3}, '"terms" is 3; expected source terms with their translations'),
         ({"terms": {"dog": 5}}, '"terms" is {"dog": 5}; expected'),
-        (
-            {"terms": {"dog": " "}},
-            "the translation of 'dog' -> ' ': the term ' ' is blank",
-        ),
+        ({"terms": {"dog": " "}}, "the translation of 'dog' -> ' ': the term ' ' is blank"),
         ({"forbidden": "a"}, '"forbidden" is "a"; expected a list of words'),
         ({"forbidden": ["a\nb"]}, "holds a line end; write it on one line"),
         ({"target_prefix": 1}, '"target_prefix" is 1; expected a string'),

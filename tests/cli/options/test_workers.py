@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.cli.options import workers as worker_options
-from nmt.cli.options.workers import number_of_workers, processes_for
+from nmt.cli.options.workers import processes_for
 from nmt.errors import ConfigError, DataError
 from nmt.search import windows
 from tests.cli.commands import invoke, succeed
@@ -112,11 +112,11 @@ def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: st
 def test_auto_is_one_a_core_where_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_options, "available_cores", lambda: 6)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert number_of_workers("auto", "cpu", typed=False) == 6
-    assert number_of_workers("auto", "cpu", typed=True) == 1
-    assert number_of_workers("auto", "cuda", typed=False) == 1
+    assert processes_for("auto", "cpu", typed=False) == 6
+    assert processes_for("auto", "cpu", typed=True) == 1
+    assert processes_for("auto", "cuda", typed=False) == 1
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert number_of_workers("auto", "cpu", typed=False) == 1
+    assert processes_for("auto", "cpu", typed=False) == 1
 
 
 @pytest.mark.parametrize("workers, set_to", [("auto", []), ("3", [1]), ("1", [1])])
@@ -130,6 +130,6 @@ def test_a_number_gives_every_process_one_thread(
 
 
 def test_a_gpu_is_not_divided() -> None:
-    assert number_of_workers("1", "cuda", typed=False) == 1
+    assert processes_for("1", "cuda", typed=False) == 1
     with pytest.raises(ConfigError, match="--workers 2 divides the cores of a CPU.*leave out"):
-        number_of_workers("2", "cuda", typed=False)
+        processes_for("2", "cuda", typed=False)
