@@ -6,7 +6,6 @@ import json
 import resource
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +68,24 @@ class Command:
         assert self(*options, "--resume").exit_code == 0
         return self.output.read_bytes()
 
+    def interrupt(self, whole: int, *options: str) -> Result:
+        """Run until so many windows are written and one more is begun."""
+        calls = 0
+        translate_batch = Pipeline.translate_batch
+
+        def translated(pipeline: Pipeline, lines: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > whole:
+                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
+            return translate_batch(pipeline, lines)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Pipeline, "translate_batch", translated)
+            result = self(*options)
+        assert isinstance(result.exception, StoppedBySignal)
+        return result
+
     def refused(self, *options: str) -> str:
         """The sentence that ends the command, which leaves what was there."""
         before = self.part.read_bytes(), self.state.read_bytes()
@@ -83,43 +100,17 @@ def command(tiny_run: Path, tmp_path: Path) -> Command:
     return Command(tiny_run, tmp_path)
 
 
-@pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[str]], Result]:
-    """Run a command until so many windows are written and one more is begun."""
-
-    def interrupted(command: Command, whole: int, options: list[str]) -> Result:
-        calls = 0
-        translate_batch = Pipeline.translate_batch
-
-        def translated(self: Pipeline, lines: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > whole:
-                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return translate_batch(self, lines)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Pipeline, "translate_batch", translated)
-            result = command(*options)
-        assert isinstance(result.exception, StoppedBySignal)
-        return result
-
-    return interrupted
-
-
 @pytest.mark.parametrize("shape", SHAPES)
-def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
-    command: Command, interrupt: Any, shape: str
-) -> None:
+def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shape: str) -> None:
     options = SHAPES[shape]
     expected = command.whole(*options)
     for whole in range(4):
-        interrupt(command, whole, options)
+        command.interrupt(whole, *options)
         assert command.part.exists() == command.state.exists() == (whole > 0)
         if whole:
             kept = command.part.read_bytes()
             assert kept.endswith(b"\n") and expected.startswith(kept)
-            interrupt(command, 0, [*options, "--resume"])
+            command.interrupt(0, *options, "--resume")
             assert command.part.read_bytes() == kept
         assert command.resumed(*options) == expected
         assert sorted(command.folder.iterdir()) == [command.input, command.output]
@@ -127,37 +118,37 @@ def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
 
 
 def test_the_message_names_the_part_and_the_command_to_go_on(
-    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["nmt", "translate", "-m", "my run", "in.txt", "-o", "out"])
-    said = interrupt(command, 2, []).stderr
+    said = command.interrupt(2).stderr
     assert said == (
         f"nmt: {command.part} keeps the translations of lines 1 to 6; to continue: "
         "nmt translate -m 'my run' in.txt -o out --resume\n"
     )
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--resume"])
-    assert interrupt(command, 1, ["--resume"]).stderr.count("--resume") == 1
+    assert command.interrupt(1, "--resume").stderr.count("--resume") == 1
 
 
-def test_what_was_cut_within_a_window_is_dropped(command: Command, interrupt: Any) -> None:
+def test_what_was_cut_within_a_window_is_dropped(command: Command) -> None:
     """As a killed process leaves it: more in the part than was noted of it."""
     expected = command.whole()
-    interrupt(command, 1, [])
+    command.interrupt(1)
     with command.part.open("ab") as file:
         file.write(b"a whole line\nhalf a li")
     assert command.resumed() == expected
 
 
-def test_without_resume_a_part_is_replaced(command: Command, interrupt: Any) -> None:
+def test_without_resume_a_part_is_replaced(command: Command) -> None:
     expected = command.whole()
-    interrupt(command, 2, ["--sample"])
+    command.interrupt(2, "--sample")
     assert command().exit_code == 0
     assert command.output.read_bytes() == expected
     assert not command.part.exists() and not command.state.exists()
 
 
-def test_a_part_stays_until_the_model_is_loaded(command: Command, interrupt: Any) -> None:
-    interrupt(command, 1, [])
+def test_a_part_stays_until_the_model_is_loaded(command: Command) -> None:
+    command.interrupt(1)
     assert "step-9" in str(command("--checkpoint", "step-9").exception)
     assert command.part.stat().st_size > 0 and command.state.exists()
 
@@ -175,16 +166,16 @@ def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> Non
     assert list(command.folder.iterdir()) and not command.part.exists()
 
 
-def test_compressed_input_is_gone_on_with(command: Command, interrupt: Any) -> None:
+def test_compressed_input_is_gone_on_with(command: Command) -> None:
     expected = command.whole()
     packed = command.folder / "in.txt.gz"
     packed.write_bytes(gzip.compress(command.input.read_bytes()))
     command.input = packed
-    interrupt(command, 2, [])
+    command.interrupt(2)
     assert command.resumed() == expected
 
 
-def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
+def test_json_lines_are_gone_on_with(command: Command) -> None:
     records = [json.dumps({"id": n, "source": line}) for n, line in enumerate(LINES)]
     command.input.write_text("\n".join([*records[:7], "[]", *records[8:]]))
     options = ["--json-input", "--json"]
@@ -197,8 +188,8 @@ def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
     assert [row["id"] for row in rows] == list(range(len(LINES)))
 
 
-def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
-    interrupt(command, 2, [])
+def test_another_input_is_refused(command: Command) -> None:
+    command.interrupt(2)
     command.input.write_text("\n".join(["changed", *LINES[1:]]))
     assert "whose first 6 lines are others; give that input" in command.refused("--resume")
     command.input.write_text("\n".join(LINES[:5]) + "\n")
@@ -217,49 +208,43 @@ def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
         (["--precision", "int8"], "begun with precision fp32, and now it is int8"),
     ],
 )
-def test_other_settings_are_refused(
-    command: Command, interrupt: Any, options: list[str], message: str
-) -> None:
-    interrupt(command, 1, [] if "--precision" not in options else ["--precision", "fp32"])
+def test_other_settings_are_refused(command: Command, options: list[str], message: str) -> None:
+    command.interrupt(1, *(["--precision", "fp32"] if "--precision" in options else []))
     refusal = command.refused(*options, "--resume")
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
 
 @pytest.mark.parametrize("options", [["--n-best", "9"], ["--sample", "--forbid", "a"]])
-def test_a_part_survives_what_cannot_be_asked_for(
-    command: Command, interrupt: Any, options: list[str]
-) -> None:
-    interrupt(command, 1, [])
+def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: list[str]) -> None:
+    command.interrupt(1)
     part = command.part.read_bytes()
     assert isinstance(command(*options).exception, ConfigError)
     assert command.part.read_bytes() == part
 
 
-def test_a_setting_that_says_what_holds_anyway_is_accepted(
-    command: Command, interrupt: Any
-) -> None:
-    interrupt(command, 1, [])
+def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> None:
+    command.interrupt(1)
     options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
     options += ["--batch-tokens", "77"]  # as one does whose memory has not sufficed
     assert command(*options, "--resume").exit_code == 0
 
 
 def test_auto_is_recorded_as_the_precision_that_it_was(
-    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pick(precision: str) -> None:
         monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
 
     pick("bf16")
-    interrupt(command, 1, ["--precision", "auto"])
+    command.interrupt(1, "--precision", "auto")
     pick("fp32")  # as a machine without bf16 would
     assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     pick("bf16")
     assert command("--precision", "bf16", "--resume").exit_code == 0
 
 
-def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: Path) -> None:
-    interrupt(command, 1, [])
+def test_other_weights_are_refused(command: Command, tmp_path: Path) -> None:
+    command.interrupt(1)
     model = load_run(command.run, torch.device("cpu")).model
     other = command.run / "checkpoints" / "other"
     with torch.no_grad():
@@ -276,8 +261,8 @@ def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: P
     assert command("--resume").exit_code == 0
 
 
-def test_a_part_that_was_changed_is_refused(command: Command, interrupt: Any) -> None:
-    interrupt(command, 2, [])
+def test_a_part_that_was_changed_is_refused(command: Command) -> None:
+    command.interrupt(2)
     whole = command.part.read_bytes()
     for changed in (b"x" + whole[1:], whole[:-1]):
         command.part.write_bytes(changed)
@@ -285,8 +270,8 @@ def test_a_part_that_was_changed_is_refused(command: Command, interrupt: Any) ->
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}'])
-def test_a_damaged_note_is_refused(command: Command, interrupt: Any, state: str) -> None:
-    interrupt(command, 1, [])
+def test_a_damaged_note_is_refused(command: Command, state: str) -> None:
+    command.interrupt(1)
     command.state.write_text(state)
     assert "damaged" in command.refused("--resume")
 
@@ -327,14 +312,12 @@ def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
     assert real.read_bytes().count(b"\n") == len(LINES)
 
 
-def test_an_earlier_output_is_not_taken_for_what_was_interrupted(
-    command: Command, interrupt: Any
-) -> None:
+def test_an_earlier_output_is_not_taken_for_what_was_interrupted(command: Command) -> None:
     """The first window was not there yet, but another output stood under the name."""
     command()
     expected = command.output.read_bytes()
     command.output.write_text("of another input\n")
-    interrupt(command, 0, [])
+    command.interrupt(0)
     assert command.resumed() == expected
     assert sorted(command.folder.iterdir()) == [command.input, command.output]
 
