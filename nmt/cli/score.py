@@ -147,7 +147,7 @@ def _open_pairs(
 
 
 def _aligned_pairs(source: Path, reference: Path) -> Iterator[tuple[str, str]]:
-    """What `read_pairs` yields; files of unequal length are refused before the first pair."""
+    """Yield the pairs of two files; files of unequal length are an error before the first pair."""
     from nmt.config import TextPair
     from nmt.data.text.parallel_text import ParallelText
 

@@ -63,7 +63,7 @@ class SearchOptions:
     ] = None
 
     def settings(self) -> dict[str, object]:
-        """The settings by their names in the decoding section."""
+        """Return the settings by their names in the decoding section."""
         return {name: value for name, value in asdict(self).items() if name != "shortlist"}
 
     def check_alpha(self, normalization: str) -> None:

@@ -56,10 +56,10 @@ class TerminologyOptions:
 
 
 def line_terminology(record: Mapping[str, object], where: str) -> "Terminology | None":
-    """What a JSON line asks of its own translation; None where it asks nothing.
+    """Return what a JSON line asks of its own translation; None if it asks nothing.
 
     Raises:
-        DataError: naming `where`, the file and line: a key of another form.
+        DataError: A key has a value of another form; the message names `where`, the file and line.
     """
     if not any(key in record for key in KEYS):
         return None
