@@ -24,10 +24,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with temporary.open("wb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+        _write_to_disk(temporary, content.encode("utf-8") if isinstance(content, str) else content)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -45,10 +42,7 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         for name, data in contents.items():
-            with (temporary / name).open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_to_disk(temporary / name, data)
         _flush_folder(temporary)
         if path.exists():
             shutil.rmtree(old, ignore_errors=True)
@@ -58,6 +52,14 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
         _flush_folder(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_to_disk(path: Path, data: bytes | memoryview) -> None:
+    """Write a file, and return when its content is on the disk."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _flush_folder(path: Path) -> None:

@@ -6,27 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options.model import (
-    CheckpointOption,
-    DeviceOption,
-    ModelOptions,
-    Precision,
-    PrecisionOption,
-    load_translator,
-)
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import EXACT, ComputeOptions, load_translator
+from nmt.cli.options.output import JsonObjectOption
 from nmt.cli.options.search import BatchTokensOption, BeamSizeOption, SearchOptions
 from nmt.cli.options.test_set import (
-    LanguagesOption,
-    NoTextChecksOption,
-    ReferenceOption,
-    SourceOption,
-    TestSetOption,
-    TokenizedOption,
-    check_text_options,
+    TextOptions,
     load_test_set,
     provenance,
     read_translations,
-    text_options,
     translate_with_progress,
 )
 from nmt.errors import ConfigError, DataError
@@ -44,44 +32,36 @@ ExamplesOption = Annotated[
 ]
 
 
+@with_option_groups
 def compare(
     systems: SystemsArgument,
-    test_set: TestSetOption = None,
-    source: SourceOption = None,
-    reference: ReferenceOption = None,
-    languages: LanguagesOption = None,
-    tokenized: TokenizedOption = False,
+    text: TextOptions,
     examples: ExamplesOption = 3,
-    no_text_checks: NoTextChecksOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    checkpoint: CheckpointOption = "best",
+    as_json: JsonObjectOption = False,
     beam_size: BeamSizeOption = None,
     batch_tokens: BatchTokensOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = Precision.fp32,
+    compute: ComputeOptions = EXACT,
 ) -> None:
     """Compare systems on one test set, by default the first run's own.
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
     """
-    text = text_options(test_set, source, reference, languages, tokenized, no_text_checks)
     _check_systems(systems)
     runs = list(dict.fromkeys(path for path in systems if path.is_dir()))
-    check_text_options(text, str(runs[0]) if runs else None)
-    data = _common_data(runs, checkpoint) if runs else None
+    text.check(str(runs[0]) if runs else None)
+    data = _common_data(runs, compute.checkpoint) if runs else None
     against = load_test_set(text, data)
     translations = {
-        path: read_translations(path, against, text.text_checks)
-        for path in systems
-        if path not in runs
+        path: read_translations(path, against, text) for path in systems if path not in runs
     }
     models = []
     for run in runs:
         translator = load_translator(
-            ModelOptions([str(run)], checkpoint, device, precision),
+            [str(run)],
+            compute,
             SearchOptions(beam_size=beam_size, batch_tokens=batch_tokens),
         )
-        models.append(provenance(translator, [str(run)], checkpoint))
+        models.append(provenance(translator, [str(run)], compute.checkpoint))
         translations[run] = translate_with_progress(translator, against, str(run))
     found = [(str(path), translations[path]) for path in systems]
     _print_comparison(found, against, data, examples, models if as_json else None)

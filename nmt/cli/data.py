@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options.recipe import ConfigOption, SettingsOption
+from nmt.cli.lines.streams import log
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.recipe import RecipeOptions
 
 if TYPE_CHECKING:
     from nmt.data.corpora.corpus import Corpus
@@ -21,7 +24,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_corpora(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonObjectOption = False,
 ) -> None:
     """List the known corpora: languages (either direction), training pairs, size, licence, source.
 
@@ -37,11 +40,9 @@ def list_corpora(
     for corpus in known_corpora():
         pairs = ", ".join("-".join(pair) for pair in corpus.language_pairs)
         typer.echo(f"{corpus.name}: {corpus.description}")
-        _aligned("languages", f"{pairs}; both directions")
-        _aligned("pairs", corpus.pairs)
-        _aligned("download", corpus.download)
-        _aligned("licence", corpus.licence)
-        _aligned("source", corpus.url)
+        facts = {**_described(corpus), "languages": f"{pairs}; both directions"}
+        for title in ("languages", "pairs", "download", "licence", "source"):
+            _aligned(title, str(facts[title]))
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
     for pattern, description in PATTERNS.items():
@@ -100,9 +101,7 @@ def download(
         raise ConfigError(f"--from {copies}: no such file or folder")
     corpus = find_corpus(name)
     languages = corpus.pair_of(source_language, target_language)
-    splits = obtain_corpus(
-        corpus, languages, directory, copies, lambda message: typer.echo(message, err=True)
-    )
+    splits = obtain_corpus(corpus, languages, directory, copies, log)
     for text in (*splits.train, splits.validation, splits.test):
         if text is not None:
             for path in text.paths:
@@ -110,21 +109,19 @@ def download(
 
 
 @app.command("inspect")
+@with_option_groups
 def inspect(
-    config: ConfigOption,
-    settings: SettingsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    recipe: RecipeOptions,
+    as_json: JsonObjectOption = False,
 ) -> None:
     """Report on the quality of a recipe's data before training.
 
     The report has the pairs that each rule leaves out, with examples, the lengths, the unknown
     symbols, and the held-out sentences that also occur in the training text.
     """
-    from nmt.config_file import load_config
     from nmt.data.text import quality
     from nmt.report.data_quality import render_quality
 
-    recipe = load_config(config, settings or [])
-    found = quality.inspect(recipe, lambda message: typer.echo(message, err=True))
+    found = quality.inspect(recipe.load(), log)
     as_text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else render_quality(found)
     typer.echo(as_text)

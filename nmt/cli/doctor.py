@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.options.output import JsonObjectOption
 from nmt.cli.options.recipe import SettingsOption
 from nmt.errors import ConfigError
 
@@ -22,7 +23,7 @@ def doctor(
         str | None, typer.Option(help="Also check this YAML file or bundled recipe.")
     ] = None,
     settings: SettingsOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonObjectOption = False,
 ) -> None:
     """Check this machine, and a recipe on it: each line is ok, a warning or a failure.
 

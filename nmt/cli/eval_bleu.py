@@ -2,53 +2,25 @@
 
 import json
 import sys
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.lines.streams import check_output_is_no_input, open_output
-from nmt.cli.options.comet import (
-    CometModelOption,
-    CometOption,
-    CometOptions,
-    add_comet,
-    comet_options,
-)
-from nmt.cli.options.model import (
-    CheckpointOption,
-    DeviceOption,
-    ModelOption,
-    ModelOptions,
-    Precision,
-    PrecisionOption,
-    load_translator,
-)
-from nmt.cli.options.search import (
-    BatchTokensOption,
-    BeamSizeOption,
-    LengthPenaltyOption,
-    SearchOptions,
-    ShortlistOption,
-)
+from nmt.cli.options.comet import CometOptions
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, load_translator
+from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.search import SearchOptions
 from nmt.cli.options.test_set import (
-    LanguagesOption,
-    NoTextChecksOption,
-    ReferenceOption,
-    SourceOption,
-    TestSetOption,
     TextOptions,
-    TokenizedOption,
-    check_text_options,
     load_test_set,
     provenance,
     read_translations,
     text_files,
-    text_options,
     translate_with_progress,
 )
 from nmt.errors import ConfigError
@@ -64,14 +36,23 @@ OutputOption = Annotated[
     Path | None,
     typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
 ]
-ConfidenceOption = Annotated[
-    bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
-]
-TerOption = Annotated[bool, typer.Option("--ter", help="Translation edit rate as well.")]
-PerSentenceOption = Annotated[
-    bool,
-    typer.Option("--per-sentence", help="Print each sentence's scores; the table goes to stderr."),
-]
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Which scores to print, and how."""
+
+    ter: Annotated[bool, typer.Option("--ter", help="Translation edit rate as well.")] = False
+    confidence: Annotated[
+        bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
+    ] = True
+    per_sentence: Annotated[
+        bool,
+        typer.Option(
+            "--per-sentence", help="Print each sentence's scores; the table goes to stderr."
+        ),
+    ] = False
+    as_json: JsonObjectOption = False
 
 
 @dataclass(frozen=True)
@@ -86,74 +67,23 @@ class _Translated:
     """settings of the search; empty for translations from a file"""
 
 
+@with_option_groups
 def eval_bleu(
+    text: TextOptions,
+    scores: ScoreOptions,
+    comet: CometOptions,
+    search: SearchOptions,
     model: Annotated[list[str] | None, ModelOption] = None,
-    test_set: TestSetOption = None,
-    source: SourceOption = None,
-    reference: ReferenceOption = None,
     hypothesis: HypothesisOption = None,
-    languages: LanguagesOption = None,
     output: OutputOption = None,
-    tokenized: TokenizedOption = False,
-    ter: TerOption = False,
-    comet: CometOption = False,
-    comet_model: CometModelOption = None,
-    confidence: ConfidenceOption = True,
-    per_sentence: PerSentenceOption = False,
-    no_text_checks: NoTextChecksOption = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    checkpoint: CheckpointOption = "best",
-    beam_size: BeamSizeOption = None,
-    length_penalty: LengthPenaltyOption = None,
-    batch_tokens: BatchTokensOption = None,
-    shortlist: ShortlistOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = Precision.fp32,
+    compute: ComputeOptions = EXACT,
 ) -> None:
     """Translate a test set and print its scores, or score a file of translations.
 
     BLEU, chrF++ and TER are sacreBLEU's, with the signature that makes them comparable; the
     paper's BLEU is the one of "Attention Is All You Need".
     """
-    text = text_options(test_set, source, reference, languages, tokenized, no_text_checks)
-    with_comet = comet_options(comet, comet_model, device, text)
-    _check_options(model, hypothesis, output, text, comet)
-    if hypothesis:
-        translated = _read(hypothesis, text)
-    else:
-        load = partial(
-            load_translator,
-            ModelOptions(model or [], checkpoint, device, precision),
-            SearchOptions(
-                beam_size=beam_size,
-                length_penalty=length_penalty,
-                batch_tokens=batch_tokens,
-                shortlist=shortlist,
-            ),
-        )
-        translated = _translate(load, text, model or [], checkpoint, output)
-    scoring = _Scoring(ter, with_comet, confidence, per_sentence, as_json)
-    _print_scores(translated, scoring)
-
-
-@dataclass(frozen=True)
-class _Scoring:
-    """Which scores to print, and how."""
-
-    ter: bool
-    comet: CometOptions | None
-    confidence: bool
-    per_sentence: bool
-    as_json: bool
-
-
-def _check_options(
-    model: list[str] | None,
-    hypothesis: Path | None,
-    output: Path | None,
-    text: TextOptions,
-    comet: bool,
-) -> None:
+    comet.check(text)
     if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
@@ -161,27 +91,28 @@ def _check_options(
         )
     if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
-    if hypothesis and text.source and not comet:
+    if hypothesis and text.source and not comet.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
-    check_text_options(text, model[0] if model else None)
-
-
-def _read(hypothesis: Path, text: TextOptions) -> _Translated:
-    test_set = load_test_set(text, None)
-    return _Translated(test_set, read_translations(hypothesis, test_set, text.text_checks))
+    text.check(model[0] if model else None)
+    if hypothesis:
+        test_set = load_test_set(text, None)
+        translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
+    else:
+        translated = _translate(text, model or [], compute, search, output)
+    _print_scores(translated, scores, comet, compute.device)
 
 
 def _translate(
-    load: Callable[[], "Translator"],
     text: TextOptions,
     models: list[str],
-    checkpoint: str,
+    compute: ComputeOptions,
+    search: SearchOptions,
     output: Path | None,
 ) -> _Translated:
     """Load models and translate the test set, and write the translations to `output` if given."""
     with open_output(output) if output else nullcontext() as sink:
-        translator = load()
-        produced_by = provenance(translator, models, checkpoint)
+        translator = load_translator(models, compute, search)
+        produced_by = provenance(translator, models, compute.checkpoint)
         data = translator.run.config.data
         if output:
             inputs = [text.source, text.reference, *text_files(data)]
@@ -205,14 +136,16 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
     return shown
 
 
-def _print_scores(translated: _Translated, scoring: _Scoring) -> None:
+def _print_scores(
+    translated: _Translated, scoring: ScoreOptions, comet: CometOptions, device: str
+) -> None:
     """Print a table or one JSON object; with a line per sentence, the table goes to stderr."""
     from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 
     test_set, translations = translated.test_set, translated.translations
     sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
-    if scoring.comet:
-        sheet, failure = add_comet(sheet, translations, test_set, scoring.comet)
+    if comet.comet:
+        sheet, failure = comet.add_to(sheet, translations, test_set, device)
     rows: list[dict[str, float]] = []
     if scoring.per_sentence:
         rows = per_sentence_scores(translations, test_set, scoring.ter)

@@ -1,6 +1,5 @@
 """`nmt init`: look at a text and write a recipe that fits it and this machine."""
 
-import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -8,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nmt.cli.lines.streams import log
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.test_set import parse_languages
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig, TextPair
-    from nmt.planning.first_recipe import Request
     from nmt.planning.text_profile import TextProfile
 
 
@@ -26,171 +27,154 @@ class SizeChoice(StrEnum):
 
 
 TwoFiles = tuple[Path, Path]
-TextsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="SOURCE TARGET",
-        help="Two aligned text files, or one file that holds both sides (.tsv, .jsonl, "
-        ".parquet), or the name of a corpus of `nmt data list`.",
-    ),
-]
-OutputOption = Annotated[
-    Path, typer.Option("--output", "-o", metavar="FILE", help="The recipe to write.")
-]
-HubOption = Annotated[
-    str | None,
-    typer.Option(metavar="OWNER/NAME[:CONFIG]", help="A data set of the Hugging Face Hub."),
-]
-OpusOption = Annotated[
-    str | None, typer.Option(metavar="CORPUS[:VERSION]", help="A corpus of OPUS.")
-]
-LanguagesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PAIR",
-        help="Source and target, such as en-de.  [default: from the names of the files, else "
-        "from their words]",
-    ),
-]
-ValidationOption = Annotated[
-    TwoFiles | None,
-    typer.Option(metavar="SOURCE TARGET", help="Validation text.  [default: split off the text]"),
-]
-TestOption = Annotated[
-    TwoFiles | None,
-    typer.Option(metavar="SOURCE TARGET", help="Test text.  [default: split off the text]"),
-]
-SizeOption = Annotated[
-    SizeChoice | None,
-    typer.Option(help="Size of the model.  [default: fits the text and the machine]"),
-]
-MinutesOption = Annotated[
-    float | None,
-    typer.Option(min=0.5, help="Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"),
-]
 
 
-def init(
-    texts: TextsArgument = None,
-    output: OutputOption = Path("recipe.yaml"),
-    hub: HubOption = None,
-    opus: OpusOption = None,
-    languages: LanguagesOption = None,
-    validation: ValidationOption = None,
-    test: TestOption = None,
-    size: SizeOption = None,
-    minutes: MinutesOption = None,
-) -> None:
+@dataclass(frozen=True)
+class InitOptions:
+    """The text to learn from, the recipe to write, and what is decided already."""
+
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE TARGET",
+            help="Two aligned text files, or one file that holds both sides (.tsv, .jsonl, "
+            ".parquet), or the name of a corpus of `nmt data list`.",
+        ),
+    ] = None
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The recipe to write.")
+    ] = Path("recipe.yaml")
+    hub: Annotated[
+        str | None,
+        typer.Option(metavar="OWNER/NAME[:CONFIG]", help="A data set of the Hugging Face Hub."),
+    ] = None
+    opus: Annotated[
+        str | None, typer.Option(metavar="CORPUS[:VERSION]", help="A corpus of OPUS.")
+    ] = None
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PAIR",
+            help="Source and target, such as en-de.  [default: from the names of the files, else "
+            "from their words]",
+        ),
+    ] = None
+    validation: Annotated[
+        TwoFiles | None,
+        typer.Option(
+            metavar="SOURCE TARGET", help="Validation text.  [default: split off the text]"
+        ),
+    ] = None
+    test: Annotated[
+        TwoFiles | None,
+        typer.Option(metavar="SOURCE TARGET", help="Test text.  [default: split off the text]"),
+    ] = None
+    size: Annotated[
+        SizeChoice | None,
+        typer.Option(help="Size of the model.  [default: fits the text and the machine]"),
+    ] = None
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5, help="Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"
+        ),
+    ] = None
+
+    def text(self) -> "TextPair | str":
+        """Return the text of the user, or the name of a corpus.
+
+        Raises:
+            ConfigError: Not exactly one text was named.
+        """
+        texts = self.texts or []
+        addresses = [f"hf:{self.hub}"] * (self.hub is not None)
+        addresses += [f"opus:{self.opus}"] * (self.opus is not None)
+        if len(addresses) + bool(texts) != 1 or len(texts) > 2:
+            raise ConfigError(
+                "name one text: two aligned files, one file with both sides, a corpus of `nmt data "
+                f"list`, --hub or --opus; got {', '.join([*texts, *addresses]) or 'nothing'}"
+            )
+        if addresses:
+            return addresses[0]
+        from nmt.config import TextPair
+
+        if len(texts) == 2:
+            return TextPair(source=texts[0], target=texts[1])
+        return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
+
+    def held_out(self) -> "dict[str, TextPair | None]":
+        """Return the files of the validation and the test set; None: none are given."""
+        from nmt.config import TextPair
+
+        files = {"validation": self.validation, "test": self.test}
+        return {
+            name: pair and TextPair(source=str(pair[0]), target=str(pair[1]))
+            for name, pair in files.items()
+        }
+
+    def missing(self) -> list[str]:
+        """Return the names of the held-out sets that are to be split off from the text."""
+        return [name for name, files in self.held_out().items() if files is None]
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder for the parts of a text that is split."""
+        return self.output.with_name(f"{self.output.stem}-text")
+
+
+@with_option_groups
+def init(options: InitOptions) -> None:
     """Write a recipe that fits a text and this machine, each choice with its reason.
 
     Lines for validation and test are split off where none are given. Takes some steps of the
     model for about half a minute, to know how fast this machine is.
     """
+    output = options.output
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
-    from nmt.planning.first_recipe import Request
-
-    text = _chosen_text(texts or [], hub, opus)
-    held_out = {"validation": _text_pair(validation), "test": _text_pair(test)}
-    request = Request(size.value if size else None, minutes)
-    _write_recipe(text, _told_languages(languages), held_out, request, output)
-
-
-def _chosen_text(texts: list[str], hub: str | None, opus: str | None) -> "TextPair | str":
-    """The text of the user, or the name of a corpus.
-
-    Raises:
-        ConfigError: not exactly one text was named.
-    """
-    addresses = [f"hf:{hub}"] * (hub is not None) + [f"opus:{opus}"] * (opus is not None)
-    if len(addresses) + bool(texts) != 1 or len(texts) > 2:
-        raise ConfigError(
-            "name one text: two aligned files, one file with both sides, a corpus of `nmt data "
-            f"list`, --hub or --opus; got {', '.join([*texts, *addresses]) or 'nothing'}"
-        )
-    if addresses:
-        return addresses[0]
-    from nmt.config import TextPair
-
-    if len(texts) == 2:
-        return TextPair(source=texts[0], target=texts[1])
-    return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
-
-
-def _text_pair(files: TwoFiles | None) -> "TextPair | None":
-    from nmt.config import TextPair
-
-    return files and TextPair(source=str(files[0]), target=str(files[1]))
-
-
-def _told_languages(pair: str | None) -> tuple[str, str] | None:
-    from nmt.cli.options.test_set import parse_languages
-
-    return parse_languages(pair)
-
-
-def _say(message: str) -> None:
-    print(message, file=sys.stderr)
-
-
-@dataclass(frozen=True)
-class _OwnText:
-    """Text of the user, and the held-out sets that are to be split off from it."""
-
-    text: "TextPair"
-    missing: list[str]
-    folder: Path
-
-    def divide(self, languages: tuple[str, str], pairs: int) -> None:
-        """Write the split-off lines, and those that stay to learn from, into the folder."""
-        from nmt.data.corpora.own_text import divide_text
-        from nmt.data.text.parallel_text import ParallelText
-
-        counts = divide_text(ParallelText(self.text, languages), pairs, self.missing, self.folder)
-        found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        _say(f"split into {self.folder}: {found} pairs")
-
-
-def _write_recipe(
-    text: "TextPair | str",
-    told: tuple[str, str] | None,
-    held_out: "dict[str, TextPair | None]",
-    request: "Request",
-    output: Path,
-) -> None:
-    from nmt.planning.first_recipe import choose_recipe
+    from nmt.planning.first_recipe import Request, choose_recipe
     from nmt.planning.recipe_yaml import describe_recipe
 
-    own = None
+    text = options.text()
     if isinstance(text, str):
-        profile, data = _look_at_corpus(text, told, held_out)
+        profile, data = _look_at_corpus(text, options)
     else:
-        missing = [name for name, given in held_out.items() if given is None]
-        own = _OwnText(text, missing, output.with_name(f"{output.stem}-text"))
-        profile, data = _look_at_files(own, told, held_out)
-    _say(
+        profile, data = _look_at_files(text, options)
+    log(
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
         f"line) to {data.target_language} ({profile.target.words:.0f})"
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
         f"{', tokenised' * profile.tokenized}; taking some steps to know this machine"
     )
+    request = Request(options.size.value if options.size else None, options.minutes)
     recipe = choose_recipe(profile, data, request)
     output.parent.mkdir(parents=True, exist_ok=True)
-    if own and own.missing:
-        own.divide(data.languages, profile.pairs)
+    if not isinstance(text, str) and options.missing():
+        _divide(text, data.languages, profile.pairs, options)
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
-    _say(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
+    log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 
-def _look_at_corpus(
-    name: str, told: tuple[str, str] | None, held_out: "dict[str, TextPair | None]"
-) -> "tuple[TextProfile, DataConfig]":
-    """Get the corpus where it is not here, and look at its training text."""
+def _divide(text: "TextPair", languages: tuple[str, str], pairs: int, options: InitOptions) -> None:
+    """Write the split-off lines, and those that stay to learn from, into the folder."""
+    from nmt.data.corpora.own_text import divide_text
+    from nmt.data.text.parallel_text import ParallelText
+
+    folder = options.folder
+    counts = divide_text(ParallelText(text, languages), pairs, options.missing(), folder)
+    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+    log(f"split into {folder}: {found} pairs")
+
+
+def _look_at_corpus(name: str, options: InitOptions) -> "tuple[TextProfile, DataConfig]":
+    """Download the corpus if it is not here, and look at its training text."""
     from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
 
-    source, target = find_corpus(name).pair_of(*(told or (None, None)))
+    told = parse_languages(options.languages) or (None, None)
+    source, target = find_corpus(name).pair_of(*told)
+    held_out = options.held_out()
     data = DataConfig(
         corpus=name,
         source_language=source,
@@ -198,27 +182,26 @@ def _look_at_corpus(
         validation=held_out["validation"],
         test=held_out["test"],
     )
-    return profile_text(resolve(data, _say).train[0], (source, target)), data
+    return profile_text(resolve(data, log).train[0], (source, target)), data
 
 
-def _look_at_files(
-    own: _OwnText, told: tuple[str, str] | None, held_out: "dict[str, TextPair | None]"
-) -> "tuple[TextProfile, DataConfig]":
+def _look_at_files(text: "TextPair", options: InitOptions) -> "tuple[TextProfile, DataConfig]":
     """Look at the user's text, and name the files that its parts will be in."""
     from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.own_text import split_files
     from nmt.planning.text_profile import labels_of, profile_text, settle_languages
 
-    if own.missing and own.folder.exists():
+    told, folder, missing = parse_languages(options.languages), options.folder, options.missing()
+    if missing and folder.exists():
         raise ConfigError(
-            f"{own.folder} exists, and the {' and '.join(own.missing)} lines would be split off "
+            f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
             "into it; remove it, or choose another name with --output"
         )
-    profile = profile_text(own.text, told or ("source", "target"))
-    languages = settle_languages(told, labels_of(own.text), profile)
-    train, files = own.text, dict(held_out)
-    if own.missing:
-        split = split_files(own.folder, ["train", *own.missing], languages)
+    profile = profile_text(text, told or ("source", "target"))
+    languages = settle_languages(told, labels_of(text), profile)
+    train, files = text, options.held_out()
+    if missing:
+        split = split_files(folder, ["train", *missing], languages)
         train = split.pop("train")
         files |= split
     data = DataConfig(

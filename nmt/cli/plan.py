@@ -5,26 +5,26 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options.recipe import ConfigOption, SettingsOption
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.recipe import RecipeOptions
 
 
+@with_option_groups
 def plan(
-    config: ConfigOption,
-    settings: SettingsOption = None,
+    recipe: RecipeOptions,
     measure: Annotated[
         bool, typer.Option("--probe/--no-probe", help="Measure the time with real training steps.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: JsonObjectOption = False,
 ) -> None:
     """Estimate parameters, memory, operations, time and disk space of a recipe.
 
     Downloads and prepares nothing. The probe trains the real model for about half a minute.
     """
-    from nmt.config_file import load_config
-
-    recipe = load_config(config, settings or [])
+    config = recipe.load()
     from nmt.planning.description import describe
     from nmt.planning.plan import make_plan
 
-    made = make_plan(recipe, measure)
+    made = make_plan(config, measure)
     typer.echo(json.dumps(made.as_json()) if as_json else describe(made))

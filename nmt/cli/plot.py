@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options.recipe import ConfigOption, SettingsOption
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.recipe import RecipeOptions
 
 app = typer.Typer(
     name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True
@@ -46,20 +47,16 @@ def loss(model: ModelOption, output: OutputOption = None) -> None:
 
 
 @app.command()
-def schedule(
-    config: ConfigOption,
-    settings: SettingsOption = None,
-    output: OutputOption = None,
-) -> None:
+@with_option_groups
+def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     """Draw the learning rate of a recipe over all its steps.
 
     The default of --output is NAME-schedule in the current folder.
     """
-    from nmt.config_file import find_config, load_config
     from nmt.report.plots import plot_schedule
 
-    stem = output or Path(f"{find_config(config).stem}-schedule")
-    _print(plot_schedule(load_config(config, settings or []), stem))
+    stem = output or Path(f"{recipe.path.stem}-schedule")
+    _print(plot_schedule(recipe.load(), stem))
 
 
 @app.command()

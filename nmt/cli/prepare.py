@@ -2,20 +2,18 @@
 
 import typer
 
-from nmt.cli.options.recipe import ConfigOption, SettingsOption
+from nmt.cli.lines.streams import log
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.recipe import RecipeOptions
 
 
-def prepare(
-    config: ConfigOption,
-    settings: SettingsOption = None,
-) -> None:
+@with_option_groups
+def prepare(recipe: RecipeOptions) -> None:
     """Prepare the training data; `nmt train` does it by itself if it has not been done."""
-    from nmt.config_file import load_config
-
-    recipe = load_config(config, settings or [])
+    config = recipe.load()
     from nmt.data import prepared
 
-    result = prepared.prepare(recipe, lambda message: typer.echo(message, err=True))
+    result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
     sizes = f"{tokenizer.source_vocabulary_size:,} entries, shared"
     if not tokenizer.shared:
@@ -24,7 +22,7 @@ def prepare(
             f"{tokenizer.target_vocabulary_size:,} target entries"
         )
     typer.echo(f"directory   {result.directory}")
-    typer.echo(f"vocabulary  {recipe.tokenizer.kind}, {sizes}")
+    typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")
     typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")
     typer.echo(f"left out    {prepared.describe_dropped(counts)}")
     typer.echo(

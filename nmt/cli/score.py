@@ -13,22 +13,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.streams import (
-    STDIN,
     check_output_is_no_input,
     count_lines,
+    input_name,
+    is_stdin,
+    is_typed,
     open_lines,
     open_output,
     warn,
 )
-from nmt.cli.options.model import (
-    CheckpointOption,
-    DeviceOption,
-    ModelOptions,
-    ModelsOption,
-    Precision,
-    PrecisionOption,
-    load_scorer,
-)
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import EXACT, ComputeOptions, ModelsOption, load_scorer
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -60,6 +55,7 @@ BatchTokensOption = Annotated[
 ]
 
 
+@with_option_groups
 def score(
     model: ModelsOption,
     file: FileArgument = None,
@@ -69,10 +65,8 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     per_token: PerTokenOption = False,
     length_penalty: PenaltyOption = 0.0,
-    checkpoint: CheckpointOption = "best",
     batch_tokens: BatchTokensOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = Precision.fp32,
+    compute: ComputeOptions = EXACT,
 ) -> None:
     """Print log P of each translation given its source, in nats, a line for a pair, in order.
 
@@ -86,11 +80,11 @@ def score(
         from nmt.config import DecodingConfig
         from nmt.search.windows import WINDOW_LINES
 
-        from_stdin = source is None and (file is None or str(file) in STDIN)
-        typed = from_stdin and sys.stdin.isatty()
+        from_stdin = source is None and is_stdin(file)
+        typed = source is None and is_typed(file)
         show = not from_stdin and sys.stderr.isatty()
         total = count_lines(source or file) if show else None
-        scorer = load_scorer(ModelOptions(model, checkpoint, device, precision), batch_tokens)
+        scorer = load_scorer(model, compute, batch_tokens)
         settings = DecodingConfig(length_penalty=length_penalty)
         corpus = _Corpus()
         with tqdm(total=total, unit=" pairs", disable=not show) as bar:
@@ -149,12 +143,11 @@ def _open_pairs(
         yield _aligned_pairs(source, reference)
         return
     with open_lines(file) as lines:
-        name = "stdin" if file is None or str(file) in STDIN else str(file)
-        yield _tab_separated(lines, name)
+        yield _tab_separated(lines, input_name(file))
 
 
 def _aligned_pairs(source: Path, reference: Path) -> Iterator[tuple[str, str]]:
-    """What `read_pairs` yields; files of unequal length are refused before the first pair."""
+    """Yield the pairs of two files; files of unequal length are an error before the first pair."""
     from nmt.config import TextPair
     from nmt.data.text.parallel_text import ParallelText
 

@@ -15,7 +15,7 @@ def shortlist(
     """
     from tqdm import tqdm
 
-    from nmt.cli.lines.streams import check_output_is_no_input
+    from nmt.cli.lines.streams import check_output_is_no_input, log
     from nmt.config_file import load_config
     from nmt.data.corpora.registry import resolve
     from nmt.data.prepared import prepare
@@ -31,7 +31,7 @@ def shortlist(
     texts = [pair for pair in (*(config.data.train or ()), config.data.validation) if pair]
     check_output_is_no_input(run.shortlist, [Path(p) for text in texts for p in text.paths])
     with run.lock():
-        prepared = prepare(config, lambda line: typer.echo(line, err=True))
+        prepared = prepare(config, log)
         if tokenizer.differs_from(prepared.tokenizer):
             raise DataError(
                 f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "

@@ -5,16 +5,18 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options.recipe import ConfigOption, SettingsOption
+from nmt.cli.lines.streams import log
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.recipe import RecipeOptions
 
 
+@with_option_groups
 def train(
-    config: ConfigOption,
+    recipe: RecipeOptions,
     run_dir: Annotated[
         Path | None,
         typer.Option(help="Where the run lives; runs/<name of the recipe> if left out."),
     ] = None,
-    settings: SettingsOption = None,
     device: Annotated[
         str | None,
         typer.Option(
@@ -25,11 +27,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
-    from nmt.config_file import find_config, load_config
-
-    chosen = [f"training.device={device}"] if device else []
-    recipe = load_config(config, [*(settings or []), *chosen])
+    config = recipe.load(*([f"training.device={device}"] if device else []))
     from nmt.training.train import train as run_training
 
-    path = run_dir or Path("runs") / find_config(config).stem
-    run_training(recipe, path, lambda message: typer.echo(message, err=True))
+    run_training(config, run_dir or Path("runs") / recipe.path.stem, log)

@@ -1,5 +1,7 @@
 """A run directory as `nmt train` leaves it, with an untrained model of a few thousand weights."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,3 +41,15 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.nn.init.normal_(model.output_embedding.weight)  # so that sentences end by themselves
     save_checkpoint(run.checkpoint(1), weights_of(model))
     return run.path
+
+
+@pytest.fixture
+def copied_run(tiny_run: Path, tmp_path: Path) -> Path:
+    """A copy of the run, which a test may change."""
+    return Path(shutil.copytree(tiny_run, tmp_path / "run"))
+
+
+@pytest.fixture
+def environment(project: Path) -> dict[str, str]:
+    """The environment of a process of its own, whose help is not folded."""
+    return {**os.environ, "PYTHONPATH": str(project), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}

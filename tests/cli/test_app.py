@@ -1,6 +1,5 @@
 """The command as the user meets it: one sentence for an error, and the right exit code."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -32,12 +31,6 @@ finally:
 """
 
 Nmt = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def environment(project: Path) -> dict[str, str]:
-    """The environment of a wide terminal, which folds no line of the help."""
-    return {**os.environ, "PYTHONPATH": str(project), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
 
 
 @pytest.fixture
@@ -92,8 +85,6 @@ def test_version_is_that_of_the_package(nmt: Nmt) -> None:
         (["train"], "--config"),
         (["trian"], "trian"),
         (["train", "--config", "demo", "--sett", "a=b"], "--sett"),
-        (["average", "--model", ".", "--last", "0"], "--last"),
-        (["average", "--model", ".", "--last", "many"], "--last"),
     ],
 )
 def test_wrong_usage_is_exit_code_2(nmt: Nmt, arguments: list[str], message: str) -> None:
@@ -102,28 +93,6 @@ def test_wrong_usage_is_exit_code_2(nmt: Nmt, arguments: list[str], message: str
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
-
-
-def test_an_error_is_one_line_on_stderr(nmt: Nmt) -> None:
-    result = nmt("average", "--model", "nowhere")
-    assert result.returncode == 1
-    assert result.stdout == ""
-    assert result.stderr.startswith("nmt: nowhere: ")
-    assert result.stderr.count("\n") == 1
-
-
-def test_a_configuration_error_is_exit_code_2(nmt: Nmt) -> None:
-    result = nmt("train", "--config", "nowhere.yaml")
-    assert result.returncode == 2
-    assert result.stderr.startswith("nmt: nowhere.yaml: no such file and no bundled recipe")
-    assert result.stderr.count("\n") == 1
-
-
-def test_debug_shows_the_traceback_and_the_sentence(nmt: Nmt) -> None:
-    result = nmt("--debug", "average", "--model", "nowhere")
-    assert result.returncode == 1
-    assert result.stderr.startswith("Traceback (most recent call last)")
-    assert result.stderr.splitlines()[-1].startswith("nmt: nowhere: ")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -151,3 +120,26 @@ def test_a_signal_ends_a_command_with_a_sentence(
     _, stderr = process.communicate(timeout=30)
     assert process.returncode == code
     assert stderr == f"nmt: stopped by {number.name}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["average", "--model", "nowhere"], 1, "nmt: nowhere: "),
+        (
+            ["train", "--config", "nowhere.yaml"],
+            2,
+            "nmt: nowhere.yaml: no such file and no bundled",
+        ),
+    ],
+)
+def test_an_error_is_one_line_on_stderr_and_debug_adds_the_traceback(
+    nmt: Nmt, arguments: list[str], code: int, sentence: str
+) -> None:
+    result = nmt(*arguments)
+    assert (result.returncode, result.stdout, result.stderr.count("\n")) == (code, "", 1)
+    assert result.stderr.startswith(sentence)
+    debugged = nmt("--debug", *arguments)
+    assert debugged.returncode == code
+    assert debugged.stderr.startswith("Traceback (most recent call last)")
+    assert debugged.stderr.endswith(result.stderr)

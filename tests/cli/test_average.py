@@ -47,21 +47,6 @@ def test_an_older_average_is_replaced(run: RunDirectory, tmp_path: Path) -> None
     assert load_weights(tmp_path / "mean")["w"].tolist() == [8.0, 8.0]
 
 
-def test_a_checkpoint_to_resume_from_is_never_replaced(run: RunDirectory) -> None:
-    message = fail(
-        ConfigError, "average", "--model", run.path, "--last", 2, "-o", run.checkpoint(8)
-    )
-    assert "step-00000008: exists and holds no average" in message
-
-
-def test_more_checkpoints_than_there_are_is_refused(run: RunDirectory, tmp_path: Path) -> None:
-    message = fail(CheckpointError, "average", "--model", run.path, "--last", 5)
-    assert message.startswith(f"{run.path}: 5 checkpoints asked for, it has 4")
-    result = invoke("average", "--model", tmp_path / "nowhere")
-    assert "no such directory" in str(result.exception)
-    assert not (run.path / "averaged-last-5").exists()
-
-
 def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:
     weights = run.checkpoint(4) / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
@@ -69,12 +54,14 @@ def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:
     assert "step-00000004" in message
 
 
-def test_a_folder_that_is_no_checkpoint_is_never_replaced(
-    run: RunDirectory, tmp_path: Path
+@pytest.mark.parametrize("folder", ["run/checkpoints/step-00000008", "documents"])
+def test_a_folder_that_holds_no_average_is_never_replaced(
+    run: RunDirectory, tmp_path: Path, folder: str
 ) -> None:
-    thesis = tmp_path / "documents" / "thesis.txt"
-    thesis.parent.mkdir()
-    thesis.write_text("irreplaceable")
-    message = fail(ConfigError, "average", "--model", run.path, "--last", 2, "-o", thesis.parent)
-    assert "documents: exists and holds no average; choose a new folder" in message
-    assert thesis.read_text() == "irreplaceable"
+    """Such as a checkpoint that a training may resume from."""
+    output = tmp_path / folder
+    output.mkdir(exist_ok=True)
+    (output / "thesis.txt").write_text("irreplaceable")
+    message = fail(ConfigError, "average", "--model", run.path, "--last", 2, "-o", output)
+    assert f"{output.name}: exists and holds no average; choose a new folder" in message
+    assert (output / "thesis.txt").read_text() == "irreplaceable"

@@ -1,7 +1,6 @@
 """Whatever the bytes, the pipes and the disk are like: a line for a line, or one sentence."""
 
 import json
-import os
 import resource
 import signal
 import subprocess
@@ -39,17 +38,8 @@ ODD = [
     *("</s>", "<s> </s> <unk> <pad>", "<unk>", "▁", "▁a▁", "⁇", "<0x0A>", "<0x00>", "@@ @@"),
     *("😀", "👩‍👩‍👧‍👦 🏳️‍🌈", "🇩🇪🇫🇷", "é", "ﷺ", "Ǆ", "\u200d", "\ufe0f", "\u0301\u0301\u0301"),
     *("שלום עולם", "\u202eabc\u202c", "\u2066مرحبا\u2069", "\u200f"),
-    *(
-        "\x00",
-        "a\x00b",
-        "\x1b[31mred\x1b[0m",
-        "\x07\x08\x7f",
-        "\r",
-        "a\rb",
-        "\ufeff",
-        "\ufffe",
-        "\ufffd",
-    ),
+    *("\x00", "a\x00b", "\x1b[31mred\x1b[0m", "\x07\x08\x7f", "\r", "a\rb"),
+    *("\ufeff", "\ufffe", "\ufffd"),
     *("a ||| b", "a\tb", '{"source": "x"}', "--help", "%s %d {}", "\\n", "a" * 100, "." * 40),
     *("A dog. A cat!", "e.g. Mr. X.", "。！？", "x\u2028y\u0085z", "𝔘𝔫𝔦", "\U0010ffff", "\ue000"),
 ]
@@ -150,10 +140,9 @@ def translated(
 class Nmt:
     """The command as a process of its own, through a shell where there is something to redirect."""
 
-    def __init__(self, run: Path, folder: Path, project: Path) -> None:
+    def __init__(self, run: Path, folder: Path, environment: dict[str, str]) -> None:
         self.command = f"{sys.executable} -m nmt translate -m {run}"
-        self.folder = folder
-        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
+        self.folder, self.environment = folder, environment
 
     def __call__(
         self,
@@ -177,10 +166,10 @@ class Nmt:
 
 
 @pytest.fixture
-def nmt(tiny_run: Path, tmp_path: Path, project: Path) -> Nmt:
+def nmt(tiny_run: Path, tmp_path: Path, environment: dict[str, str]) -> Nmt:
     (tmp_path / "in").write_bytes(b"a dog\n" * 3)
     (tmp_path / "many").write_bytes(b"a dog\n" * 8_000)
-    return Nmt(tiny_run, tmp_path, project)
+    return Nmt(tiny_run, tmp_path, environment)
 
 
 @pytest.mark.parametrize(

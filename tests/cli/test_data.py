@@ -8,8 +8,7 @@ import pytest
 
 from nmt.data.corpora import demo_corpus
 from nmt.data.corpora.registry import known_corpora
-from nmt.errors import ConfigError, DataError
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import invoke, succeed
 
 
 @pytest.fixture(autouse=True)
@@ -98,26 +97,3 @@ def test_one_of_the_copies_stands_for_their_folder(tmp_path: Path, test_data: Pa
     result = invoke("data", *arguments, "--from", str(whole))
     assert result.exit_code == 0, result.exception
     assert len(result.stdout.splitlines()) == 6
-
-
-def test_copies_that_lack_a_file_are_refused(tmp_path: Path) -> None:
-    message = fail(
-        DataError,
-        "data",
-        "download",
-        "multi30k",
-        "--directory",
-        str(tmp_path),
-        "--from",
-        str(tmp_path),
-    )
-    assert "none of train.en.gz, train.en, " in message
-
-
-def test_wrong_names_are_refused(tmp_path: Path) -> None:
-    for arguments, message in (
-        (["multi30"], "did you mean 'multi30k'?"),
-        (["demo", "--target-language", "fr"], "has no any-fr; it has en-de"),
-        (["demo", "--from", str(tmp_path / "absent")], "absent: no such file or folder"),
-    ):
-        assert message in fail(ConfigError, "data", "download", *arguments)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +49,3 @@ def test_a_recipe_that_cannot_be_trained_ends_with_1(
     assert result.exit_code == 1
     failures = [line for line in result.stdout.splitlines() if line.startswith("failure")]
     assert failures and words in "\n".join(failures)
-
-
-def test_settings_without_a_recipe_are_an_error() -> None:
-    message = fail(ConfigError, "doctor", "--set", "seed=1")
-    assert "give one with --config" in message

@@ -1,14 +1,15 @@
 import hashlib
 import json
-import shutil
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from typer.testing import Result
 
 from nmt.data.text.lines import read_lines
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation import test_sets
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.score_sheet import score_sheet
@@ -77,24 +78,8 @@ def test_tokens_are_scored_as_they_are_when_asked(hypothesis: Path, reference: P
     assert "|tok:none|" in printed
 
 
-def test_what_cannot_be_scored_is_refused_unless_one_insists(
-    tmp_path: Path, reference: Path
-) -> None:
-    pieces = write_lines(tmp_path / "bpe.txt", ["the c@@ at", "a d@@ og", "b"])
-    tokens = write_lines(tmp_path / "tok.txt", ["the cat sat on the mat .", "no", "a dog ."])
-    for hypothesis, reason in (
-        (pieces, f"{pieces} is still in pieces of words (marked '@@')"),
-        (tokens, f"{tokens} is tokenised (2 of 2 full stops and commas stand apart)"),
-    ):
-        files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
-        message = fail(DataError, "eval-bleu", *files)
-        assert reason in message
-        assert "--no-text-checks" in message
-        assert "BLEU" in succeed("eval-bleu", *files, "--no-text-checks")
-
-
 def test_a_named_test_set_needs_no_reference(
-    hypothesis: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    hypothesis: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     official = EvaluationSet("newstest2014", REFERENCES, REFERENCES, ("en", "de"), "wmt14/full")
     monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
@@ -102,62 +87,6 @@ def test_a_named_test_set_needs_no_reference(
     printed = succeed("eval-bleu", "--hypothesis", hypothesis, *named)
     assert "paper BLEU compares with the paper's 27.3 (base) and 28.4 (big)" in printed
     assert "3 sentences of newstest2014 (wmt14/full)" in printed
-    short = write_lines(tmp_path / "short.txt", HYPOTHESES[:2])
-    message = fail(DataError, "eval-bleu", "--hypothesis", short, *named)
-    assert f"{short} has 2 lines, newstest2014 (wmt14/full) has 3 lines" in message
-
-
-@pytest.mark.parametrize("languages", ["EN-DE", "en_GB-de_DE", "en-de"])
-def test_the_papers_test_set_is_known_however_its_languages_are_written(
-    test_data: Path, tmp_path: Path, languages: str
-) -> None:
-    lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
-    reference = write_lines(tmp_path / "ref.de", lines)
-    files = ("--hypothesis", reference, "--reference", reference, "--no-confidence")
-    found = json.loads(succeed("eval-bleu", *files, "--languages", languages, "--json"))
-    assert (found["official_name"], found["languages"]) == ("wmt14/full", "en-de")
-    assert "compares with the paper's 27.3 (base)" in found["remarks"][-1]
-
-
-def test_an_edited_copy_of_the_papers_test_set_is_not_recognised(
-    test_data: Path, tmp_path: Path
-) -> None:
-    lines = list(read_lines(test_data / "newstest" / "newstest2014.ende.de.xz"))
-    edited = write_lines(tmp_path / "ref.de", [lines[0] + "!", *lines[1:]])
-    files = ("--hypothesis", edited, "--reference", edited, "--no-confidence")
-    found = json.loads(succeed("eval-bleu", *files, "--languages", "en-de", "--json"))
-    assert found["official_name"] is None
-    assert found["remarks"][-1].endswith("unchanged; this text is not recognised as it.")
-
-
-def test_comet_is_asked_where_it_is_installed(
-    hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = write_lines(tmp_path / "source.txt", ["one", "two", "three"])
-    files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    message = fail(NmtError, "eval-bleu", *files, "--source", source, "--comet")
-    assert "pipx install unbabel-comet" in message
-    program = tmp_path / "comet-score"
-    program.write_text(f"#!{sys.executable}\nprint('translations\\tscore: 0.8125')\n", "utf-8")
-    program.chmod(0o755)
-    printed = succeed("eval-bleu", *files, "--source", source, "--comet", "--comet-model", "small")
-    assert "\nCOMET × 100   81.25" in printed
-    assert "comet-score|model:small" in printed
-
-
-def test_scores_are_printed_even_where_comet_fails(
-    hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = write_lines(tmp_path / "source.txt", ["one", "two", "three"])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    program = tmp_path / "comet-score"
-    program.write_text(f"#!{sys.executable}\nraise SystemExit('no network')\n", "utf-8")
-    program.chmod(0o755)
-    files = ("--hypothesis", hypothesis, "--reference", reference, "--source", source)
-    result = invoke("eval-bleu", *files, "--comet", "--no-confidence")
-    assert isinstance(result.exception, NmtError) and "comet-score failed" in str(result.exception)
-    assert "BLEU" in result.stdout and "chrF" in result.stdout
 
 
 def test_an_output_that_cannot_be_written_is_told_before_the_wait(
@@ -182,15 +111,13 @@ def test_an_output_that_would_replace_a_text_is_an_error(tiny_run: Path, tmp_pat
         assert output.read_bytes() == before
 
 
-def test_an_alpha_that_the_run_does_not_use_is_refused(tiny_run: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(tiny_run, run)
-    with (run / "config.yaml").open("r+", encoding="utf-8") as file:
-        text = file.read().replace("length_normalization: gnmt", "length_normalization: average")
-        file.seek(0)
-        file.write(text)
-    assert ", length normalization average" in succeed("eval-bleu", "-m", run, "--no-text-checks")
-    message = fail(ConfigError, "eval-bleu", "-m", run, "--length-penalty", "0.8")
+def test_an_alpha_that_the_run_does_not_use_is_refused(copied_run: Path) -> None:
+    config = copied_run / "config.yaml"
+    text = config.read_text("utf-8")
+    config.write_text(text.replace("normalization: gnmt", "normalization: average"), "utf-8")
+    model = ("eval-bleu", "-m", copied_run)
+    assert ", length normalization average" in succeed(*model, "--no-text-checks")
+    message = fail(ConfigError, *model, "--length-penalty", "0.8")
     assert "the run's length_normalization is average; leave it out" in message
 
 
@@ -213,61 +140,6 @@ def test_text_that_a_run_has_not_learnt_from_is_doubted(tiny_run: Path, tmp_path
     assert "warning" not in invoke("eval-bleu", *files, "--no-text-checks").stderr
 
 
-def test_unequal_files_are_refused_with_both_counts(tmp_path: Path, reference: Path) -> None:
-    short = write_lines(tmp_path / "short.txt", HYPOTHESES[:2])
-    message = fail(DataError, "eval-bleu", "--hypothesis", short, "--reference", reference)
-    assert f"{short} has 2 lines, {reference} has 3 lines; expected as many" in message
-
-
-def test_empty_files_are_refused(tmp_path: Path) -> None:
-    empty = write_lines(tmp_path / "empty.txt", [])
-    message = fail(DataError, "eval-bleu", "--hypothesis", empty, "--reference", empty)
-    assert f"{empty} is empty; expected one translation per line" in message
-
-
-def test_a_missing_file_is_named(tmp_path: Path, reference: Path) -> None:
-    message = fail(
-        DataError, "eval-bleu", "--hypothesis", tmp_path / "none", "--reference", reference
-    )
-    assert f"{tmp_path / 'none'}: no such file" in message
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("", "give either --model"),
-        ("--model m --hypothesis h", "give either --model"),
-        ("--hypothesis h", "files of translations need --reference FILE"),
-        ("--hypothesis h --reference r --source s", "only --comet looks at --source"),
-        ("--hypothesis h --reference r --comet", "add --source FILE"),
-        ("--hypothesis h --reference r --comet-model c", "--comet-model c goes with --comet"),
-        ("--hypothesis h --reference r --output o", "leave out --output"),
-        ("--hypothesis h --test-set test", "is a run's own and there is no --model"),
-        ("--hypothesis h --test-set wmt14", "add --languages, such as en-de"),
-        ("--hypothesis h --reference r --languages de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages de-de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages DE-de", "expected source and target, such as"),
-        ("--hypothesis h --reference r --languages en-GB-de", "such as en-de (or en_GB-de_AT)"),
-        (
-            "--hypothesis h --reference r --languages english-german",
-            "'english' is not a language code; expected two or three letters each and perhaps",
-        ),
-        ("--hypothesis h --test-set wmt14 --languages en-d3", "'d3' is not a language code"),
-        ("--model m --languages en-de", "m is a run and knows its languages"),
-        ("--model m --source s", "--source and --reference go together"),
-        ("--model m --reference r", "--source and --reference go together"),
-        ("--model m --tokenized", "m is a run and knows data.tokenized"),
-    ],
-)
-def test_contradictions_are_wrong_usage(options: str, message: str) -> None:
-    assert message in fail(ConfigError, "eval-bleu", *options.split())
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    message = fail(CheckpointError, "eval-bleu", "--model", tmp_path)
-    assert "not a run directory" in message
-
-
 def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
     tiny_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,16 +157,6 @@ def test_a_test_set_of_sacrebleu_is_asked_for_in_the_runs_languages(
     assert "compares with the paper's 27.3" in printed
     assert asked == [("wmt14/full", ("en", "de"))]
     assert "2 sentences" in printed
-
-
-def test_two_texts_at_once_are_refused(tiny_run: Path) -> None:
-    text = str(tiny_run / "config.yaml")
-    for arguments, other in (
-        (("--model", tiny_run, "--source", text, "--reference", text), "--source"),
-        (("--hypothesis", text, "--reference", text), "--reference"),
-    ):
-        result = invoke("eval-bleu", *arguments, "--test-set", "test")
-        assert f"--test-set test and {other} name two texts" in str(result.exception)
 
 
 def test_the_runs_own_test_set_is_the_default(tiny_run: Path, tmp_path: Path) -> None:
@@ -327,8 +189,63 @@ def test_a_model_is_scored_on_files_that_are_given(tiny_run: Path, tmp_path: Pat
     both = json.loads(succeed("eval-bleu", "-m", tiny_run, "-m", checkpoint, *files, "--json"))
     assert both["model"] == [str(tiny_run), str(checkpoint)]
     assert both["weights"] == ["checkpoints/step-00000001"] * 2
-    longer = write_lines(tmp_path / "longer.txt", ["a", "b", "c"])
-    message = fail(
-        DataError, "eval-bleu", "-m", tiny_run, "--source", longer, "--reference", reference
-    )
-    assert "has 3 lines" in message
+
+
+def test_text_that_looks_tokenised_is_scored_on_demand(tmp_path: Path, reference: Path) -> None:
+    for line in ("a d@@ og", "a dog ."):
+        hypothesis = write_lines(tmp_path / "hypothesis.txt", [line] * 3)
+        files = ("--hypothesis", hypothesis, "--reference", reference, "--no-confidence")
+        assert "--no-text-checks" in fail(DataError, "eval-bleu", *files)
+        assert "BLEU" in succeed("eval-bleu", *files, "--no-text-checks")
+
+
+@pytest.mark.parametrize(
+    ("languages", "edit", "name", "remark"),
+    [
+        *((pair, "", "wmt14/full", "the paper's 27.3") for pair in ("EN-DE", "en_GB-de_DE")),
+        ("en-de", "", "wmt14/full", "compares with the paper's 27.3 (base)"),
+        ("en-de", "!", None, "unchanged; this text is not recognised as it."),
+    ],
+)
+def test_the_papers_test_set_is_known_by_its_text(
+    test_data: Path, tmp_path: Path, languages: str, edit: str, name: str | None, remark: str
+) -> None:
+    first, *lines = read_lines(test_data / "newstest" / "newstest2014.ende.de.xz")
+    text = write_lines(tmp_path / "ref.de", [first + edit, *lines])
+    files = ("--hypothesis", text, "--reference", text, "--no-confidence")
+    found = json.loads(succeed("eval-bleu", *files, "--languages", languages, "--json"))
+    assert (found["official_name"], found["languages"]) == (name, "en-de")
+    assert remark in found["remarks"][-1]
+
+
+@pytest.fixture
+def comet(
+    hypothesis: Path, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], Result]:
+    """Scores with COMET, where the program comet-score does what is said; "" is no program."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    source = write_lines(tmp_path / "source.txt", ["one", "two", "three"])
+    files = ("--hypothesis", hypothesis, "--reference", reference, "--source", source)
+
+    def score(python: str) -> Result:
+        if python:
+            program = tmp_path / "comet-score"
+            program.write_text(f"#!{sys.executable}\n{python}\n", "utf-8")
+            program.chmod(0o755)
+        options = ("--comet", "--comet-model", "small", "--no-confidence")
+        return invoke("eval-bleu", *files, *options)
+
+    return score
+
+
+def test_comet_is_computed_by_its_own_program(comet: Callable[[str], Result]) -> None:
+    assert "pipx install unbabel-comet" in str(comet("").exception)
+    printed = comet("print('translations\\tscore: 0.8125')").stdout
+    assert "\nCOMET × 100   81.25" in printed
+    assert "comet-score|model:small" in printed
+
+
+def test_scores_are_printed_even_where_comet_fails(comet: Callable[[str], Result]) -> None:
+    result = comet("raise SystemExit('no network')")
+    assert isinstance(result.exception, NmtError) and "comet-score failed" in str(result.exception)
+    assert "BLEU" in result.stdout and "chrF" in result.stdout

@@ -57,10 +57,7 @@ def test_settings_given_replace_the_runs_own(tiny_run: Path) -> None:
         ({"length_penalty": float("nan")}, "load: 'length_penalty'"),
         ({"batch_tokens": "x"}, "load: 'batch_tokens': .* got 'x'"),
         ({"device": "tpu"}, "device: 'tpu' was asked for, but PyTorch finds only cpu"),
-        (
-            {"precision": "fp8"},
-            "load: 'precision': expected one of auto, .*int8, got 'fp8'",
-        ),
+        ({"precision": "fp8"}, "load: 'precision': expected one of auto, .*int8, got 'fp8'"),
     ],
 )
 def test_impossible_settings_are_refused(

@@ -1,6 +1,5 @@
 """What translating holds in memory does not grow with the text."""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -57,11 +56,8 @@ main()
 class Measured:
     """`nmt translate` in a process of its own, and what it held beyond the model."""
 
-    def __init__(self, run: Path, folder: Path, project: Path, copying: bool = False) -> None:
-        self.run, self.folder = run, folder
-        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
-        if copying:
-            self.environment["COPY"] = "1"
+    def __init__(self, run: Path, folder: Path, environment: dict[str, str]) -> None:
+        self.run, self.folder, self.environment = run, folder, environment
 
     def __call__(self, text: Iterable[str], *options: str) -> tuple[int, int]:
         """Bytes of this process and of those that it started, for these lines."""
@@ -94,9 +90,9 @@ def captions(lines: int) -> Iterator[str]:
     "options", [pytest.param(["--workers", "1"], marks=pytest.mark.slow), ["--workers", "2"]]
 )
 def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
-    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:
-    translate = Measured(tiny_run, tmp_path, project)
+    translate = Measured(tiny_run, tmp_path, environment)
     few = translate(captions(2_000), "--beam-size", "1", *options)
     many = translate(captions(20_000), "--beam-size", "1", *options)
     for before, after in zip(few, many, strict=True):
@@ -106,9 +102,9 @@ def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
 
 @pytest.mark.parametrize("options", [[], pytest.param(["--document"], marks=pytest.mark.slow)])
 def test_lines_of_a_megabyte_hold_at_most_300_megabytes(
-    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:
-    translate = Measured(tiny_run, tmp_path, project, copying=True)
+    translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
     text = ["a dog", "a" * 1_000_000, "A dog. " * 20_000] * (8 if not options else 1)
     assert sum(translate(text, "--beam-size", "1", *options)) < 300 * MEGABYTE
 
@@ -116,8 +112,8 @@ def test_lines_of_a_megabyte_hold_at_most_300_megabytes(
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"], ["--document"]])
 def test_a_million_lines_hold_at_most_300_megabytes(
-    tiny_run: Path, tmp_path: Path, project: Path, options: list[str]
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
 ) -> None:
     """All but the search itself, which holds one batch, whatever comes before and after it."""
-    translate = Measured(tiny_run, tmp_path, project, copying=True)
+    translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
     assert sum(translate(captions(1_000_000), "--beam-size", "1", *options)) < 300 * MEGABYTE

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import invoke
 
 
 @pytest.fixture(autouse=True)
@@ -18,16 +17,8 @@ def test_a_plan_without_a_probe_is_text(tmp_path: Path) -> None:
     result = invoke("plan", "--config", "base.yaml", "--no-probe")
     assert result.exit_code == 0, result.exception
     headings = [line.split("  ")[0] for line in result.stdout.splitlines() if line[0] != " "]
-    assert headings == [
-        "parameters",
-        "data",
-        "memory",
-        "arithmetic",
-        "time here",
-        "on one GPU",
-        "disk",
-        "the paper",
-    ]
+    expected = "parameters, data, memory, arithmetic, time here, on one GPU, disk, the paper"
+    assert ", ".join(headings) == expected
     assert not list(tmp_path.iterdir())
 
 
@@ -41,8 +32,3 @@ def test_a_small_recipe_is_measured_as_json(tmp_path: Path) -> None:
     assert found["speed"]["target_tokens"] > 0 and found["time"]["total"] > 0
     assert found["workload"]["pairs"] == 32_000
     assert not list(tmp_path.iterdir())
-
-
-def test_a_mistake_in_the_recipe_is_reported() -> None:
-    message = fail(ConfigError, "plan", "--config", "demo.yaml", "--set", "model.head=4")
-    assert "did you mean 'heads'?" in message

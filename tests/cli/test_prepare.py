@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError, DataError
 from tests.cli.commands import invoke
 
 
@@ -39,10 +38,7 @@ def test_summary_tells_what_was_made(tmp_path: Path, recipe: Path) -> None:
 
 
 def test_second_call_is_quiet_and_says_the_same(recipe: Path) -> None:
-    first, second = (
-        invoke("prepare", "--config", str(recipe)),
-        invoke("prepare", "--config", str(recipe)),
-    )
+    first, second = (invoke("prepare", "--config", recipe) for _ in range(2))
     assert (second.stdout, second.stderr) == (first.stdout, "")
 
 
@@ -51,11 +47,3 @@ def test_settings_override_the_recipe(recipe: Path) -> None:
     smaller = ["--set", "tokenizer.vocabulary_size=50"]
     result = invoke("prepare", "--config", str(recipe), *separate, *smaller)
     assert "vocabulary  bpe, 50 source entries, 50 target entries\n" in result.stdout
-
-
-def test_mistakes_are_refused(recipe: Path) -> None:
-    result = invoke("prepare", "--config", str(recipe), "--set", "tokenizer.size=9")
-    assert isinstance(result.exception, ConfigError)
-    result = invoke("prepare", "--config", str(recipe), "--set", "tokenizer.vocabulary_size=9999")
-    assert isinstance(result.exception, DataError)
-    assert result.stdout == ""

@@ -6,10 +6,9 @@ import pytest
 import torch
 
 from nmt.config import DecodingConfig
-from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run_directory import load_run
 from nmt.translation.scoring import Scorer, TargetScore
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import invoke, succeed, write_lines
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]
@@ -30,9 +29,8 @@ def expected(scores: list[TargetScore]) -> str:
 @pytest.fixture
 def files(tmp_path: Path) -> list[str | Path]:
     """PAIRS as options that name two files."""
-    source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
-    source.write_bytes("".join(f"{source}\n" for source, _ in PAIRS).encode())
-    reference.write_bytes("".join(f"{target}\n" for _, target in PAIRS).encode())
+    source = write_lines(tmp_path / "s.txt", (source for source, _ in PAIRS))
+    reference = write_lines(tmp_path / "r.txt", (target for _, target in PAIRS))
     return ["--source", source, "--reference", reference]
 
 
@@ -68,10 +66,8 @@ def test_no_pairs_give_no_lines(tiny_run: Path) -> None:
 
 
 def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> None:
-    found = [
-        json.loads(line)
-        for line in succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
-    ]
+    lines = succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
+    found = [json.loads(line) for line in lines]
     assert found == [
         {
             "log_probability": score.log_probability,
@@ -114,46 +110,6 @@ def test_the_output_file_appears_when_complete(
     assert target.read_text() == expected
 
 
-def test_unequal_files_are_refused_before_the_model_is_loaded(tmp_path: Path) -> None:
-    source, reference = tmp_path / "s.txt", tmp_path / "r.txt"
-    source.write_text("a\nb\n")
-    reference.write_text("a\n")
-    result = invoke("score", "-m", tmp_path, "--source", source, "--reference", reference)
-    assert isinstance(result.exception, DataError)
-    assert f"{source} has 2 lines, {reference} has 1 line;" in str(result.exception)
-    assert result.stdout == ""
-
-
-def test_a_line_without_a_tab_is_named(tiny_run: Path, tmp_path: Path) -> None:
-    message = fail(DataError, "score", "-m", tiny_run, text=b"a\tb\nab\n")
-    assert "stdin:2: 1 column, expected 2 separated by a tab" in message
-    (tmp_path / "pairs.tsv").write_text("\n")
-    error = invoke("score", "-m", tiny_run, tmp_path / "pairs.tsv").exception
-    assert f"{tmp_path / 'pairs.tsv'}:1: 1 column" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--source s", "--source and --reference go together"),
-        ("--reference r", "--source and --reference go together"),
-        ("f --source s --reference r", "f and --source name two texts"),
-        ("--per-token", "--per-token goes with --json"),
-    ],
-)
-def test_contradictions_are_wrong_usage(options: str, message: str) -> None:
-    assert message in fail(ConfigError, "score", "-m", "m", *options.split(), text=b"")
-
-
-@pytest.mark.parametrize(
-    "options", [["--length-penalty", "-1"], ["--length-penalty", "nan"], ["--batch-tokens", "0"]]
-)
-def test_impossible_settings_are_wrong_usage(tiny_run: Path, options: list[str]) -> None:
-    result = invoke("score", "-m", tiny_run, *options, text=b"")
-    assert result.exit_code == 2
-    assert options[0] in result.stderr
-
-
 def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, object] = {}
 
@@ -164,12 +120,3 @@ def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Scorer, "score", record)
     succeed("score", "-m", tiny_run, "--batch-tokens", "99", "--precision", "bf16", text=b"")
     assert seen == {"batch_tokens": 99, "precision": "bf16"}
-
-
-def test_8_bits_are_refused_since_scores_are_not_computed_in_them(tiny_run: Path) -> None:
-    message = fail(ConfigError, "score", "-m", tiny_run, "--precision", "int8", text=TABS)
-    assert "--precision int8 is for translating; score in fp32 or bf16" in message
-
-
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    fail(CheckpointError, "score", "--model", tmp_path, text=TABS)

@@ -9,7 +9,7 @@ import torch
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import CheckpointError, DataError
 from nmt.run_directory import RunDirectory, build_model
 from tests.cli.commands import fail, invoke
 
@@ -17,10 +17,9 @@ TEXT = "a dog sleeps here on the grass"
 
 
 @pytest.fixture
-def run(tiny_run: Path, tmp_path: Path) -> RunDirectory:
+def run(copied_run: Path, tmp_path: Path) -> RunDirectory:
     """A copy of the tiny run with the vocabulary of its own training text."""
-    run = RunDirectory(tmp_path / "run")
-    shutil.copytree(tiny_run, run.path)
+    run = RunDirectory(copied_run)
     config = load_config(str(run.config), [f"data.directory={tmp_path / 'data'}"])
     run.write_config(config)
     tokenizer = prepare(config, lambda line: None).tokenizer
@@ -52,26 +51,6 @@ def test_a_shortlist_is_learnt_and_used(run: RunDirectory, tmp_path: Path) -> No
     scored = invoke("eval-bleu", "--model", run.path, "--shortlist", 3, "--no-confidence")
     assert scored.exit_code == 0
     assert "shortlist 3" in scored.stdout
-
-
-def test_what_is_not_learnt_cannot_be_used(run: RunDirectory) -> None:
-    message = fail(ConfigError, "eval-bleu", "--model", run.path, "--shortlist", 3)
-    assert f"nmt shortlist --model {run.path}" in message
-
-
-def test_samples_are_drawn_from_everything(run: RunDirectory, tmp_path: Path) -> None:
-    (tmp_path / "text").write_text(TEXT)
-    message = fail(
-        ConfigError,
-        "translate",
-        "--model",
-        run.path,
-        tmp_path / "text",
-        "--sample",
-        "--shortlist",
-        3,
-    )
-    assert "leave out --shortlist" in message
 
 
 def test_another_training_text_is_refused(run: RunDirectory) -> None:

@@ -1,6 +1,5 @@
 """A signal to `nmt translate` keeps whole windows, however many processes translate."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -35,11 +34,11 @@ NO_SIGNAL = 0
 class Command:
     """`nmt translate` of one input in a process of its own, and what it leaves."""
 
-    def __init__(self, run: Path, folder: Path, project: Path) -> None:
+    def __init__(self, run: Path, folder: Path, environment: dict[str, str]) -> None:
         self.input, self.output, self.part = (folder / n for n in ("in", "out", "out.part"))
         self.input.write_text("\n".join(LINES) + "\n")
         self.options = ["translate", "-m", run, self.input, "-o", self.output]
-        self.environment = os.environ | {"PYTHONPATH": str(project), "OMP_NUM_THREADS": "1"}
+        self.environment = environment
 
     def __call__(self, number: int, *options: object) -> subprocess.CompletedProcess[str]:
         arguments = map(str, [*self.options, *options, int(number)])
@@ -53,9 +52,9 @@ class Command:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_signal_keeps_whole_windows_which_are_gone_on_with(
-    tiny_run: Path, tmp_path: Path, project: Path, workers: int
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], workers: int
 ) -> None:
-    command = Command(tiny_run, tmp_path, project)
+    command = Command(tiny_run, tmp_path, environment)
     assert command(NO_SIGNAL, "--workers", 1).returncode == 0
     expected = command.output.read_bytes()
     command.output.unlink()

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError, DataError
-from tests.cli.commands import invoke
+from nmt.errors import ConfigError, DataError, NmtError
+from tests.cli.commands import fail, invoke
 
 RECIPE = """
 data: {{directory: {folder}/data, train: {pair}, validation: {pair}}}
@@ -58,65 +58,6 @@ def test_the_run_is_named_after_the_recipe(
     assert (tmp_path / "runs" / "recipe" / "best.json").is_file()
 
 
-def refused(kind: type[Exception], *arguments: object) -> str:
-    result = invoke("train", *arguments)
-    assert isinstance(result.exception, kind), result.exception
-    assert result.stdout == ""
-    return str(result.exception)
-
-
-@pytest.mark.parametrize("name", ["text.en", "text.de"])
-def test_a_missing_file_is_named(tmp_path: Path, recipe: Path, name: str) -> None:
-    (tmp_path / name).unlink()
-    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run")
-    assert str(tmp_path / name) in message
-
-
-def test_unequal_counts_are_refused_with_both(tmp_path: Path, recipe: Path) -> None:
-    with (tmp_path / "text.de").open("a") as file:
-        file.write("one more\n")
-    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run")
-    assert "30" in message and "31" in message
-
-
-def test_an_unknown_key_is_refused_with_the_nearest_name(tmp_path: Path, recipe: Path) -> None:
-    recipe.write_text(recipe.read_text() + "  max_stepps: 4\n")
-    line = recipe.read_text().count("\n")
-    message = refused(ConfigError, "--config", recipe, "--run-dir", tmp_path / "run")
-    assert message == (
-        f"{recipe}:{line}: unknown key 'training.max_stepps'; did you mean 'max_steps'?"
-    )
-    assert ConfigError.exit_code == 2
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_unknown_key_of_the_command_line_is_refused_alike(tmp_path: Path, recipe: Path) -> None:
-    message = refused(ConfigError, "--config", recipe, "--set", "training.max_stepps=4")
-    assert "unknown key 'training.max_stepps'; did you mean 'max_steps'?" in message
-
-
-def test_a_vocabulary_larger_than_the_text_allows_is_refused(tmp_path: Path, recipe: Path) -> None:
-    settings = ("--set", "tokenizer.vocabulary_size=9999")
-    message = refused(DataError, "--config", recipe, "--run-dir", tmp_path / "run", *settings)
-    assert "tokenizer.vocabulary_size is 9999" in message and "allows at most" in message
-
-
-def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path, recipe: Path) -> None:
-    (tmp_path / "file").write_text("")
-    message = refused(ConfigError, "--config", recipe, "--run-dir", tmp_path / "file" / "run")
-    assert message == (
-        f"{tmp_path}/file/run: the run directory cannot be written: Not a directory; "
-        "choose another with --run-dir"
-    )
-
-
-def test_another_recipe_in_the_same_directory_is_refused(tmp_path: Path, recipe: Path) -> None:
-    run = ("--config", recipe, "--run-dir", tmp_path / "run", "--set", "training.max_steps=1")
-    assert invoke("train", *run).exit_code == 0
-    message = refused(ConfigError, *run, "--set", "seed=7")
-    assert "another recipe" in message and "seed: the run has 1, now 7" in message
-
-
 def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, project: Path) -> None:
     """The real command, stopped from outside at no step in particular."""
     run = tmp_path / "run"
@@ -146,3 +87,60 @@ def test_a_signal_saves_and_a_rerun_finishes(tmp_path: Path, recipe: Path, proje
     assert f"resuming after step {step:,} from " in more.stderr
     steps = [json.loads(line)["step"] for line in metrics.read_text().splitlines()]
     assert steps[: step + 1] == list(range(1, step + 2))
+
+
+@pytest.mark.parametrize(
+    ("file", "more", "options", "error", "message"),
+    [
+        ("text.en", None, [], DataError, "text.en: no such file"),
+        ("text.de", None, [], DataError, "text.de: no such file"),
+        ("text.de", "one more\n", [], DataError, "text.de has 31 lines"),
+        (
+            "recipe.yaml",
+            "  max_stepps: 4\n",
+            [],
+            ConfigError,
+            "recipe.yaml:13: unknown key 'training.max_stepps'; did you mean 'max_steps'?",
+        ),
+        (
+            "text.en",
+            "",
+            ["--set", "tokenizer.vocabulary_size=9999"],
+            DataError,
+            "tokenizer.vocabulary_size is 9999",
+        ),
+        (
+            "file",
+            "",
+            ["--run-dir", "file/run"],
+            ConfigError,
+            "file/run: the run directory cannot be written: Not a directory; "
+            "choose another with --run-dir",
+        ),
+    ],
+)
+def test_a_mistake_is_found_before_training(
+    tmp_path: Path,
+    recipe: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    file: str,
+    more: str | None,
+    options: list[str],
+    error: type[NmtError],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if more is None:
+        Path(file).unlink()
+    else:
+        with Path(file).open("a") as appended:
+            appended.write(more)
+    assert message in fail(error, "train", "--config", recipe, *options)
+    assert error is DataError or not Path("runs").exists()
+
+
+def test_another_recipe_in_the_same_directory_is_refused(tmp_path: Path, recipe: Path) -> None:
+    run = ("--config", recipe, "--run-dir", tmp_path / "run", "--set", "training.max_steps=1")
+    assert invoke("train", *run).exit_code == 0
+    message = fail(ConfigError, "train", *run, "--set", "seed=7")
+    assert "another recipe" in message and "seed: the run has 1, now 7" in message

@@ -3,20 +3,9 @@
 import json
 import math
 from collections.abc import Mapping
-from typing import Annotated
-
-import typer
 
 from nmt.data.text.lines import check_text
 from nmt.errors import DataError
-
-JsonInputOption = Annotated[
-    bool,
-    typer.Option(
-        "--json-input",
-        help="Each line is an object with a `source`; --json passes on its other keys.",
-    ),
-]
 
 
 def _finite(digits: str) -> float:
@@ -30,10 +19,10 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def read_record(line: str, where: str) -> dict[str, object]:
-    """The object of a line, whose "source" is the text to translate.
+    """Return the object of a line, whose "source" is the text to translate.
 
     Raises:
-        DataError: naming `where`, the file and line: the line is no such object.
+        DataError: The line is no such object; the message names `where`, the file and line.
     """
     wanted = 'expected a JSON object with the key "source", a string: {"source": "A dog."}'
     try:
@@ -52,10 +41,10 @@ def read_record(line: str, where: str) -> dict[str, object]:
 
 
 def written_record(record: Mapping[str, object]) -> str:
-    """One line of JSON; what UTF-8 cannot hold is escaped.
+    """Return a record as one line of JSON, with escapes for what UTF-8 cannot hold.
 
     Raises:
-        DataError: more values inside each other than can be written.
+        DataError: The record is nested too deeply to be written.
     """
     try:
         line = json.dumps(record, ensure_ascii=False)

@@ -1,45 +1,55 @@
-"""The format of the input and output lines of `nmt translate`."""
+"""The input and output lines of `nmt translate`, in the form that its options ask for."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nmt.cli.lines.json_lines import read_record, written_record
-from nmt.cli.options.output import alignment_column, as_record
-from nmt.cli.options.terminology import line_terminology
+from nmt.cli.options.output import OutputOptions
 
 if TYPE_CHECKING:
     from nmt.translation.line import Translation
-    from nmt.translation.terminology import Terminology
 
 
-@dataclass(frozen=True)
-class LineFormat:
-    """How lines are read, and how translations are written."""
+def read_line(line: str, where: str, options: OutputOptions) -> dict[str, object]:
+    """Return the record of a line, whose text has the key "source".
 
-    json_input: bool
-    as_json: bool
-    n_best: int
-    document: bool
+    Raises:
+        DataError: With --json-input, the line is no such object; the message names `where`.
+    """
+    return read_record(line, where) if options.json_input else {"source": line}
 
-    def read(self, line: str, where: str) -> dict[str, object]:
-        """The record of a line, whose text has the key "source"."""
-        return read_record(line, where) if self.json_input else {"source": line}
 
-    def asked(self, record: Mapping[str, object], where: str) -> "Terminology | None":
-        """The constraints that a JSON line has for its own translation."""
-        return line_terminology(record, where) if self.json_input else None
+def output_of(
+    number: int,
+    record: Mapping[str, object],
+    translations: "list[Translation]",
+    options: OutputOptions,
+) -> str:
+    """Return the output for a line: its translation, a list of several, or a JSON object."""
+    if options.as_json:
+        found = [_as_record(translation) for translation in translations]
+        return written_record({**record, "translations": found})
+    if options.n_best > 1:
+        return "\n".join(
+            f"{number} ||| {t.text} ||| {t.score:.4f}{_alignment_column(t, ' ||| ')}"
+            for t in translations
+        )
+    return translations[0].text + _alignment_column(translations[0], "\t")
 
-    def written(
-        self, number: int, record: Mapping[str, object], translations: "list[Translation]"
-    ) -> str:
-        """The output for a line: its translation, a list of several, or a JSON object."""
-        if self.as_json:
-            found = [as_record(translation) for translation in translations]
-            return written_record({**record, "translations": found})
-        if self.n_best > 1:
-            return "\n".join(
-                f"{number} ||| {t.text} ||| {t.score:.4f}{alignment_column(t, ' ||| ')}"
-                for t in translations
-            )
-        return translations[0].text + alignment_column(translations[0], "\t")
+
+def _as_record(translation: "Translation") -> dict[str, object]:
+    record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
+    if translation.utility is not None:
+        record["utility"] = round(translation.utility, 4)
+    if (alignment := translation.alignment) is not None:
+        record["alignment"] = alignment.pharaoh()
+        record["tokens"] = [
+            {"piece": piece, "log_probability": round(value, 4)}
+            for piece, value in zip(alignment.pieces, alignment.log_probabilities, strict=True)
+        ]
+    return record
+
+
+def _alignment_column(translation: "Translation", separator: str) -> str:
+    """Return the separator and the alignment; empty if no alignment was asked for."""
+    return separator + translation.alignment.pharaoh() if translation.alignment else ""

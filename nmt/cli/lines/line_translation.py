@@ -8,9 +8,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli.lines.line_format import LineFormat
+from nmt.cli.lines.line_format import output_of, read_line
 from nmt.cli.lines.partial_output import WindowOutput
-from nmt.cli.lines.streams import count_lines, is_regular, is_stdin, is_typed, warn
+from nmt.cli.lines.streams import count_lines, input_name, is_regular, is_stdin, is_typed, warn
+from nmt.cli.options.output import OutputOptions
+from nmt.cli.options.terminology import line_terminology
 
 if TYPE_CHECKING:
     from nmt.translation.line import Line
@@ -34,9 +36,9 @@ class LineInput:
 
     file: Path | None
     lines: Iterator[str]
-    format: LineFormat
+    options: OutputOptions
     done: int
-    """lines before these that have been translated already"""
+    """number of lines before these, which are translated already"""
 
     def windows(self) -> Iterator[_InputWindow]:
         """Read the lines in windows; a window of typed text is a single line."""
@@ -44,15 +46,16 @@ class LineInput:
         from nmt.translation import document
         from nmt.translation.line import Line
 
-        name = "stdin" if is_stdin(self.file) else str(self.file)
-        size = document.WINDOW_PARAGRAPHS if self.format.document else windows.WINDOW_LINES
+        name = input_name(self.file)
+        size = document.WINDOW_PARAGRAPHS if self.options.document else windows.WINDOW_LINES
         numbers = count(self.done + 1)
         for read in windows.windows(self.lines, 1 if is_typed(self.file) else size, len):
             window = _InputWindow(read, [], [])
             for text in read:
                 number = next(numbers)
-                record = self.format.read(text, f"{name}:{number}")
-                asked = self.format.asked(record, f"{name}:{number}")
+                where = f"{name}:{number}"
+                record = read_line(text, where, self.options)
+                asked = line_terminology(record, where) if self.options.json_input else None
                 window.records.append(record)
                 window.lines.append(Line(number, str(record["source"]), asked))
             yield window
@@ -78,7 +81,7 @@ def translate_lines(pipeline: "Pipeline", text: LineInput, sink: WindowOutput) -
             for found in pipeline.translate_windows(part, warn, bar.update):
                 window = waiting.popleft()
                 rows = (
-                    text.format.written(line.number, record, translations) + "\n"
+                    output_of(line.number, record, translations, text.options) + "\n"
                     for line, record, translations in zip(
                         window.lines, window.records, found, strict=True
                     )

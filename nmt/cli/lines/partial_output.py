@@ -15,18 +15,20 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Protocol
+from typing import Annotated, Any, BinaryIO
 
 import typer
 
 from nmt.cli.lines.streams import (
-    DISK_FULL,
     STDOUT,
     check_output_is_no_input,
+    explain_failure_to_open,
+    explain_full_disk,
     is_stdin,
     open_output,
 )
 from nmt.errors import ConfigError, DataError
+from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Continue an output that was interrupted.")
@@ -37,27 +39,19 @@ STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "setting
 START_AGAIN = "leave out --resume to translate from the beginning"
 
 
-class WindowOutput(Protocol):
-    """The output of translations, a window of lines at a time."""
+def is_complete(file: Path | None, output: Path | None) -> bool:
+    """Whether nothing is left to resume: the output exists, and no part of it.
 
-    def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Skip the lines that are translated already, and return their number.
-
-        They must have been translated with the same `settings`, which the others will be.
-        """
-
-    def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Write the output of these lines."""
-
-
-def check_resumable(file: Path | None, output: Path | None) -> None:
-    """Raise a ConfigError if this input or output cannot be resumed."""
+    Raises:
+        ConfigError: `file` is stdin, or `output` is no regular file, so --resume cannot continue.
+    """
     if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
         )
-    if not _is_kept(output):
+    if output is None or not _is_kept(output):
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
+    return output.is_file() and not _part_of(output).exists()
 
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
@@ -69,50 +63,18 @@ def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> N
             check_output_is_no_input(written, inputs)
 
 
-def is_complete(output: Path | None) -> bool:
-    """Whether the output exists and there is no part to resume."""
-    return output is not None and output.is_file() and not _part_of(output).exists()
-
-
-@contextlib.contextmanager
-def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator[WindowOutput]:
-    """Open the output of `file`: the file `path`, which appears when complete, or stdout.
-
-    Until then the output is `path` with ".part" added. After an error it remains there, and a line
-    on stderr says so. With `resume` such a part is continued, otherwise it is replaced.
-
-    Raises:
-        DataError: the file cannot be written, another process writes it, or the part belongs to
-            another input or other settings.
-    """
-    if not _is_kept(path):
-        with open_output(path) as stream:
-            yield _Stream(stream)
-        return
-    assert path is not None
-    part = PartialOutput(path, resume)
-    try:
-        yield part
-        part.finish()
-    except BaseException as error:
-        part.keep(again=not is_stdin(file))
-        if isinstance(error, OSError) and error.errno in DISK_FULL:
-            raise DataError(f"{path}: cannot be written: {error.strerror}") from error
-        raise
-    finally:
-        part.close()
-
-
-class _Stream:
+class StreamOutput:
     """stdout, a pipe or a device, whose output cannot be resumed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
+        """Return 0, the number of lines that are translated already."""
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
+        """Write the output of these lines, so that a reader has it at once."""
         self._file.write(output)
         self._file.flush()
 
@@ -127,15 +89,19 @@ class PartialOutput:
         self.lines = self.bytes = 0
         self._settings: dict[str, object] | None = None
         self._input, self._output = hashlib.sha256(), hashlib.sha256()
-        try:
+        with explain_failure_to_open(path):
             descriptor = os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise DataError(f"{path}: cannot be written: {error.strerror}") from error
         self._file = io.FileIO(descriptor, "r+")
         self._lock()
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Skip the lines that the part holds, and return how many those are; see `WindowOutput`."""
+        """Skip the lines that the part holds, and return how many those are.
+
+        They must have been translated with the same `settings`, which the others will be.
+
+        Raises:
+            DataError: The part belongs to another input or other settings, or was changed.
+        """
         wanted = json.loads(json.dumps(dict(settings()), default=str))
         state = self._read_state() if self.resume else None
         if state:
@@ -206,22 +172,15 @@ class PartialOutput:
             )
 
     def _read_state(self) -> dict[str, Any] | None:
-        """The recorded state of the part; None if there is none."""
+        """Return the recorded state of the part; None if there is none."""
         try:
-            state = json.loads(self.state.read_bytes())
-            version = state.get("format", FORMAT)
-            if isinstance(version, int) and version > FORMAT:
-                raise DataError(
-                    f"{self.state}: written by a newer version of nmt (format {version}, expected "
-                    f"{FORMAT}); update nmt, or {START_AGAIN}"
-                )
-            if version != FORMAT:
-                raise ValueError(f"format {version}, expected {FORMAT}")
+            state = read_json(self.state)
+            check_format(state, FORMAT, self.state, START_AGAIN)
             if not all(isinstance(state[name], kind) for name, kind in STATE_TYPES.items()):
                 raise ValueError("a value of another type")
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError) as error:
             raise DataError(f"{self.state}: damaged ({error}); {START_AGAIN}") from error
         return state
 
@@ -259,18 +218,48 @@ class PartialOutput:
             )
 
     def _write_state(self, lines: int, size: int) -> None:
-        from nmt.files import write_atomically
-
         state = {
-            "format": FORMAT,
+            FORMAT_KEY: FORMAT,
             "lines": lines,
             "bytes": size,
             "input": self._input.hexdigest(),
             "output": self._output.hexdigest(),
             "settings": self._settings,
         }
-        write_atomically(self.state, json.dumps(state, indent=1))
+        write_json(self.state, state)
         self.lines, self.bytes = lines, size
+
+
+WindowOutput = StreamOutput | PartialOutput
+"""the output of translations, a window of lines at a time"""
+
+
+@contextlib.contextmanager
+def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator[WindowOutput]:
+    """Open the output of `file`: the file `path`, which appears when complete, or stdout.
+
+    Until then the output is `path` with ".part" added. After an error it remains there, and a line
+    on stderr says so. With `resume` such a part is continued, otherwise it is replaced.
+
+    Raises:
+        DataError: the file cannot be written, another process writes it, or the part belongs to
+            another input or other settings.
+    """
+    if not _is_kept(path):
+        with open_output(path) as stream:
+            yield StreamOutput(stream)
+        return
+    assert path is not None
+    part = PartialOutput(path, resume)
+    try:
+        with explain_full_disk(path):
+            yield part
+            part.finish()
+    except BaseException:
+        part.keep(again=not is_stdin(file))
+        raise
+    finally:
+        part.close()
 
 
 def _is_kept(path: Path | None) -> bool:

@@ -16,6 +16,11 @@ STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def log(message: str) -> None:
+    """Write a line to stderr."""
+    print(message, file=sys.stderr)
+
+
 def warn(message: str) -> None:
     """Write a warning to stderr, above a progress bar if there is one."""
     from tqdm import tqdm
@@ -26,6 +31,11 @@ def warn(message: str) -> None:
 def is_stdin(path: Path | None) -> bool:
     """Whether an input is stdin: not named, or by one of its names."""
     return path is None or str(path) in STDIN
+
+
+def input_name(path: Path | None) -> str:
+    """Return the name of an input for messages."""
+    return "stdin" if is_stdin(path) else str(path)
 
 
 def is_typed(path: Path | None) -> bool:
@@ -45,10 +55,9 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
         if path is None or written is None or _identity(path, STDIN, 0) != written:
             continue
         target = "stdout" if output is None or str(output) in STDOUT else str(output)
-        source = "stdin" if is_stdin(path) else str(path)
         raise ConfigError(
-            f"the output {target} and the input {source} are the same file, which would be "
-            "replaced; choose another -o FILE"
+            f"the output {target} and the input {input_name(path)} are the same file, which would "
+            "be replaced; choose another -o FILE"
         )
 
 
@@ -66,8 +75,8 @@ def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> ob
 def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
     """The lines of a file, or of stdin for None and "-", without their ends.
 
-    Bytes that are not UTF-8 become U+FFFD and `warn` hears which line held them; a compressed
-    file must be UTF-8 throughout.
+    Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the number of their line; a
+    compressed file must be UTF-8 throughout.
 
     Raises:
         DataError: the file cannot be read.
@@ -91,17 +100,17 @@ def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterato
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether all of the file, or of stdin for None and "-", is there to be read already."""
+    """Whether the input is a regular file, all of which can be read without waiting."""
     if path is not None and not is_stdin(path):
         return path.is_file()
     try:
         return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
-    except OSError:  # something of Python's own
+    except OSError:  # an object of Python without a descriptor
         return False
 
 
 def count_lines(path: Path | None) -> int | None:
-    """How many lines a regular, plain file has, for a progress bar; None where unknown."""
+    """Return the number of lines of a plain file, for a progress bar; None where unknown."""
     if path is None or not path.is_file() or path.suffix in COMPRESSED:
         return None
     with path.open("rb") as file:
@@ -112,8 +121,8 @@ def count_lines(path: Path | None) -> int | None:
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """A file to write, or stdout for None and "-". The file appears under its name when complete.
 
-    It is written beside its place and renamed; after an error nothing remains. What is no regular
-    file (a pipe, /dev/null) is written directly.
+    It is written under another name in the same folder and then renamed; after an error nothing
+    remains. A pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -135,19 +144,32 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
                 yield file
             beside.replace(final)
         finally:
-            with contextlib.suppress(OSError):  # where it could not be made
+            with contextlib.suppress(OSError):  # it could not be created
                 beside.unlink()
 
 
 @contextlib.contextmanager
 def _open_for_writing(path: Path, name: Path) -> Iterator[BinaryIO]:
-    try:
+    with explain_failure_to_open(name):
         file = path.open("wb")
+    with explain_full_disk(name), file:
+        yield file
+
+
+@contextlib.contextmanager
+def explain_failure_to_open(name: Path) -> Iterator[None]:
+    """Turn the OSError of a file that cannot be opened into a DataError that names it."""
+    try:
+        yield
     except OSError as error:
         raise DataError(f"{name}: cannot be written: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def explain_full_disk(name: Path) -> Iterator[None]:
+    """Turn the OSError of a full disk into a DataError that names the output; pass on others."""
     try:
-        with file:
-            yield file
+        yield
     except OSError as error:
         if error.errno not in DISK_FULL:
             raise

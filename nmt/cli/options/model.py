@@ -1,5 +1,6 @@
 """The options of every command that uses a model, and the model they ask for."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -45,27 +46,32 @@ DeviceOption = Annotated[
         help="Where to compute: auto (a GPU of CUDA if there is one), cpu, cuda, cuda:1, mps, xpu.",
     ),
 ]
-PrecisionOption = Annotated[
-    Precision,
-    typer.Option(
-        help="auto is bf16 if the processor supports it, else fp32. int8 is for processors "
-        "without bf16. Both are faster than fp32, and their translations differ slightly."
-    ),
-]
 
 
 @dataclass(frozen=True)
-class ModelOptions:
-    """Which model to use, and how."""
+class ComputeOptions:
+    """Which weights of a run to use, where, and in which number format."""
 
-    models: list[str]
-    checkpoint: str = "best"
-    device: str = "auto"
-    precision: Precision = Precision.auto
+    checkpoint: CheckpointOption = "best"
+    device: DeviceOption = "auto"
+    precision: Annotated[
+        Precision,
+        typer.Option(
+            help="auto is bf16 if the processor supports it, else fp32. int8 is for processors "
+            "without bf16. Both are faster than fp32, and their translations differ slightly."
+        ),
+    ] = Precision.auto
+
+
+EXACT = ComputeOptions(precision=Precision.fp32)
+"""the defaults of commands whose figures are compared with those of other machines"""
 
 
 def load_translator(
-    model: ModelOptions, search: SearchOptions, sampling: "Sampling | None" = None
+    models: Sequence[str],
+    compute: ComputeOptions,
+    search: SearchOptions,
+    sampling: "Sampling | None" = None,
 ) -> "Translator":
     """Load models; the options given replace the settings of the first one's configuration.
 
@@ -81,10 +87,10 @@ def load_translator(
         raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
     tune_memory()
     translator = text_translator.load_translator(
-        model.models,
-        model.checkpoint,
-        model.device,
-        model.precision.value,
+        models,
+        compute.checkpoint,
+        compute.device,
+        compute.precision.value,
         search.settings(),
         sampling,
         search.shortlist,
@@ -93,7 +99,9 @@ def load_translator(
     return translator
 
 
-def load_scorer(model: ModelOptions, batch_tokens: int | None) -> "Scorer":
+def load_scorer(
+    models: Sequence[str], compute: ComputeOptions, batch_tokens: int | None
+) -> "Scorer":
     """Load models to score translations with.
 
     Raises:
@@ -102,9 +110,9 @@ def load_scorer(model: ModelOptions, batch_tokens: int | None) -> "Scorer":
     """
     from nmt.translation.scoring import Scorer
 
-    if model.precision is Precision.int8:
+    if compute.precision is Precision.int8:
         raise ConfigError(
             "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
         )
-    loaded = load_translator(model, SearchOptions(batch_tokens=batch_tokens))
+    loaded = load_translator(models, compute, SearchOptions(batch_tokens=batch_tokens))
     return Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)

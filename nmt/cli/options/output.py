@@ -10,11 +10,11 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.translation.line import Translation
     from nmt.translation.terminology import Terminology
     from nmt.translation.translator import TranslationRequest, Translator
 
 SAMPLED_CANDIDATES = 32
+JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 class Utility(StrEnum):
@@ -24,53 +24,59 @@ class Utility(StrEnum):
     bleu = "bleu"
 
 
-MbrOption = Annotated[
-    Utility | None,
-    typer.Option(
-        "--mbr",
-        help="Minimum Bayes risk: choose the candidate of the beam or the sample that agrees best "
-        "with all others. Comparing twice as many candidates takes four times as long.",
-    ),
-]
-CandidatesOption = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="Number of candidates that --mbr compares.  "
-        f"[default: {SAMPLED_CANDIDATES} samples, or the beam]",
-    ),
-]
-NBestOption = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Number of translations of each line, written as `line number ||| text ||| score`.",
-    ),
-]
-DocumentOption = Annotated[
-    bool,
-    typer.Option("--document", help="Split each line into sentences, and join their translations."),
-]
-AlignmentsOption = Annotated[
-    bool,
-    typer.Option(
-        "--alignments",
-        help="Add a tab and the words that belong together, as source-target counted from 0; with "
-        "--json also the log-probability of each token. The alignment is read from the attention; "
-        "it is not a trained aligner.",
-    ),
-]
-
-
 @dataclass(frozen=True)
 class OutputOptions:
-    """Which translations of each line are written, and what is added to them."""
+    """The form of the input, which translations of each line are written, and how."""
 
-    n_best: int = 1
-    document: bool = False
-    mbr: Utility | None = None
-    candidates: int | None = None
-    alignments: bool = False
+    document: Annotated[
+        bool,
+        typer.Option(
+            "--document", help="Split each line into sentences, and join their translations."
+        ),
+    ] = False
+    json_input: Annotated[
+        bool,
+        typer.Option(
+            "--json-input",
+            help="Each line is an object with a `source`; --json passes on its other keys.",
+        ),
+    ] = False
+    n_best: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            help="Number of translations of each line, written as "
+            "`line number ||| text ||| score`.",
+        ),
+    ] = 1
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Write lines of JSON with source and translations.")
+    ] = False
+    mbr: Annotated[
+        Utility | None,
+        typer.Option(
+            "--mbr",
+            help="Minimum Bayes risk: choose the candidate of the beam or the sample that agrees "
+            "best with all others. Comparing twice as many candidates takes four times as long.",
+        ),
+    ] = None
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Number of candidates that --mbr compares.  "
+            f"[default: {SAMPLED_CANDIDATES} samples, or the beam]",
+        ),
+    ] = None
+    alignments: Annotated[
+        bool,
+        typer.Option(
+            "--alignments",
+            help="Add a tab and the words that belong together, as source-target counted from 0; "
+            "with --json also the log-probability of each token. The alignment is read from the "
+            "attention; it is not a trained aligner.",
+        ),
+    ] = False
 
     def __post_init__(self) -> None:
         if self.candidates is not None and self.mbr is None:
@@ -83,47 +89,20 @@ class OutputOptions:
                 "so it goes neither with --n-best nor with --alignments; leave them out"
             )
 
+    def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
+        """Return what is asked of all translations, as the pipeline takes it."""
+        from nmt.translation.translator import TranslationRequest
 
-def build_request(
-    options: OutputOptions, translator: "Translator", terminology: "Terminology"
-) -> "TranslationRequest":
-    """What is asked of all translations, as the pipeline takes it."""
-    from nmt.translation.translator import TranslationRequest
+        request = TranslationRequest(
+            self.n_best, self.document, terminology, alignments=self.alignments
+        )
+        if not self.mbr:
+            return request
+        from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 
-    request = TranslationRequest(
-        options.n_best, options.document, terminology, alignments=options.alignments
-    )
-    return with_reranking(request, options, translator) if options.mbr else request
-
-
-def with_reranking(
-    request: "TranslationRequest", options: OutputOptions, translator: "Translator"
-) -> "TranslationRequest":
-    """Let the translations be chosen by minimum Bayes risk."""
-    from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
-
-    data = translator.run.config.data
-    tokenize = bleu_tokenizer(data.target_language, data.tokenized)
-    utilities = partial(sentence_utilities, str(options.mbr), tokenize=tokenize)
-    is_drawn = translator.searcher.sampling is not None
-    found = SAMPLED_CANDIDATES if is_drawn else translator.settings.beam_size
-    return replace(request, utilities=utilities, candidates=options.candidates or found)
-
-
-def as_record(translation: "Translation") -> dict[str, object]:
-    """The JSON record of a translation."""
-    record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
-    if translation.utility is not None:
-        record["utility"] = round(translation.utility, 4)
-    if (alignment := translation.alignment) is not None:
-        record["alignment"] = alignment.pharaoh()
-        record["tokens"] = [
-            {"piece": piece, "log_probability": round(value, 4)}
-            for piece, value in zip(alignment.pieces, alignment.log_probabilities, strict=True)
-        ]
-    return record
-
-
-def alignment_column(translation: "Translation", separator: str) -> str:
-    """The separator and the alignment; empty if no alignment was asked for."""
-    return separator + translation.alignment.pharaoh() if translation.alignment else ""
+        data = translator.run.config.data
+        tokenize = bleu_tokenizer(data.target_language, data.tokenized)
+        utilities = partial(sentence_utilities, str(self.mbr), tokenize=tokenize)
+        is_drawn = translator.searcher.sampling is not None
+        found = SAMPLED_CANDIDATES if is_drawn else translator.settings.beam_size
+        return replace(request, utilities=utilities, candidates=self.candidates or found)

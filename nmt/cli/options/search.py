@@ -1,6 +1,6 @@
 """The options of the search: how translations are searched for, or drawn at random."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,122 +28,43 @@ BeamSizeOption = Annotated[
         "run's]",
     ),
 ]
-LengthPenaltyOption = Annotated[
-    float | None,
-    typer.Option(
-        min=0, max=10, help="alpha of the length penalty; 0 is no penalty.  [default: the run's]"
-    ),
-]
-NormalizationOption = Annotated[
-    Normalization | None,
-    typer.Option(
-        "--length-normalization",
-        help="What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or "
-        "none.  [default: the run's]",
-    ),
-]
-MinLengthOption = Annotated[
-    int | None,
-    typer.Option(min=0, help="Smallest number of tokens of a translation.  [default: the run's]"),
-]
-NoRepeatNgramOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="No sequence of this many tokens comes twice in a translation; 0 allows all.  "
-        "[default: the run's]",
-    ),
-]
-CoveragePenaltyOption = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        help="beta: lowers the score of translations that leave out a part of the source.  "
-        "[default: the run's]",
-    ),
-]
-CopyUnknownOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--copy-unknown",
-        help="Replace the unknown symbol by the source word that the decoder attended to.",
-    ),
-]
-EarlyStoppingOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--early-stopping/--exact-stopping",
-        help="Stop as soon as as many hypotheses have ended as the beam is wide, which is faster.",
-    ),
-]
 BatchTokensOption = Annotated[
     int | None,
     typer.Option(
         min=1, help="Number of padded source tokens translated at once.  [default: the run's]"
     ),
 ]
-ShortlistOption = Annotated[
-    int | None,
-    typer.Option(
-        "--shortlist",
-        metavar="N",
-        min=1,
-        max=200,
-        help="Search only frequent tokens and the N likeliest translations of each source token, "
-        "which `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]",
-    ),
-]
-SampleOption = Annotated[
-    bool, typer.Option("--sample", help="Draw translations at random instead of searching.")
-]
-TemperatureOption = Annotated[
-    float,
-    typer.Option(min=1e-3, max=1e6, help="Sampling temperature; lower is more deterministic."),
-]
-TopKOption = Annotated[
-    int | None, typer.Option(min=1, help="Sample only among the K most probable tokens.")
-]
-TopPOption = Annotated[
-    float | None,
-    typer.Option(
-        min=1e-3,
-        max=1,
-        help="Sample only among the most probable tokens whose probabilities add up to P.",
-    ),
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --sample.")]
 
 
 @dataclass(frozen=True)
 class SearchOptions:
     """Settings of the search that replace those of the run; None keeps the run's."""
 
-    beam_size: int | None = None
-    length_penalty: float | None = None
-    length_normalization: Normalization | None = None
-    min_length: int | None = None
-    no_repeat_ngram: int | None = None
-    coverage_penalty: float | None = None
-    copy_unknown: bool | None = None
-    early_stopping: bool | None = None
-    batch_tokens: int | None = None
-    shortlist: int | None = None
-
-    def __post_init__(self) -> None:
-        given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, Normalization.gnmt):
-            raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
-                "none; leave one of them out"
-            )
+    beam_size: BeamSizeOption = None
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=10,
+            help="alpha of the length penalty; 0 is no penalty.  [default: the run's]",
+        ),
+    ] = None
+    batch_tokens: BatchTokensOption = None
+    shortlist: Annotated[
+        int | None,
+        typer.Option(
+            "--shortlist",
+            metavar="N",
+            min=1,
+            max=200,
+            help="Search only frequent tokens and the N likeliest translations of each source "
+            "token, which `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]",
+        ),
+    ] = None
 
     def settings(self) -> dict[str, object]:
-        """The settings by their names in the decoding section."""
-        values = asdict(self)
-        del values["shortlist"]
-        if self.length_normalization:
-            values["length_normalization"] = self.length_normalization.value
-        return values
+        """Return the settings by their names in the decoding section."""
+        return {name: value for name, value in asdict(self).items() if name != "shortlist"}
 
     def check_alpha(self, normalization: str) -> None:
         """Raise a ConfigError if an alpha is given and the run does not normalise by gnmt."""
@@ -154,21 +75,100 @@ class SearchOptions:
             )
 
 
-def sampling_options(
-    sample: bool, temperature: float, top_k: int | None, top_p: float | None, seed: int
-) -> "Sampling | None":
-    """How to draw translations; None if they are searched for.
+@dataclass(frozen=True)
+class AllSearchOptions(SearchOptions):
+    """All settings of the search, as `nmt translate` has them."""
 
-    Raises:
-        ConfigError: an option of sampling without --sample.
-    """
-    if sample:
+    length_normalization: Annotated[
+        Normalization | None,
+        typer.Option(
+            "--length-normalization",
+            help="What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or "
+            "none.  [default: the run's]",
+        ),
+    ] = None
+    min_length: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Smallest number of tokens of a translation.  [default: the run's]"
+        ),
+    ] = None
+    no_repeat_ngram: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="No sequence of this many tokens comes twice in a translation; 0 allows all.  "
+            "[default: the run's]",
+        ),
+    ] = None
+    coverage_penalty: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="beta: lowers the score of translations that leave out a part of the source.  "
+            "[default: the run's]",
+        ),
+    ] = None
+    copy_unknown: Annotated[
+        bool | None,
+        typer.Option(
+            "--copy-unknown",
+            help="Replace the unknown symbol by the source word that the decoder attended to.",
+        ),
+    ] = None
+    early_stopping: Annotated[
+        bool | None,
+        typer.Option(
+            "--early-stopping/--exact-stopping",
+            help="Stop as soon as as many hypotheses have ended as the beam is wide, which is "
+            "faster.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        given = self.length_normalization
+        if self.length_penalty is not None and given not in (None, Normalization.gnmt):
+            raise ConfigError(
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
+                "none; leave one of them out"
+            )
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """Whether translations are drawn at random, and how."""
+
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Draw translations at random instead of searching.")
+    ] = False
+    temperature: Annotated[
+        float,
+        typer.Option(min=1e-3, max=1e6, help="Sampling temperature; lower is more deterministic."),
+    ] = 1.0
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="Sample only among the K most probable tokens.")
+    ] = None
+    top_p: Annotated[
+        float | None,
+        typer.Option(
+            min=1e-3,
+            max=1,
+            help="Sample only among the most probable tokens whose probabilities add up to P.",
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(min=0, help="Seed of --sample.")] = 1
+
+    def __post_init__(self) -> None:
+        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):
+            raise ConfigError(
+                "--temperature, --top-k, --top-p and --seed say how --sample draws; "
+                "add --sample, or leave them out"
+            )
+
+    def sampling(self) -> "Sampling | None":
+        """Return how translations are drawn; None if they are searched for."""
+        if not self.sample:
+            return None
         from nmt.search.sampling import Sampling
 
-        return Sampling(temperature, top_k, top_p, seed)
-    if (temperature, top_k, top_p, seed) != (1.0, None, None, 1):
-        raise ConfigError(
-            "--temperature, --top-k, --top-p and --seed say how --sample draws; "
-            "add --sample, or leave them out"
-        )
-    return None
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)

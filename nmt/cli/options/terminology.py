@@ -1,7 +1,8 @@
 """Options and keys of JSON lines that say what words a translation must and must not have."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeGuard
 
@@ -12,50 +13,53 @@ from nmt.errors import DataError
 if TYPE_CHECKING:
     from nmt.translation.terminology import Terminology
 
-GlossaryOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Lines of source term, TAB, translation: where the one occurs as whole words, the "
-        "translation has the other. In small letters a term is found in any casing.",
-    ),
-]
-ForbidOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--forbid",
-        metavar="WORD",
-        help="A word or phrase that no translation has, in any casing if it is in small letters; "
-        "may be given several times.",
-    ),
-]
-ForbidFileOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Such words and phrases, one a line.")
-]
 KEYS = ("terms", "forbidden", "target_prefix")
 
 
-def terminology_options(
-    glossary: Path | None, forbid: Sequence[str] | None, forbid_file: Path | None
-) -> "Terminology":
-    """What the options ask of every translation.
+@dataclass(frozen=True)
+class TerminologyOptions:
+    """What is asked of every translation."""
 
-    Raises:
-        DataError: a file that cannot be read, or a term that is none.
-    """
-    from nmt.data.text.glossary import read_glossary, read_words
-    from nmt.translation.terminology import Terminology
+    glossary: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Lines of source term, TAB, translation: where the one occurs as whole words, the "
+            "translation has the other. In small letters a term is found in any casing.",
+        ),
+    ] = None
+    forbid: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--forbid",
+            metavar="WORD",
+            help="A word or phrase that no translation has, in any casing if it is in small "
+            "letters; may be given several times.",
+        ),
+    ] = None
+    forbid_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Such words and phrases, one a line.")
+    ] = None
 
-    terms = read_glossary(glossary).terms if glossary else {}
-    words = [*(forbid or ()), *(read_words(forbid_file) if forbid_file else ())]
-    return Terminology.of(terms, forbidden=words)
+    def terminology(self) -> "Terminology":
+        """Read the files and return all constraints.
+
+        Raises:
+            DataError: A file cannot be read, or a term is blank or has several lines.
+        """
+        from nmt.data.text.glossary import read_glossary, read_words
+        from nmt.translation.terminology import Terminology
+
+        terms = read_glossary(self.glossary).terms if self.glossary else {}
+        words = [*(self.forbid or ()), *(read_words(self.forbid_file) if self.forbid_file else ())]
+        return Terminology.of(terms, forbidden=words)
 
 
 def line_terminology(record: Mapping[str, object], where: str) -> "Terminology | None":
-    """What a JSON line asks of its own translation; None where it asks nothing.
+    """Return what a JSON line asks of its own translation; None if it asks nothing.
 
     Raises:
-        DataError: naming `where`, the file and line: a key of another form.
+        DataError: A key has a value of another form; the message names `where`, the file and line.
     """
     if not any(key in record for key in KEYS):
         return None

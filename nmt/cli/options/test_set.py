@@ -2,7 +2,6 @@
 
 import os
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,44 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import warn
+from nmt.cli.lines.streams import log, warn
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
-
-TestSetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="validation or test of the run's own data (test if left out), newstest2014, or "
-        "another test set of sacreBLEU, such as wmt19.",
-    ),
-]
-SourceOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Text to translate, with its translation in --reference."),
-]
-ReferenceOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="The right translation, line by line.")
-]
-LanguagesOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PAIR", help="For files without a model: source and target, such as en-de."
-    ),
-]
-TokenizedOption = Annotated[
-    bool, typer.Option("--tokenized", help="For files without a model: score their tokens.")
-]
-NoTextChecksOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-text-checks", help="Score also text that looks tokenised or cut into subwords."
-    ),
-]
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?")
 """a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419"""
@@ -57,50 +25,63 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{
 class TextOptions:
     """The text to score translations on, as the command line describes it."""
 
-    test_set: str | None
-    source: Path | None
-    reference: Path | None
-    languages: tuple[str, str] | None
-    tokenized: bool
-    text_checks: bool
+    test_set: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="validation or test of the run's own data (test if left out), newstest2014, or "
+            "another test set of sacreBLEU, such as wmt19.",
+        ),
+    ] = None
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Text to translate, with its translation in --reference."
+        ),
+    ] = None
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The right translation, line by line.")
+    ] = None
+    languages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PAIR", help="For files without a model: source and target, such as en-de."
+        ),
+    ] = None
+    tokenized: Annotated[
+        bool, typer.Option("--tokenized", help="For files without a model: score their tokens.")
+    ] = False
+    no_text_checks: Annotated[
+        bool,
+        typer.Option(
+            "--no-text-checks", help="Score also text that looks tokenised or cut into subwords."
+        ),
+    ] = False
 
+    def __post_init__(self) -> None:
+        if self.test_set and (self.source or self.reference):
+            other = "--source" if self.source else "--reference"
+            raise ConfigError(
+                f"--test-set {self.test_set} and {other} name two texts; leave out one"
+            )
+        parse_languages(self.languages)
 
-def text_options(
-    test_set: str | None,
-    source: Path | None,
-    reference: Path | None,
-    languages: str | None,
-    tokenized: bool,
-    no_text_checks: bool,
-) -> TextOptions:
-    """Group the options that describe a text.
+    def check(self, run: str | None) -> None:
+        """Check that the options name a text, with a run or without one.
 
-    Raises:
-        ConfigError: They name two texts, or `languages` is not a pair of language codes.
-    """
-    if test_set and (source or reference):
-        other = "--source" if source else "--reference"
-        raise ConfigError(f"--test-set {test_set} and {other} name two texts; leave out one")
-    pair = parse_languages(languages)
-    return TextOptions(test_set, source, reference, pair, tokenized, not no_text_checks)
-
-
-def check_text_options(text: TextOptions, run: str | None) -> None:
-    """Check that the options name a text, with a run or without one.
-
-    Raises:
-        ConfigError: They do not, or they say what the configuration of the run says already.
-    """
-    if run and (text.source is None) != (text.reference is None):
-        raise ConfigError(f"{run} is a run: --source and --reference go together")
-    if run and text.tokenized:
-        raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
-    if run and text.languages:
-        raise ConfigError(f"{run} is a run and knows its languages; leave out --languages")
-    if not run and not (text.reference or text.test_set):
-        raise ConfigError(
-            "files of translations need --reference FILE, or --test-set NAME with --languages"
-        )
+        Raises:
+            ConfigError: They do not, or they say what the configuration of the run says already.
+        """
+        if run and (self.source is None) != (self.reference is None):
+            raise ConfigError(f"{run} is a run: --source and --reference go together")
+        if run and self.tokenized:
+            raise ConfigError(f"{run} is a run and knows data.tokenized; leave out --tokenized")
+        if run and self.languages:
+            raise ConfigError(f"{run} is a run and knows its languages; leave out --languages")
+        if not run and not (self.reference or self.test_set):
+            raise ConfigError(
+                "files of translations need --reference FILE, or --test-set NAME with --languages"
+            )
 
 
 def parse_languages(pair: str | None) -> tuple[str, str] | None:
@@ -137,14 +118,14 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
     """
     from nmt.evaluation.text_checks import warning_about_references
 
-    languages = data.languages if data else text.languages
+    languages = data.languages if data else parse_languages(text.languages)
     tokenized = data.tokenized if data else text.tokenized
     if text.reference:
         test_set = _read_files(text.source, text.reference, languages, tokenized)
     else:
         test_set = _find_by_name(text.test_set or "test", languages, tokenized, data)
     warning = warning_about_references(test_set.references, tokenized)
-    if data and text.text_checks and warning:
+    if data and warning and not text.no_text_checks:
         warn(warning)
     return test_set
 
@@ -179,7 +160,7 @@ def _find_by_name(
             raise ConfigError(
                 f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
             )
-        pairs = find_split(data, name, lambda line: print(line, file=sys.stderr))
+        pairs = find_split(data, name, log)
         return set_of_pairs(name, pairs, languages, tokenized)
     if data and tokenized:
         raise ConfigError(
@@ -191,12 +172,12 @@ def _find_by_name(
     return replace(official_set(name, languages), tokenized=tokenized)
 
 
-def read_translations(file: Path, test_set: "EvaluationSet", text_checks: bool) -> list[str]:
+def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) -> list[str]:
     """Read a file of translations, one for each reference.
 
     Raises:
-        DataError: It cannot be read, is empty, has another number of lines, or fails the
-            `text_checks`.
+        DataError: It cannot be read, is empty, has another number of lines, or looks
+            tokenised or cut into subwords.
     """
     from nmt.data.text.lines import read_lines
     from nmt.evaluation.text_checks import check_text_forms
@@ -209,7 +190,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text_checks: bool) 
             f"{file} has {_lines(len(lines))}, {test_set} has {_lines(len(references))}; expected "
             "as many: line n of the file is the translation of sentence n"
         )
-    if text_checks:
+    if not text.no_text_checks:
         check_text_forms(lines, references, (str(file), test_set.name), test_set.tokenized)
     return lines
 

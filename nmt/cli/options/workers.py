@@ -28,31 +28,24 @@ WorkersOption = Annotated[
 
 
 def processes_for(workers: str, device: str, typed: bool) -> int:
-    """The number of processes that translate; use one thread here if the user asked for a number.
+    """Return the number of processes that translate, for `workers` of auto or a number.
+
+    Where the user gave a number, this process computes in one thread, like each of several.
 
     Raises:
-        ConfigError: several processes for one GPU.
+        ConfigError: Several processes were asked for on one GPU.
     """
-    from nmt.device import use_threads
-
-    processes = number_of_workers(workers, device, typed)
-    if workers != "auto" and device == "cpu":
-        use_threads(1)  # one process that was asked for has one core, like each of several
-    return processes
-
-
-def number_of_workers(asked: str, device: str, typed: bool) -> int:
-    """The number of processes; `asked` is auto or a number.
-
-    Raises:
-        ConfigError: several processes for one GPU.
-    """
-    if asked == "auto":
+    if workers == "auto":
         one = device != "cpu" or typed or sys.platform != "linux"
         return 1 if one else available_cores()
-    if device != "cpu" and int(asked) > 1:
+    processes = int(workers)
+    if device == "cpu":
+        from nmt.device import use_threads
+
+        use_threads(1)
+    elif processes > 1:
         raise ConfigError(
-            f"--workers {asked} divides the cores of a CPU, and this is a GPU, which one process "
+            f"--workers {workers} divides the cores of a CPU, and this is a GPU, which one process "
             "fills; leave out --workers, or give a larger --batch-tokens"
         )
-    return int(asked)
+    return processes

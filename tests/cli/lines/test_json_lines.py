@@ -5,7 +5,7 @@ import pytest
 
 from nmt.cli.lines.json_lines import read_record, written_record
 from nmt.errors import DataError
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import invoke
 
 RECORDS: list[dict[str, object]] = [
     {"id": 7, "source": "a small dog", "meta": {"tags": ["x", None, 1.5]}},
@@ -56,21 +56,12 @@ def test_a_source_with_line_ends_stays_one_line_of_output(tiny_run: Path) -> Non
         ('{"text": "a"}', 'an object without "source"; expected'),
         ('{"source": 3}', '"source" is a number; expected'),
         ('{"source": {}}', '"source" is an object; expected'),
-        (
-            '{"source": "\\ud800"}',
-            '"source" holds half a surrogate pair .*write the whole',
-        ),
+        ('{"source": "\\ud800"}', '"source" holds half a surrogate pair .*write the whole'),
     ],
 )
 def test_what_is_no_such_object_is_refused_by_file_and_line(line: str, message: str) -> None:
     with pytest.raises(DataError, match=rf"^in\.jsonl:5: {message}"):
         read_record(line, "in.jsonl:5")
-
-
-def test_the_command_names_file_and_line(tiny_run: Path, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text('{"source": "a"}\n[]\n')
-    message = fail(DataError, "translate", "-m", tiny_run, "--json-input", tmp_path / "in.jsonl")
-    assert f"{tmp_path / 'in.jsonl'}:2: a list" in message
 
 
 def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:

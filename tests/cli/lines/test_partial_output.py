@@ -6,7 +6,6 @@ import json
 import resource
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,13 @@ import torch
 from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.cli.lines.partial_output import PartialOutput, StreamOutput
 from nmt.errors import ConfigError, DataError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, succeed
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = {
@@ -56,6 +56,36 @@ class Command:
         arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
         return invoke("translate", *arguments)
 
+    def whole(self, *options: str) -> bytes:
+        """The output of an uninterrupted run, which is removed again."""
+        assert self(*options).exit_code == 0
+        output = self.output.read_bytes()
+        self.output.unlink()
+        return output
+
+    def resumed(self, *options: str) -> bytes:
+        """The output of a run that goes on."""
+        assert self(*options, "--resume").exit_code == 0
+        return self.output.read_bytes()
+
+    def interrupt(self, whole: int, *options: str) -> Result:
+        """Run until so many windows are written and one more is begun."""
+        calls = 0
+        translate_batch = Pipeline.translate_batch
+
+        def translated(pipeline: Pipeline, lines: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls > whole:
+                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
+            return translate_batch(pipeline, lines)
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(Pipeline, "translate_batch", translated)
+            result = self(*options)
+        assert isinstance(result.exception, StoppedBySignal)
+        return result
+
     def refused(self, *options: str) -> str:
         """The sentence that ends the command, which leaves what was there."""
         before = self.part.read_bytes(), self.state.read_bytes()
@@ -70,95 +100,61 @@ def command(tiny_run: Path, tmp_path: Path) -> Command:
     return Command(tiny_run, tmp_path)
 
 
-@pytest.fixture
-def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[Command, int, list[str]], Result]:
-    """Run a command until so many windows are written and one more is begun."""
-
-    def interrupted(command: Command, whole: int, options: list[str]) -> Result:
-        calls = 0
-        translate_batch = Pipeline.translate_batch
-
-        def translated(self: Pipeline, lines: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > whole:
-                raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
-            return translate_batch(self, lines)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Pipeline, "translate_batch", translated)
-            result = command(*options)
-        assert isinstance(result.exception, StoppedBySignal)
-        return result
-
-    return interrupted
-
-
 @pytest.mark.parametrize("shape", SHAPES)
-def test_going_on_gives_the_bytes_of_an_uninterrupted_run(
-    command: Command, interrupt: Any, shape: str
-) -> None:
+def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shape: str) -> None:
     options = SHAPES[shape]
-    assert command(*options).exit_code == 0
-    expected = command.output.read_bytes()
+    expected = command.whole(*options)
     for whole in range(4):
-        command.output.unlink()
-        interrupt(command, whole, options)
+        command.interrupt(whole, *options)
         assert command.part.exists() == command.state.exists() == (whole > 0)
         if whole:
             kept = command.part.read_bytes()
             assert kept.endswith(b"\n") and expected.startswith(kept)
-            interrupt(command, 0, [*options, "--resume"])
+            command.interrupt(0, *options, "--resume")
             assert command.part.read_bytes() == kept
-        assert command(*options, "--resume").exit_code == 0
-        assert command.output.read_bytes() == expected
+        assert command.resumed(*options) == expected
         assert sorted(command.folder.iterdir()) == [command.input, command.output]
+        command.output.unlink()
 
 
 def test_the_message_names_the_part_and_the_command_to_go_on(
-    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["nmt", "translate", "-m", "my run", "in.txt", "-o", "out"])
-    said = interrupt(command, 2, []).stderr
+    said = command.interrupt(2).stderr
     assert said == (
         f"nmt: {command.part} keeps the translations of lines 1 to 6; to continue: "
         "nmt translate -m 'my run' in.txt -o out --resume\n"
     )
     monkeypatch.setattr(sys, "argv", [*sys.argv, "--resume"])
-    assert interrupt(command, 1, ["--resume"]).stderr.count("--resume") == 1
+    assert command.interrupt(1, "--resume").stderr.count("--resume") == 1
 
 
-def test_what_was_cut_within_a_window_is_dropped(command: Command, interrupt: Any) -> None:
+def test_what_was_cut_within_a_window_is_dropped(command: Command) -> None:
     """As a killed process leaves it: more in the part than was noted of it."""
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
-    interrupt(command, 1, [])
+    expected = command.whole()
+    command.interrupt(1)
     with command.part.open("ab") as file:
         file.write(b"a whole line\nhalf a li")
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed() == expected
 
 
-def test_without_resume_a_part_is_replaced(command: Command, interrupt: Any) -> None:
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
-    interrupt(command, 2, ["--sample"])
+def test_without_resume_a_part_is_replaced(command: Command) -> None:
+    expected = command.whole()
+    command.interrupt(2, "--sample")
     assert command().exit_code == 0
     assert command.output.read_bytes() == expected
     assert not command.part.exists() and not command.state.exists()
 
 
-def test_a_part_stays_until_the_model_is_loaded(command: Command, interrupt: Any) -> None:
-    interrupt(command, 1, [])
+def test_a_part_stays_until_the_model_is_loaded(command: Command) -> None:
+    command.interrupt(1)
     assert "step-9" in str(command("--checkpoint", "step-9").exception)
     assert command.part.stat().st_size > 0 and command.state.exists()
 
 
 def test_resume_with_nothing_there_begins(command: Command) -> None:
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes().count(b"\n") == len(LINES)
+    assert command.resumed().count(b"\n") == len(LINES)
 
 
 def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> None:
@@ -170,19 +166,16 @@ def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> Non
     assert list(command.folder.iterdir()) and not command.part.exists()
 
 
-def test_compressed_input_is_gone_on_with(command: Command, interrupt: Any) -> None:
-    command()
-    expected = command.output.read_bytes()
-    command.output.unlink()
+def test_compressed_input_is_gone_on_with(command: Command) -> None:
+    expected = command.whole()
     packed = command.folder / "in.txt.gz"
     packed.write_bytes(gzip.compress(command.input.read_bytes()))
     command.input = packed
-    interrupt(command, 2, [])
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    command.interrupt(2)
+    assert command.resumed() == expected
 
 
-def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
+def test_json_lines_are_gone_on_with(command: Command) -> None:
     records = [json.dumps({"id": n, "source": line}) for n, line in enumerate(LINES)]
     command.input.write_text("\n".join([*records[:7], "[]", *records[8:]]))
     options = ["--json-input", "--json"]
@@ -195,8 +188,8 @@ def test_json_lines_are_gone_on_with(command: Command, interrupt: Any) -> None:
     assert [row["id"] for row in rows] == list(range(len(LINES)))
 
 
-def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
-    interrupt(command, 2, [])
+def test_another_input_is_refused(command: Command) -> None:
+    command.interrupt(2)
     command.input.write_text("\n".join(["changed", *LINES[1:]]))
     assert "whose first 6 lines are others; give that input" in command.refused("--resume")
     command.input.write_text("\n".join(LINES[:5]) + "\n")
@@ -215,49 +208,43 @@ def test_another_input_is_refused(command: Command, interrupt: Any) -> None:
         (["--precision", "int8"], "begun with precision fp32, and now it is int8"),
     ],
 )
-def test_other_settings_are_refused(
-    command: Command, interrupt: Any, options: list[str], message: str
-) -> None:
-    interrupt(command, 1, [] if "--precision" not in options else ["--precision", "fp32"])
+def test_other_settings_are_refused(command: Command, options: list[str], message: str) -> None:
+    command.interrupt(1, *(["--precision", "fp32"] if "--precision" in options else []))
     refusal = command.refused(*options, "--resume")
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
 
 @pytest.mark.parametrize("options", [["--n-best", "9"], ["--sample", "--forbid", "a"]])
-def test_a_part_survives_what_cannot_be_asked_for(
-    command: Command, interrupt: Any, options: list[str]
-) -> None:
-    interrupt(command, 1, [])
+def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: list[str]) -> None:
+    command.interrupt(1)
     part = command.part.read_bytes()
     assert isinstance(command(*options).exception, ConfigError)
     assert command.part.read_bytes() == part
 
 
-def test_a_setting_that_says_what_holds_anyway_is_accepted(
-    command: Command, interrupt: Any
-) -> None:
-    interrupt(command, 1, [])
+def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> None:
+    command.interrupt(1)
     options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
     options += ["--batch-tokens", "77"]  # as one does whose memory has not sufficed
     assert command(*options, "--resume").exit_code == 0
 
 
 def test_auto_is_recorded_as_the_precision_that_it_was(
-    command: Command, interrupt: Any, monkeypatch: pytest.MonkeyPatch
+    command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def pick(precision: str) -> None:
         monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
 
     pick("bf16")
-    interrupt(command, 1, ["--precision", "auto"])
+    command.interrupt(1, "--precision", "auto")
     pick("fp32")  # as a machine without bf16 would
     assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     pick("bf16")
     assert command("--precision", "bf16", "--resume").exit_code == 0
 
 
-def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: Path) -> None:
-    interrupt(command, 1, [])
+def test_other_weights_are_refused(command: Command, tmp_path: Path) -> None:
+    command.interrupt(1)
     model = load_run(command.run, torch.device("cpu")).model
     other = command.run / "checkpoints" / "other"
     with torch.no_grad():
@@ -274,8 +261,8 @@ def test_other_weights_are_refused(command: Command, interrupt: Any, tmp_path: P
     assert command("--resume").exit_code == 0
 
 
-def test_a_part_that_was_changed_is_refused(command: Command, interrupt: Any) -> None:
-    interrupt(command, 2, [])
+def test_a_part_that_was_changed_is_refused(command: Command) -> None:
+    command.interrupt(2)
     whole = command.part.read_bytes()
     for changed in (b"x" + whole[1:], whole[:-1]):
         command.part.write_bytes(changed)
@@ -283,17 +270,10 @@ def test_a_part_that_was_changed_is_refused(command: Command, interrupt: Any) ->
 
 
 @pytest.mark.parametrize("state", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}'])
-def test_a_damaged_note_is_refused(command: Command, interrupt: Any, state: str) -> None:
-    interrupt(command, 1, [])
+def test_a_damaged_note_is_refused(command: Command, state: str) -> None:
+    command.interrupt(1)
     command.state.write_text(state)
     assert "damaged" in command.refused("--resume")
-
-
-def test_alternatives_of_paragraphs_are_refused(command: Command) -> None:
-    for options in (["--n-best", "2"], ["--alignments"]):
-        error = command("--document", *options).exception
-        assert isinstance(error, ConfigError)
-        assert "leave them out" in str(error)
 
 
 def test_a_second_process_is_refused(command: Command) -> None:
@@ -310,9 +290,7 @@ def test_a_second_process_is_refused(command: Command) -> None:
 def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
     lines = [line * 5 for line in LINES]
     command.input.write_text("\n".join(lines))
-    command("--json")
-    expected = command.output.read_bytes()
-    command.output.unlink()
+    expected = command.whole("--json")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(expected) - 10, limits[1]))
     try:
@@ -323,8 +301,7 @@ def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
     assert f"{command.output}: cannot be written: File too large" in str(result.exception)
     assert "lines 1 to 9" in result.stderr
     assert command.part.read_bytes().count(b"\n") == 9
-    assert command("--json", "--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.resumed("--json") == expected
 
 
 def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
@@ -335,14 +312,61 @@ def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
     assert real.read_bytes().count(b"\n") == len(LINES)
 
 
-def test_an_earlier_output_is_not_taken_for_what_was_interrupted(
-    command: Command, interrupt: Any
-) -> None:
+def test_an_earlier_output_is_not_taken_for_what_was_interrupted(command: Command) -> None:
     """The first window was not there yet, but another output stood under the name."""
     command()
     expected = command.output.read_bytes()
     command.output.write_text("of another input\n")
-    interrupt(command, 0, [])
-    assert command("--resume").exit_code == 0
-    assert command.output.read_bytes() == expected
+    command.interrupt(0)
+    assert command.resumed() == expected
     assert sorted(command.folder.iterdir()) == [command.input, command.output]
+
+
+def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -> None:
+    options = ["-m", str(tiny_run), "--json-input", "-o", str(tmp_path / "out")]
+    text = '{"source": "a"}\n' * 4
+    succeed("translate", *options, text=text)
+    expected = (tmp_path / "out").read_bytes()
+    (tmp_path / "out").unlink()
+    result = invoke("translate", *options, text=text + "[]")
+    part = tmp_path / "out.part"
+    assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
+    assert part.read_bytes() == expected[: len(part.read_bytes())]
+
+
+def test_a_signal_after_the_note_of_a_window_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = PartialOutput(tmp_path / "out", resume=False)
+    output.begin(iter([]), dict)
+    replace = Path.replace
+
+    def replaced(self: Path, target: Path) -> None:
+        replace(self, target)
+        raise StoppedBySignal("stopped by SIGTERM")
+
+    with monkeypatch.context() as patched, pytest.raises(StoppedBySignal):
+        patched.setattr(Path, "replace", replaced)
+        output.write(["a"], b"A\n")
+    output.keep(again=True)
+    output.close()
+    again = PartialOutput(tmp_path / "out", resume=True)
+    assert again.begin(iter(["a"]), dict) == 1
+    again.write(["b"], b"B\n")
+    again.finish()
+    again.close()
+    assert (tmp_path / "out").read_bytes() == b"A\nB\n"
+
+
+def test_every_window_is_flushed_to_a_stream() -> None:
+    flushed = []
+
+    class Stream:
+        def write(self, data: bytes) -> None:
+            self.data = data
+
+        def flush(self) -> None:
+            flushed.append(self.data)
+
+    StreamOutput(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
+    assert flushed == [b"A\n"]

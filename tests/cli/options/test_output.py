@@ -90,33 +90,6 @@ def test_the_best_by_utility_come_in_order(tiny_run: Path) -> None:
     assert all(re.fullmatch(r"1 \|\|\| .* \|\|\| -\d+\.\d{4}", row) for row in rows)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--candidates", "3"], "--candidates says how many --mbr compares; add --mbr chrf"),
-        (["--mbr", "chrf", "--beam-size", "1"], "there is 1; raise --beam-size, or use --sample"),
-        (["--mbr", "chrf", "--candidates", "9"], "the beam holds 2; raise --beam-size"),
-        (
-            ["--mbr", "bleu", "--sample", "--candidates", "2", "--n-best", "3"],
-            "3 translations of each line were asked for, of 2 candidates; raise --candidates",
-        ),
-    ],
-)
-def test_choices_that_cannot_be_made_are_refused(
-    tiny_run: Path, options: list[str], message: str
-) -> None:
-    result = invoke("translate", "-m", tiny_run, *options, text=INPUT)
-    assert isinstance(result.exception, ConfigError)
-    assert message in str(result.exception)
-    assert not result.stdout_bytes
-
-
-def test_a_utility_that_is_not_known_is_wrong_usage(tiny_run: Path) -> None:
-    result = invoke("translate", "-m", tiny_run, "--mbr", "ter")
-    assert result.exit_code == 2
-    assert "--mbr" in result.stderr
-
-
 def test_the_same_model_twice_is_the_model(tiny_run: Path) -> None:
     options = ["--n-best", "2", "--precision", "fp32"]
     alone = translations_of("-m", tiny_run, *options)

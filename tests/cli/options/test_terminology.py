@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.text.words import any_of
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
 from tests.cli.commands import fail, succeed
 
 
@@ -76,10 +76,7 @@ def test_terms_go_with_all_ways_to_choose(
     [
         ({"terms": 3}, '"terms" is 3; expected source terms with their translations'),
         ({"terms": {"dog": 5}}, '"terms" is {"dog": 5}; expected'),
-        (
-            {"terms": {"dog": " "}},
-            "the translation of 'dog' -> ' ': the term ' ' is blank",
-        ),
+        ({"terms": {"dog": " "}}, "the translation of 'dog' -> ' ': the term ' ' is blank"),
         ({"forbidden": "a"}, '"forbidden" is "a"; expected a list of words'),
         ({"forbidden": ["a\nb"]}, "holds a line end; write it on one line"),
         ({"target_prefix": 1}, '"target_prefix" is 1; expected a string'),
@@ -92,10 +89,3 @@ def test_what_cannot_be_asked_for_is_refused(
     assert message in fail(
         DataError, "translate", "-m", tiny_run, "--json-input", text=record(source="a dog", **keys)
     )
-
-
-def test_samples_are_not_forced(tiny_run: Path) -> None:
-    message = fail(
-        ConfigError, "translate", "-m", tiny_run, "--sample", "--forbid", "a", text="a dog"
-    )
-    assert "leave out --sample" in message

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from nmt.cli.options import workers as worker_options
-from nmt.cli.options.workers import number_of_workers, processes_for
+from nmt.cli.options.workers import processes_for
 from nmt.errors import ConfigError, DataError
 from nmt.search import windows
-from tests.cli.commands import fail, invoke, succeed
+from tests.cli.commands import invoke, succeed
 
 GLOSSARY = "cat\tMia\n"
 LINES = "".join(f"a small dog {n}. A cat.\n" if n % 4 else "\n" for n in range(30))
@@ -101,14 +101,6 @@ def test_demands_that_exclude_each_other_end_after_the_windows_before_them(
     assert result.stdout_bytes.count(b"\n") == 14
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_samples_are_not_forced_by_anybody(tiny_run: Path, tmp_path: Path, workers: str) -> None:
-    (tmp_path / "in.txt").write_text(LINES)
-    arguments = ["-m", str(tiny_run), str(tmp_path / "in.txt"), "--workers", workers]
-    message = fail(ConfigError, "translate", *arguments, "--sample", "--forbid", "a")
-    assert "leave out --sample" in message
-
-
 @pytest.mark.parametrize("workers", ["0", "-1", "many", "1.5", "", "²", "2\n", "1000", "9" * 5000])
 def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: str) -> None:
     result = invoke("translate", "-m", tiny_run, "--workers", workers, text="a\n")
@@ -120,11 +112,11 @@ def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: st
 def test_auto_is_one_a_core_where_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_options, "available_cores", lambda: 6)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert number_of_workers("auto", "cpu", typed=False) == 6
-    assert number_of_workers("auto", "cpu", typed=True) == 1
-    assert number_of_workers("auto", "cuda", typed=False) == 1
+    assert processes_for("auto", "cpu", typed=False) == 6
+    assert processes_for("auto", "cpu", typed=True) == 1
+    assert processes_for("auto", "cuda", typed=False) == 1
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert number_of_workers("auto", "cpu", typed=False) == 1
+    assert processes_for("auto", "cpu", typed=False) == 1
 
 
 @pytest.mark.parametrize("workers, set_to", [("auto", []), ("3", [1]), ("1", [1])])
@@ -138,6 +130,6 @@ def test_a_number_gives_every_process_one_thread(
 
 
 def test_a_gpu_is_not_divided() -> None:
-    assert number_of_workers("1", "cuda", typed=False) == 1
+    assert processes_for("1", "cuda", typed=False) == 1
     with pytest.raises(ConfigError, match="--workers 2 divides the cores of a CPU.*leave out"):
-        number_of_workers("2", "cuda", typed=False)
+        processes_for("2", "cuda", typed=False)
