@@ -49,6 +49,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "pyarrow": "data/text/records.py",
     "regex": "data/",
     "matplotlib": "report/",
+    "jinja2": "report/page/",
     "safetensors": "checkpoint.py",
     "transformers": "exchange/",
 }

@@ -15,7 +15,6 @@ from nmt.report.attention_maps import (
     attention_map,
     record_attention,
 )
-from nmt.report.page.html import Html, element, json_block, note, placeholder, section
 from nmt.run_directory import LoadedModel
 
 NAMES: Mapping[Kind, str] = {
@@ -42,24 +41,9 @@ def record_sentences(
     return found
 
 
-def attention_section(attended: Sequence[SentenceAttention] | str) -> Html:
-    """Return the viewer of attention maps, or a sentence that says why there is none."""
-    title = "Attention"
-    if isinstance(attended, str):
-        return section("attention", title, placeholder(attended))
-    words = (
-        "Each row is a distribution over the columns: the stronger the colour, the more weight. A "
-        "row of decoder or cross-attention carries the piece that is written there. A dot before "
-        "a piece means that it goes on the word before it."
-    )
-    return section(
-        "attention",
-        title,
-        note(words),
-        element("noscript", placeholder("The maps are drawn by the page's script.")),
-        element("div", id="attention-viewer"),
-        json_block("attention-data", [_sentence(one) for one in attended]),
-    )
+def attention_chapter(attended: Sequence[SentenceAttention]) -> dict[str, Any]:
+    """Return the values of attention.html: what the script of the page draws the maps from."""
+    return {"sentences": [_sentence(one) for one in attended]}
 
 
 def _sentence(sentence: SentenceAttention) -> dict[str, Any]:

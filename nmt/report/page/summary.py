@@ -1,22 +1,13 @@
 """The head of the page: a dozen figures about the run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from nmt.config import Config
 from nmt.evaluation.metrics import METRIC_NAMES, Score
 from nmt.report.metrics_log import Record, curve, last_number, last_step, number
-from nmt.report.page.html import (
-    Html,
-    collapsible,
-    definition_list,
-    element,
-    placeholder,
-    section,
-    table,
-)
 from nmt.report.text_format import duration, short_number
 
 
@@ -24,7 +15,6 @@ from nmt.report.text_format import duration, short_number
 class Summary:
     """What the files of the run say, and what was measured for the report."""
 
-    name: str
     config: Config
     environment: Mapping[str, Any]
     best: Mapping[str, Any]
@@ -35,35 +25,24 @@ class Summary:
     parameters: int | None = None
     weights: str | None = None
     """the folder of the weights that the report uses"""
-    scores: list[tuple[str, Score]] = field(default_factory=list)
-    """the name of the translated set, and a score"""
+    score: tuple[str, Score] | None = None
+    """the name of the translated set, and its first score"""
 
 
-def summary_section(summary: Summary) -> Html:
-    """Return figures in tiles, then facts as a list, then the scores of the compared weights."""
-    tiles = [_tile(*tile) for tile in _tiles(summary)]
-    children: list[Html] = [element("div", *tiles, class_="tiles")] if tiles else []
-    if summary.problem:
-        children.append(placeholder(summary.problem))
-    children.append(definition_list(_facts(summary)))
-    if candidates := _candidates(summary.best):
-        children.append(collapsible("The weights that were compared at the end", candidates))
-    return section("summary", "Summary", *children)
-
-
-def _tile(name: str, value: str, remark: str) -> Html:
-    return element(
-        "div",
-        element("span", name, class_="name"),
-        element("b", value),
-        element("span", remark, class_="remark"),
-        class_="tile",
-    )
+def summary_chapter(summary: Summary) -> dict[str, Any]:
+    """Return the values of summary.html: figures, facts, and the scores of compared weights."""
+    return {
+        "tiles": _tiles(summary),
+        "problem": summary.problem,
+        "facts": _facts(summary),
+        "candidates": _candidates(summary.best),
+    }
 
 
 def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
     tiles = []
-    for where, score in summary.scores:
+    if summary.score:
+        where, score = summary.score
         interval = f"± {score.confidence.half_width:.2f}, " if score.confidence else ""
         tiles.append((score.name, f"{score.value:.2f}", f"{interval}{where}"))
     for metric, name in METRIC_NAMES.items():
@@ -109,16 +88,15 @@ def start_time(environment: Mapping[str, Any]) -> str:
         return words
 
 
-def _candidates(best: Mapping[str, Any]) -> Html | None:
+def _candidates(best: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a table of the weights that were compared at the end, or None if there are none."""
     found = best.get("candidates")
     candidates = found if isinstance(found, Mapping) else {}
     figures = {name: value for name, value in candidates.items() if isinstance(value, Mapping)}
-    if not figures:
-        return None
     keys = sorted({key for value in figures.values() for key in value})
-
-    def row(name: str) -> list[str]:
-        values = (number(figures[name], key) for key in keys)
-        return [name, *("–" if value is None else f"{value:.3f}" for value in values)]
-
-    return table(["weights", *(f"validation {key}" for key in keys)], map(row, figures))
+    rows = []
+    for name, value in figures.items():
+        values = (number(value, key) for key in keys)
+        rows.append([name, *("–" if x is None else f"{x:.3f}" for x in values)])
+    head = ["weights", *(f"validation {key}" for key in keys)]
+    return {"head": head, "rows": rows} if rows else None

@@ -4,14 +4,15 @@ from typing import Any
 
 from nmt.config import Config
 from nmt.evaluation.metrics import Interval, Score
-from nmt.report.page.summary import Summary, start_time, summary_section
+from nmt.report.page.summary import Summary, start_time, summary_chapter
+from nmt.report.page.template import render
 
 CONFIG = Config.model_validate({"data": {"corpus": "demo", "tokenized": True}})
 
 
 def summary(**given: Any) -> str:
     known: dict[str, Any] = {"environment": {}, "best": {}, "records": [], **given}
-    return summary_section(Summary(name="run", config=CONFIG, **known))
+    return render("summary.html", {"summary": summary_chapter(Summary(config=CONFIG, **known))})
 
 
 def test_each_figure_has_a_tile() -> None:
@@ -21,7 +22,7 @@ def test_each_figure_has_a_tile() -> None:
         {"event": "validation", "step": 100, "bleu": 29.0, "seconds": 5400},
         {"event": "train", "step": 100, "target_tokens": 10_800_000},
     ]
-    html = summary(records=records, parameters=2_093_056, scores=[("test set", score)])
+    html = summary(records=records, parameters=2_093_056, score=("test set", score))
     for value in ("41.23", "± 1.50, test set", "30.00", "greedy, step 50", "1 h 30 min"):
         assert value in html
     for value in ("10.80 M", "2,000 a second", "2.09 M", "2,093,056", "demo, tokenised"):
