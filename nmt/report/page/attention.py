@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.errors import DataError
 from nmt.report.attention_maps import (
@@ -54,6 +53,7 @@ def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
         layers = [attention_map(sentence, kind, n) for n in range(1, count + 1)]
         first = layers[0]
         weights = np.stack([layer.weights for layer in layers])  # (L, H, T, S)
+        as_bytes = np.rint(weights * 255).astype(np.uint8)
         kinds[kind] = {
             "name": NAMES[kind],
             "rowTitle": first.row_title,
@@ -62,10 +62,6 @@ def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
             "columns": first.columns,
             "layers": weights.shape[0],
             "heads": weights.shape[1],
-            "weights": base64.b64encode(_bytes(weights)).decode("ascii"),
+            "weights": base64.b64encode(as_bytes.tobytes()).decode("ascii"),
         }
     return {"text": sentence.text, "kinds": kinds}
-
-
-def _bytes(weights: npt.NDArray[np.float32]) -> bytes:
-    return np.rint(weights * 255).astype(np.uint8).tobytes()
