@@ -52,9 +52,8 @@ class SentenceAttention:
 
     def layers(self, kind: Kind) -> "Sequence[Tensor]":
         """Return the weights (1, H, T, S) of each layer with this use of attention."""
-        record = self.record
-        uses = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}
-        return uses[kind]
+        layers: Sequence[Tensor] = getattr(self.record, kind)
+        return layers
 
 
 @dataclass(frozen=True, slots=True)
