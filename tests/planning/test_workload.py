@@ -49,16 +49,6 @@ def test_pairs_are_counted_by_the_weight_of_their_text(
     assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
 
 
-def test_a_large_corpus_is_sampled(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = recipe("training.batch_tokens=40")
-    prepare(config, lambda message: None)
-    whole, _ = find_workload(config)
-    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", 30)
-    part, _ = find_workload(config)
-    assert part.pairs == whole.pairs and part.steps_per_epoch and whole.steps_per_epoch
-    assert part.steps_per_epoch == pytest.approx(whole.steps_per_epoch, rel=0.2)
-
-
 def test_an_unprepared_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
     before = files(tmp_path)
     found, prepared = find_workload(recipe())
