@@ -151,7 +151,7 @@ def _learn_sample_vocabulary(profile: TextProfile) -> tuple[list[Choice], TokenS
             size //= 2
     sources = tokenizer.encode_source([pair.source for pair in profile.sample])
     targets = tokenizer.encode_target([pair.target for pair in profile.sample])
-    longest = _configured(Config(), []).data.cleaning.max_length
+    longest = Config().data.cleaning.max_length
     kept = [(s, t) for s, t in zip(sources, targets, strict=True) if max(len(s), len(t)) <= longest]
     store = TokenStore.of([s for s, _ in kept], [t for _, t in kept])
     return choices, store, tokenizer.target_vocabulary_size

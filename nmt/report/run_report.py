@@ -13,12 +13,12 @@ from nmt.config_file import load_config
 from nmt.errors import DataError, NmtError
 from nmt.files import read_json
 from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.metrics_log import Record, read_metrics
+from nmt.report.metrics_log import Record, last_step, read_metrics
 from nmt.report.page.attention import MAX_DEFAULT_PIECES, attention_chapter, record_sentences
 from nmt.report.page.configuration import configuration_chapter
 from nmt.report.page.corpus import data_chapter
 from nmt.report.page.quality import quality_chapter
-from nmt.report.page.summary import Summary, summary_chapter
+from nmt.report.page.summary import compared_weights, facts, tiles
 from nmt.report.page.template import render
 from nmt.report.page.training import training_chapter
 from nmt.report.page.translations import translations_chapter
@@ -62,24 +62,24 @@ def write_report(
     """
     directory = find_run(model)
     config = load_config(str(directory.config))
-    environment, best = _read_json(directory.environment), _read_json(directory.best)
+    environment = _read_json(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
     run = _load(model, device, options.checkpoint)
     scored = _score(run, options, log, progress)
-    summary = Summary(
-        config=config,
-        environment=environment,
-        best=best,
-        records=records,
-        problem=problem,
-        parameters=parameter_count(run.model) if isinstance(run, LoadedModel) else None,
-        weights=_weights_folder(run, directory) if isinstance(run, LoadedModel) else None,
-        score=None if isinstance(scored, str) else (scored.title, scored.scores[0]),
-    )
+    parameters = weights = score = None
+    if isinstance(run, LoadedModel):
+        parameters, weights = parameter_count(run.model), _weights_folder(run, directory)
+    if isinstance(scored, ScoredTestSet):
+        score = scored.title, scored.scores[0]
     fingerprint = environment.get("data_fingerprint")
     chapters = {
-        "summary": summary_chapter(summary),
+        "summary": {
+            "tiles": tiles(records, score, parameters),
+            "problem": problem,
+            "facts": facts(config, environment, last_step(records), weights),
+            "candidates": compared_weights(_read_json(directory.best)),
+        },
         "training": training_chapter(records),
         "quality": quality_chapter(scored),
         "translations": translations_chapter(examples),
