@@ -1,5 +1,6 @@
 """A plan as text for people: description.txt with the numbers of the plan."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -8,9 +9,21 @@ from nmt.planning.machines import PAPER
 from nmt.planning.plan import Plan
 from nmt.training.step_memory import KEPT_ON_CPU
 
-_SIZES = ((1e9, 1e9, "GB"), (1e6, 1e6, "MB"), (0, 1e3, "kB"))
-_DURATIONS = ((48 * 3600, 86400, "days"), (2 * 3600, 3600, "h"), (120, 60, "min"))
-"""units as (smallest number that is written in the unit, size of the unit, its name)"""
+Units = Sequence[tuple[float, float, str, str]]
+"""units as (smallest number that is written in the unit, its size, format of a number, its name)"""
+_NUMBERS = (
+    (1e9, 1e9, ".3g", "G"),
+    (1e6, 1e6, ".3g", "M"),
+    (1e3, 1e3, ".3g", "k"),
+    (0, 1, ".0f", ""),
+)
+_BYTES = ((1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB"))
+_SECONDS = (
+    (48 * 3600, 86400, ".1f", "days"),
+    (2 * 3600, 3600, ".1f", "h"),
+    (120, 60, ".1f", "min"),
+    (0, 1, ".0f", "s"),
+)
 
 
 def describe(plan: Plan) -> str:
@@ -20,9 +33,9 @@ def describe(plan: Plan) -> str:
     )
     environment.filters |= {
         "number": format,
-        "large": _large,
-        "size": _size,
-        "duration": _duration,
+        "large": lambda number: _with_unit(number, _NUMBERS),
+        "size": lambda size: _with_unit(size, _BYTES),
+        "duration": lambda seconds: _with_unit(seconds, _SECONDS),
     }
     threads = plan.speed.threads if plan.speed else 0
     return environment.get_template("description.txt").render(
@@ -33,20 +46,7 @@ def describe(plan: Plan) -> str:
     )
 
 
-def _large(number: float) -> str:
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= unit:
-            return f"{number / unit:.3g} {letter}"
-    return f"{number:.0f}"
-
-
-def _size(size: float) -> str:
-    unit, name = next((unit, name) for least, unit, name in _SIZES if size >= least)
-    return f"{size / unit:.3g} {name}"
-
-
-def _duration(seconds: float) -> str:
-    for least, unit, name in _DURATIONS:
-        if seconds >= least:
-            return f"{seconds / unit:.1f} {name}"
-    return f"{seconds:.0f} s"
+def _with_unit(number: float, units: Units) -> str:
+    """Format a number in the first of the units that it is large enough for."""
+    _, size, digits, name = next(unit for unit in units if number >= unit[0])
+    return f"{number / size:{digits}} {name}".rstrip()

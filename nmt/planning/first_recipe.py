@@ -250,12 +250,8 @@ def _step_choices(size: Size, steps: int, reason: str) -> list[Choice]:
 
 def _configured(config: Config, choices: list[Choice]) -> Config:
     """Return the configuration with the choices applied."""
-    values: dict[str, dict[str, Any]] = {}
+    values = config.model_dump()
     for choice in choices:
         section, _, name = choice.key.partition(".")
-        values.setdefault(section, {})[name] = choice.value
-    changes = {
-        section: replace_settings(getattr(config, section), settings, section).model_dump()
-        for section, settings in values.items()
-    }
-    return replace_settings(config, changes, "nmt init")
+        values[section][name] = choice.value
+    return replace_settings(config, values, "nmt init")

@@ -58,16 +58,18 @@ def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None
 
 
 @pytest.mark.parametrize(
-    ("pairs", "minutes", "d_model"), [(3000, 30, 128), (50_000, 2, 128), (50_000, 30, 256)]
+    ("pairs", "wish", "d_model"),
+    [
+        (3000, {"minutes": 30}, 128),
+        (50_000, {"minutes": 2}, 128),
+        (50_000, {"minutes": 30}, 256),
+        (3000, {"size": "base"}, 512),
+    ],
 )
-def test_the_size_fits_text_and_time(
-    choose: Choose, pairs: int, minutes: float, d_model: int
+def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
+    choose: Choose, pairs: int, wish: dict[str, Any], d_model: int
 ) -> None:
-    assert choose(profile_of(pairs), minutes=minutes).config.model.d_model == d_model
-
-
-def test_a_size_that_was_asked_for_is_taken(choose: Choose) -> None:
-    assert choose(profile_of(3000), size="base").config.model.d_model == 512
+    assert choose(profile_of(pairs), **wish).config.model.d_model == d_model
 
 
 def test_too_few_steps_are_one_sentence(choose: Choose) -> None:

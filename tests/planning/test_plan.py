@@ -13,7 +13,7 @@ from nmt.errors import ConfigError
 from nmt.planning import plan as module
 from nmt.planning.plan import Plan, make_plan
 from tests.machine_speed import constant_speed
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 SPEED = replace(constant_speed(2.0), waiting=0.5, greedy_seconds=4.0, forward_seconds=1.0)
 

@@ -11,7 +11,7 @@ from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
 from nmt.planning.check import Check
 from nmt.planning.recipe_checks import check_recipe
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 
 def checks_of(config: Config) -> dict[str, Check]:

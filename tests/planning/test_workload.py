@@ -11,7 +11,7 @@ from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 
 def files(folder: Path) -> set[Path]:

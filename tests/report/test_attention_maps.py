@@ -59,11 +59,21 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
     assert first.title.endswith("layer 1 of 3")
 
 
-@pytest.mark.parametrize(("kind", "layer"), [("cross", 4), ("cross", 0), ("encoder", 3)])
-def test_a_missing_layer_is_an_error(attended: SentenceAttention, kind: Any, layer: int) -> None:
-    message = f"layer {layer}: the (en|de)coder of this model has layers 1 to [23]"
+@pytest.mark.parametrize(
+    ("kind", "layer", "head", "message"),
+    [
+        ("cross", 4, 1, "layer 4: the decoder of this model has layers 1 to 3"),
+        ("cross", 0, 1, "layer 0: the decoder of this model has layers 1 to 3"),
+        ("encoder", 3, 1, "layer 3: the encoder of this model has layers 1 to 2"),
+        ("cross", 1, 0, "head 0: the layers of this model have heads 1 to 2"),
+        ("cross", 1, 3, "head 3: the layers of this model have heads 1 to 2"),
+    ],
+)
+def test_a_missing_layer_or_head_is_an_error(
+    attended: SentenceAttention, kind: Any, layer: int, head: int, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
-        attention_map(attended, kind, layer)
+        select_head(attention_map(attended, kind, layer), head)
 
 
 @pytest.mark.parametrize(
@@ -114,12 +124,6 @@ def test_a_single_head_is_drawn_alone(attended: SentenceAttention, tmp_path: Pat
     assert second.title.endswith("head 2 of 2")
     _, svg = draw_attention(second, tmp_path / "one")
     assert "mean of the heads" not in svg.read_text("utf-8")
-
-
-@pytest.mark.parametrize("head", [0, 3])
-def test_a_missing_head_is_an_error(attended: SentenceAttention, head: int) -> None:
-    with pytest.raises(DataError, match=f"head {head}: the layers of this model have heads 1 to 2"):
-        select_head(attention_map(attended, "cross"), head)
 
 
 def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:

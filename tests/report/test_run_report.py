@@ -51,11 +51,3 @@ def test_missing_maps_are_explained(run: Any, asked: list[str], kept: list[str],
 def test_sentences_of_the_run_are_shown_up_to_the_default_limit(run: Any) -> None:
     longest = "a" * MAX_DEFAULT_PIECES
     assert chapter(run, [], ["a", longest, f"{longest}a"]) == (["a", longest], [])
-
-
-def test_skipped_sentences_are_logged(run: Any) -> None:
-    _, told = chapter(run, ["a", "a" * 81], ["b"])
-    assert told == [
-        "attention is shown of 1 of the 2 sentences; each of the others is empty or not UTF-8, has "
-        "more than 80 pieces, or a translation of more than 80"
-    ]
