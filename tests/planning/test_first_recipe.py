@@ -58,18 +58,19 @@ def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None
 
 
 @pytest.mark.parametrize(
-    ("pairs", "wish", "d_model"),
+    ("pairs", "wish", "d_model", "rate"),
     [
-        (3000, {"minutes": 30}, 128),
-        (50_000, {"minutes": 2}, 128),
-        (50_000, {"minutes": 30}, 256),
-        (3000, {"size": "base"}, 512),
+        (3000, {"minutes": 30}, 128, 5e-3),
+        (50_000, {"minutes": 2}, 128, 5e-3),
+        (50_000, {"minutes": 30}, 256, 5e-3),
+        (3000, {"size": "base"}, 512, 2e-3),
     ],
 )
 def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
-    choose: Choose, pairs: int, wish: dict[str, Any], d_model: int
+    choose: Choose, pairs: int, wish: dict[str, Any], d_model: int, rate: float
 ) -> None:
-    assert choose(profile_of(pairs), **wish).config.model.d_model == d_model
+    config = choose(profile_of(pairs), **wish).config
+    assert (config.model.d_model, config.training.peak_learning_rate) == (d_model, rate)
 
 
 def test_too_few_steps_are_one_sentence(choose: Choose) -> None:
