@@ -11,6 +11,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError
 from nmt.planning import first_recipe
 from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
+from nmt.planning.machines import find_paper_model
 from nmt.planning.recipe_yaml import describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
@@ -71,6 +72,12 @@ def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
 ) -> None:
     config = choose(profile_of(pairs), **wish).config
     assert (config.model.d_model, config.training.peak_learning_rate) == (d_model, rate)
+
+
+@pytest.mark.parametrize("size", ["base", "big"])
+def test_the_sizes_of_the_paper_are_those_of_table_3(choose: Choose, size: str) -> None:
+    model = find_paper_model(choose(profile_of(3000), size=size).config.model)
+    assert model is not None and model.name == size
 
 
 def test_too_few_steps_are_one_sentence(choose: Choose) -> None:
