@@ -7,7 +7,7 @@ sentence that explains it in the YAML.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from nmt.config import Config, DataConfig
 from nmt.config_file import replace_settings
@@ -23,33 +23,29 @@ from nmt.planning.workload import Workload
 SizeName = Literal["tiny", "small", "base", "big"]
 
 
-@dataclass(frozen=True)
-class Size:
+class Size(NamedTuple):
     """A model size, and its peak learning rate with Muon."""
 
-    model: Mapping[str, int]
+    d_model: int
+    heads: int
+    d_ff: int
+    layers: int
+    """layers of the encoder, and of the decoder"""
     peak_learning_rate: float
     description: str
 
 
 SIZES: Mapping[SizeName, Size] = {
-    "tiny": Size(
-        dict(d_model=128, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
-        5e-3,
-        "for a few thousand pairs, or a few minutes",
-    ),
-    "small": Size(
-        dict(d_model=256, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
-        5e-3,
-        "keeps the cores of a laptop busy",
-    ),
+    "tiny": Size(128, 4, 512, 3, 5e-3, "for a few thousand pairs, or a few minutes"),
+    "small": Size(256, 4, 512, 3, 5e-3, "keeps the cores of a laptop busy"),
     "base": Size(
-        dict(d_model=512, heads=8, d_ff=2048, encoder_layers=6, decoder_layers=6),
-        2e-3,
-        "the base model of the paper: for a GPU and 300,000 pairs or more",
+        512, 8, 2048, 6, 2e-3, "the base model of the paper: for a GPU and 300,000 pairs or more"
     ),
     "big": Size(
-        dict(d_model=1024, heads=16, d_ff=4096, encoder_layers=6, decoder_layers=6),
+        1024,
+        16,
+        4096,
+        6,
         1.5e-3,
         "the big model of the paper: for a GPU, many hours and millions of pairs",
     ),
@@ -155,7 +151,7 @@ def _learn_sample_vocabulary(profile: TextProfile) -> tuple[list[Choice], TokenS
             size //= 2
     sources = tokenizer.encode_source([pair.source for pair in profile.sample])
     targets = tokenizer.encode_target([pair.target for pair in profile.sample])
-    longest = _configured(Config(), []).data.cleaning.max_length
+    longest = Config().data.cleaning.max_length
     kept = [(s, t) for s, t in zip(sources, targets, strict=True) if max(len(s), len(t)) <= longest]
     store = TokenStore.of([s for s, _ in kept], [t for _, t in kept])
     return choices, store, tokenizer.target_vocabulary_size
@@ -175,17 +171,19 @@ def _alphabet_choices(profile: TextProfile) -> list[Choice]:
     return choices
 
 
-def _model_choices(size: SizeName, profile: TextProfile, request: Request) -> list[Choice]:
+def _model_choices(name: SizeName, profile: TextProfile, request: Request) -> list[Choice]:
+    size = SIZES[name]
     chosen = "as --size asked" if request.size else f"for {profile.pairs:,} pairs on this machine"
-    reasons = {"d_model": f"size {size}, {chosen}: {SIZES[size].description}"}
-    choices = [
-        Choice(f"model.{name}", value, reasons.get(name, ""))
-        for name, value in SIZES[size].model.items()
+    return [
+        Choice("model.d_model", size.d_model, f"size {name}, {chosen}: {size.description}"),
+        Choice("model.heads", size.heads),
+        Choice("model.d_ff", size.d_ff),
+        Choice("model.encoder_layers", size.layers),
+        Choice("model.decoder_layers", size.layers),
+        Choice(
+            "model.initialization_gain", 0.5, "post-norm layers need it where the warm-up is short"
+        ),
     ]
-    gain = Choice(
-        "model.initialization_gain", 0.5, "post-norm layers need it where the warm-up is short"
-    )
-    return [*choices, gain]
 
 
 def _batch_choices(on_cpu: bool) -> list[Choice]:
@@ -214,10 +212,9 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
     """Return the number of steps that fit in the time and still gain quality, and the reason."""
-    one = _with_steps(config, 1, 1)
-    validation = run_time(one, workload, speed).validations
-    ending = run_time(one, workload, speed).ending
-    available = minutes * 60 - _VALIDATIONS * validation - ending
+    training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
+    once = run_time(config.model_copy(update={"training": training}), workload, speed)
+    available = minutes * 60 - _VALIDATIONS * once.validations - once.ending
     steps = int(available / speed.step_seconds)
     if steps < _FEWEST_STEPS:
         raise ConfigError(
@@ -229,13 +226,6 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
     if most < steps:
         return max(most, _FEWEST_STEPS), f"{_MOST_EPOCHS} times through the text; more overfits"
     return steps, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"
-
-
-def _with_steps(config: Config, steps: int, validate_every: int) -> Config:
-    training = config.training.model_copy(
-        update={"max_steps": steps, "validate_every": validate_every}
-    )
-    return config.model_copy(update={"training": training})
 
 
 def _dropout(size: SizeName, epochs: float, minutes: float) -> list[Choice]:
@@ -260,12 +250,8 @@ def _step_choices(size: Size, steps: int, reason: str) -> list[Choice]:
 
 def _configured(config: Config, choices: list[Choice]) -> Config:
     """Return the configuration with the choices applied."""
-    values: dict[str, dict[str, Any]] = {}
+    values = config.model_dump()
     for choice in choices:
         section, _, name = choice.key.partition(".")
-        values.setdefault(section, {})[name] = choice.value
-    changes = {
-        section: replace_settings(getattr(config, section), settings, section).model_dump()
-        for section, settings in values.items()
-    }
-    return replace_settings(config, changes, "nmt init")
+        values[section][name] = choice.value
+    return replace_settings(config, values, "nmt init")

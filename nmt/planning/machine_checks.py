@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import torch
 
 _PYTHON = (3, 11)
-_TORCH = (2, 10)
+_TORCH = [2, 10]
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 """a requirement of pyproject.toml: a library and its oldest supported version"""
 _EXTRAS = {
@@ -60,7 +60,7 @@ def _torch() -> Check:
         reason = str(error).partition("\n")[0]
         return failure("torch", f"cannot be imported ({reason})", "pip install 'torch>=2.10'")
     version = str(torch.__version__)
-    if tuple(int(part) for part in version.split(".")[:2]) < _TORCH:
+    if _version_numbers(version) < _TORCH:
         return failure(
             "torch", f"{version} loads checkpoints unsafely", "pip install 'torch>=2.10'"
         )

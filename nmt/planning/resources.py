@@ -64,7 +64,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     return ParameterCount(parameter_count(model) - encoder - decoder, encoder, decoder)
 
 
-def matrix_weights(model: Transformer) -> tuple[int, int]:
+def _matrix_weights(model: Transformer) -> tuple[int, int]:
     """Count the matrix weights that each source token and each target token is multiplied by.
 
     Embeddings are looked up and cost nothing; the output projection is a product. Keys and values
@@ -96,7 +96,7 @@ def training_operations(
     The lengths are the mean sentence lengths. With 0 the attention between positions is ignored,
     which is about 1 % of the total for sentences.
     """
-    source_weights, target_weights = matrix_weights(model)
+    source_weights, target_weights = _matrix_weights(model)
     attended = config.encoder_layers * source_tokens * source_length
     attended += config.decoder_layers * target_tokens * (source_length + target_length)
     matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)

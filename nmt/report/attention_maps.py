@@ -6,21 +6,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt.data.text.lines import check_text
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import DataError
+from nmt.model.attention import AttentionRecord
 from nmt.report.figure import font_families, new_figure, save_figure
 from nmt.report.pieces import Pieces, join_words, readable_pieces
+from nmt.run_directory import LoadedModel
+from nmt.search.beam_search import beam_search
 from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
-    from torch import Tensor
-
-    from nmt.model.attention import AttentionRecord
-    from nmt.run_directory import LoadedModel
 
 Kind = Literal["cross", "encoder", "decoder"]
 """the three uses of attention (section 3.2.3)"""
@@ -48,13 +52,12 @@ class SentenceAttention:
     text: str
     source: Pieces
     target: Pieces
-    record: "AttentionRecord"
+    record: AttentionRecord
 
-    def layers(self, kind: Kind) -> "Sequence[Tensor]":
+    def layers(self, kind: Kind) -> Sequence[Tensor]:
         """Return the weights (1, H, T, S) of each layer with this use of attention."""
-        record = self.record
-        uses = {"cross": record.cross, "encoder": record.encoder, "decoder": record.decoder}
-        return uses[kind]
+        layers: Sequence[Tensor] = getattr(self.record, kind)
+        return layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class AttentionMap:
     column_title: str
     row_pieces: Pieces
     column_pieces: Pieces
-    weights: "npt.NDArray[np.float32]"
+    weights: npt.NDArray[np.float32]
 
     @property
     def rows(self) -> list[str]:
@@ -85,8 +88,6 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     The attention to a word is the sum over its pieces, the attention from a word their mean (Clark
     et al., 2019: What Does BERT Look At?), so that each row is a distribution again.
     """
-    import numpy as np
-
     rows, columns = attention.row_pieces, attention.column_pieces
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
@@ -104,7 +105,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 
 
 def record_attention(
-    run: "LoadedModel", sentence: str, longest: int = MAX_PIECES
+    run: LoadedModel, sentence: str, longest: int = MAX_PIECES
 ) -> SentenceAttention:
     """Translate `sentence` and record the attention of every layer.
 
@@ -112,13 +113,6 @@ def record_attention(
         DataError: the sentence is empty, is not valid text or has more than `longest` pieces, or
             its translation has more than `MAX_PIECES`.
     """
-    import torch
-
-    from nmt.data.text.lines import check_text
-    from nmt.data.tokens.tokenizer import BOS, EOS
-    from nmt.model.attention import AttentionRecord
-    from nmt.search.beam_search import beam_search
-
     check_text(sentence, f"the sentence {sentence!a}")
     read = readable_pieces(run.tokenizer.source_pieces(sentence)[:-1])
     if not read.labels:
@@ -235,7 +229,7 @@ def _set_title(figure: "Figure", title: str, size: float) -> None:
     figure.set_figwidth(max(figure.get_figwidth(), width))
 
 
-def _draw_map(panel: "Axes", weights: "npt.NDArray[np.float32]") -> "AxesImage":
+def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":
     """Draw the weights (T, S) of one head; dark is 1, with the same scale in every panel."""
     image = panel.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     panel.xaxis.tick_top()

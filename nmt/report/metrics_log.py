@@ -101,17 +101,12 @@ def running_mean(curve: Curve) -> Curve:
     at the end it is cut off, so that the last means are as smooth as the others.
     """
     count = len(curve.values)
-    return Curve(curve.steps, tuple(windowed_mean(curve.values, max(1, count // 20) | 1)))
-
-
-def windowed_mean(values: Sequence[float], window: int) -> list[float]:
-    """Return the mean of up to `window` values (an odd number) around each value."""
-    sums = np.concatenate(([0.0], np.cumsum(values, dtype=np.float64)))
-    positions = np.arange(len(values))
-    before = np.minimum(window // 2, positions)
+    sums = np.concatenate(([0.0], np.cumsum(curve.values, dtype=np.float64)))
+    positions = np.arange(count)
+    before = np.minimum(max(1, count // 20) // 2, positions)
     after = np.minimum(before, positions[::-1])
     means = (sums[positions + after + 1] - sums[positions - before]) / (before + 1 + after)
-    return [float(mean) for mean in means]
+    return Curve(curve.steps, tuple(means.tolist()))
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:

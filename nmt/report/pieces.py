@@ -18,14 +18,11 @@ class Pieces:
 
     def with_end(self) -> "Pieces":
         """Append the end of the sentence as a word of its own."""
-        return Pieces([*self.labels, END], [*self.words, self._next()])
+        return Pieces([*self.labels, END], [*self.words, max(self.words, default=-1) + 1])
 
     def with_start(self) -> "Pieces":
         """Prepend the start of the sentence as a word of its own."""
         return Pieces([START, *self.labels], [0, *(word + 1 for word in self.words)])
-
-    def _next(self) -> int:
-        return self.words[-1] + 1 if self.words else 0
 
 
 def readable_pieces(pieces: Sequence[str]) -> Pieces:

@@ -18,17 +18,16 @@ SCHEDULE_POINTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class LearningCurves:
-    """The curves of a run.
-
-    training: the objective, with label smoothing, in nats per target token
-    validation: cross-entropy without label smoothing, in nats per target token
-    quality: BLEU or chrF of the validation set, 0 to 100; `metric` is its name
-    """
+    """The curves of a run; losses are in nats per target token."""
 
     training: Curve
+    """the objective, with label smoothing"""
     validation: Curve
+    """cross-entropy without label smoothing"""
     quality: Curve
+    """BLEU or chrF of the validation set, 0 to 100"""
     metric: str
+    """the name of the quality"""
 
 
 def read_curves(metrics: Path) -> LearningCurves:
@@ -38,17 +37,12 @@ def read_curves(metrics: Path) -> LearningCurves:
         DataError: the file is missing or broken, or holds no losses.
     """
     records = read_metrics(metrics)
-    scores = {metric: curve(records, "validation", metric) for metric in METRIC_NAMES}
-    metric = next((metric for metric, found in scores.items() if found.steps), "bleu")
-    curves = LearningCurves(
-        training=curve(records, "train", "loss"),
-        validation=curve(records, "validation", "loss"),
-        quality=scores[metric],
-        metric=METRIC_NAMES[metric],
-    )
-    if not curves.training.steps and not curves.validation.steps:
+    training, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
+    if not training.steps and not validation.steps:
         raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
-    return curves
+    qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
+    metric = next((name for name, found in qualities.items() if found.steps), METRIC_NAMES["bleu"])
+    return LearningCurves(training, validation, qualities[metric], metric)
 
 
 def plot_loss(metrics: Path, output: Path) -> list[Path]:

@@ -1,6 +1,5 @@
 """`nmt report`: everything known about a run, as one HTML page that needs no other file."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,20 +9,19 @@ from typing import Any
 import torch
 
 import nmt
-from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.errors import DataError, NmtError
+from nmt.files import read_json
 from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.metrics_log import Record, read_metrics
-from nmt.report.page.attention import MAX_DEFAULT_PIECES, attention_section, record_sentences
-from nmt.report.page.configuration import configuration_section
-from nmt.report.page.corpus import data_section
-from nmt.report.page.html import Html
-from nmt.report.page.quality import quality_section
-from nmt.report.page.shell import build_page
-from nmt.report.page.summary import Summary, summary_section
-from nmt.report.page.training import training_section
-from nmt.report.page.translations import translations_section
+from nmt.report.metrics_log import Record, last_step, read_metrics
+from nmt.report.page.attention import MAX_DEFAULT_PIECES, attention_chapter, record_sentences
+from nmt.report.page.configuration import configuration_chapter
+from nmt.report.page.corpus import data_chapter
+from nmt.report.page.quality import quality_chapter
+from nmt.report.page.summary import compared_weights, facts, tiles
+from nmt.report.page.template import render
+from nmt.report.page.training import training_chapter
+from nmt.report.page.translations import translations_chapter
 from nmt.report.scored_test_set import Log, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.examples import ExampleTranslation, read_examples
@@ -49,17 +47,6 @@ class ReportOptions:
     """sentences whose attention is shown; by default the first ones that the run translated"""
 
 
-@dataclass(frozen=True)
-class _RunFiles:
-    """The files of a run; `environment` and `best` are empty if they cannot be read."""
-
-    directory: RunDirectory
-    config: Config
-    environment: dict[str, Any]
-    best: dict[str, Any]
-    examples: dict[int, list[ExampleTranslation]]
-
-
 def write_report(
     model: Path,
     options: ReportOptions,
@@ -73,51 +60,41 @@ def write_report(
         CheckpointError: `model` is not a run.
         ConfigError: the configuration of the run cannot be read.
     """
-    files = _read_files(find_run(model))
+    directory = find_run(model)
+    config = load_config(str(directory.config))
+    environment = _read_json(directory.environment)
+    examples = read_examples(directory.translations)
+    records, problem = _read_records(directory)
     run = _load(model, device, options.checkpoint)
     scored = _score(run, options, log, progress)
-    summary = _summarize(files, run, scored)
-    attention = _attention(run, options.sentences, files.examples, log)
-    config, fingerprint = files.config, files.environment.get("data_fingerprint")
-    fingerprint = fingerprint if isinstance(fingerprint, str) else None
-    settings = configuration_section(config.model_dump(mode="json"), files.environment)
-    chapters = [
-        ("summary", "Summary", summary_section(summary)),
-        ("training", "Training", training_section(summary.records)),
-        ("quality", "Quality", quality_section(scored)),
-        ("translations", "Translations", translations_section(files.examples)),
-        ("attention", "Attention", attention),
-        ("data", "Data", data_section(config, fingerprint)),
-        ("configuration", "Configuration", settings),
-    ]
-    languages = f"{config.data.source_language} → {config.data.target_language}"
-    made = f"Made by nmt {nmt.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC."
-    return build_page(summary.name, f"A translation model, {languages}", chapters, made)
-
-
-def _read_files(directory: RunDirectory) -> _RunFiles:
-    return _RunFiles(
-        directory=directory,
-        config=load_config(str(directory.config)),
-        environment=_read_json(directory.environment),
-        best=_read_json(directory.best),
-        examples=read_examples(directory.translations),
-    )
-
-
-def _summarize(files: _RunFiles, run: LoadedModel | str, scored: ScoredTestSet | str) -> Summary:
-    records, problem = _read_records(files.directory)
-    return Summary(
-        name=files.directory.path.resolve().name,
-        config=files.config,
-        environment=files.environment,
-        best=files.best,
-        records=records,
-        problem=problem,
-        parameters=parameter_count(run.model) if isinstance(run, LoadedModel) else None,
-        weights=_weights_folder(run, files.directory) if isinstance(run, LoadedModel) else None,
-        scores=[] if isinstance(scored, str) else [(scored.title, s) for s in scored.scores[:1]],
-    )
+    parameters = weights = score = None
+    if isinstance(run, LoadedModel):
+        parameters, weights = parameter_count(run.model), _weights_folder(run, directory)
+    if isinstance(scored, ScoredTestSet):
+        score = scored.title, scored.scores[0]
+    fingerprint = environment.get("data_fingerprint")
+    chapters = {
+        "summary": {
+            "tiles": tiles(records, score, parameters),
+            "problem": problem,
+            "facts": facts(config, environment, last_step(records), weights),
+            "candidates": compared_weights(_read_json(directory.best)),
+        },
+        "training": training_chapter(records),
+        "quality": quality_chapter(scored),
+        "translations": translations_chapter(examples),
+        "attention": _attention(run, options.sentences, examples, log),
+        "data": data_chapter(config, fingerprint if isinstance(fingerprint, str) else None),
+        "configuration": configuration_chapter(config.model_dump(mode="json"), environment),
+    }
+    page = {
+        "name": directory.path.resolve().name,
+        "languages": f"{config.data.source_language} → {config.data.target_language}",
+        "chapters": list(chapters),
+        "version": nmt.__version__,
+        "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+    }
+    return render("page.html", page | chapters)
 
 
 def _load(model: Path, device: torch.device, checkpoint: str) -> LoadedModel | str:
@@ -155,16 +132,14 @@ def _attention(
     asked: Sequence[str],
     examples: dict[int, list[ExampleTranslation]],
     log: Log,
-) -> Html:
+) -> dict[str, Any] | str:
     """Show attention for the sentences that the user chose, or for the first ones of the run."""
     if isinstance(run, str):
-        return attention_section(run)
+        return run
     last = examples[max(examples)] if examples else []
     sentences = list(asked) or [example.source for example in last]
     if not sentences:
-        return attention_section(
-            "The run has kept no sentence to look into; name some with --sentence."
-        )
+        return "The run has kept no sentence to look into; name some with --sentence."
     longest = MAX_PIECES if asked else MAX_DEFAULT_PIECES
     attended = record_sentences(run, sentences, max(SENTENCES, len(asked)), longest)
     unsuitable = (
@@ -177,11 +152,11 @@ def _attention(
             f"the others is {unsuitable}"
         )
     if not attended:
-        return attention_section(
+        return (
             f"None of the {'sentences asked for' if asked else 'sentences that the run kept'} can "
             f"be drawn: each is {unsuitable}; name others with --sentence."
         )
-    return attention_section(attended)
+    return attention_chapter(attended)
 
 
 def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
@@ -200,7 +175,6 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
 def _read_json(path: Path) -> dict[str, Any]:
     """Read a JSON object of the run; return {} if it is missing or not an object."""
     try:
-        value = json.loads(path.read_text("utf-8"))
+        return read_json(path)
     except (OSError, ValueError):
         return {}
-    return value if isinstance(value, dict) else {}

@@ -9,7 +9,7 @@ import torch
 from nmt.config import Config
 from nmt.config_file import parse_config
 from nmt.planning import plan, recipe_checks
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 RECIPE = """
 data:

@@ -35,8 +35,8 @@ def test_time_and_the_load_of_other_processes_are_reported(monkeypatch: pytest.M
     assert "training 30.4 days" in text
     assert "26.3 s a step, 868 target tokens/s" in text
     assert "measured on 2 threads, bf16, over 6 steps of 1,973 tokens" in text
-    assert "other processes had the processor 50% of that time" in text
-    assert "if they stay, training takes 60.9 days" in text
+    assert "other processes used the processor for 50% of that time" in text
+    assert "if they go on, training takes 60.9 days" in text
 
 
 def test_unknown_epochs_and_too_small_gpus_are_reported() -> None:

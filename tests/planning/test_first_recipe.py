@@ -1,6 +1,7 @@
 """The settings that `nmt init` chooses, for a machine of a known speed."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,12 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError
 from nmt.planning import first_recipe
 from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
+from nmt.planning.machines import find_paper_model
 from nmt.planning.recipe_yaml import describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
+Choose = Callable[..., FirstRecipe]
 SIDE = SideProfile(words=12, lowercase=False, script="Latin", language=None)
 PAIRS = [
     SentencePair(f"the dog number {n} sleeps in the garden", f"der Hund Nummer {n} schläft im Hof")
@@ -26,75 +29,75 @@ def profile_of(pairs: int, side: SideProfile = SIDE, tokenized: bool = False) ->
 
 
 @pytest.fixture
-def choose(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FirstRecipe]:
+def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
     """Chooses a recipe for a machine that takes `step_seconds` for a step."""
 
-    def chosen(
-        profile: TextProfile,
-        size: first_recipe.SizeName | None = None,
-        minutes: float | None = None,
-        step_seconds: float = 0.5,
-    ) -> FirstRecipe:
+    def chosen(profile: TextProfile, step_seconds: float = 0.5, **request: Any) -> FirstRecipe:
         speed = constant_speed(step_seconds)
         monkeypatch.setattr(first_recipe, "probe", lambda *_: speed)
-        return choose_recipe(profile, DataConfig(), Request(size, minutes))
+        return choose_recipe(profile, DataConfig(), Request(**request))
 
     return chosen
 
 
-def test_the_planned_time_is_the_time_that_was_asked_for(
-    choose: Callable[..., FirstRecipe],
-) -> None:
+def test_the_planned_time_is_the_time_that_was_asked_for(choose: Choose) -> None:
     for minutes in (4, 10, 60):
         recipe = choose(profile_of(200_000), minutes=minutes)
         assert 0.9 * minutes < recipe.time.total / 60 <= minutes
 
 
-def test_a_small_text_is_not_learnt_for_ever(choose: Callable[..., FirstRecipe]) -> None:
+def test_a_small_text_is_not_learnt_for_ever(choose: Choose) -> None:
     recipe = choose(profile_of(2000), minutes=600)
     assert recipe.epochs <= 61
     assert recipe.time.total < 600 * 60
 
 
-def test_more_text_gets_more_vocabulary_and_less_dropout(
-    choose: Callable[..., FirstRecipe],
-) -> None:
+def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None:
     few, many = (choose(profile_of(pairs), minutes=20).config for pairs in (9_000, 900_000))
     assert few.tokenizer.vocabulary_size <= many.tokenizer.vocabulary_size
     assert few.model.dropout > many.model.dropout
 
 
 @pytest.mark.parametrize(
-    ("pairs", "minutes", "d_model"), [(3000, 30, 128), (50_000, 2, 128), (50_000, 30, 256)]
+    ("pairs", "wish", "d_model", "rate"),
+    [
+        (3000, {"minutes": 30}, 128, 5e-3),
+        (50_000, {"minutes": 2}, 128, 5e-3),
+        (50_000, {"minutes": 30}, 256, 5e-3),
+        (3000, {"size": "base"}, 512, 2e-3),
+    ],
 )
-def test_the_size_fits_text_and_time(
-    choose: Callable[..., FirstRecipe], pairs: int, minutes: float, d_model: int
+def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
+    choose: Choose, pairs: int, wish: dict[str, Any], d_model: int, rate: float
 ) -> None:
-    assert choose(profile_of(pairs), minutes=minutes).config.model.d_model == d_model
+    config = choose(profile_of(pairs), **wish).config
+    assert (config.model.d_model, config.training.peak_learning_rate) == (d_model, rate)
 
 
-def test_a_size_that_was_asked_for_is_taken(choose: Callable[..., FirstRecipe]) -> None:
-    assert choose(profile_of(3000), "base").config.model.d_model == 512
+@pytest.mark.parametrize("size", ["base", "big"])
+def test_the_sizes_of_the_paper_are_those_of_table_3(choose: Choose, size: str) -> None:
+    model = find_paper_model(choose(profile_of(3000), size=size).config.model)
+    assert model is not None and model.name == size
 
 
-def test_too_few_steps_are_one_sentence(choose: Callable[..., FirstRecipe]) -> None:
+def test_too_few_steps_are_one_sentence(choose: Choose) -> None:
     with pytest.raises(ConfigError, match=r"2 minutes are \d+ steps of this model here"):
-        choose(profile_of(50_000), "big", 2, step_seconds=9)
+        choose(profile_of(50_000), size="big", minutes=2, step_seconds=9)
 
 
-def test_ideographs_are_spelt_in_bytes(choose: Callable[..., FirstRecipe]) -> None:
+def test_ideographs_are_spelt_in_bytes(choose: Choose) -> None:
     chinese = SideProfile(words=1, lowercase=False, script="Han", language=None)
     tokenizer = choose(profile_of(50_000, chinese)).config.tokenizer
     assert tokenizer.byte_fallback
     assert tokenizer.character_coverage < 1
 
 
-def test_tokenized_text_is_left_as_it_is(choose: Callable[..., FirstRecipe]) -> None:
+def test_tokenized_text_is_left_as_it_is(choose: Choose) -> None:
     recipe = choose(profile_of(50_000, tokenized=True))
     assert recipe.config.tokenizer.normalization == "identity"
 
 
-def test_the_written_recipe_is_the_chosen_one(choose: Callable[..., FirstRecipe]) -> None:
+def test_the_written_recipe_is_the_chosen_one(choose: Choose) -> None:
     recipe = choose(profile_of(50_000))
     written = describe_recipe(recipe, "nmt train --config mine.yaml")
     assert parse_config(written) == recipe.config != Config()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,22 +12,10 @@ from nmt.config_file import load_config
 from nmt.errors import ConfigError
 from nmt.planning import plan as module
 from nmt.planning.plan import Plan, make_plan
-from nmt.planning.probe import Speed
-from tests.planning.recipes import Recipe
+from tests.machine_speed import constant_speed
+from tests.training.runs import Recipe
 
-SPEED = Speed(
-    device="cpu",
-    precision="fp32",
-    threads=1,
-    step_seconds=2.0,
-    target_tokens=100.0,
-    steps=6,
-    step_tokens=200,
-    waiting=0.5,
-    greedy_seconds=4.0,
-    forward_seconds=1.0,
-    peak_bytes=0,
-)
+SPEED = replace(constant_speed(2.0), waiting=0.5, greedy_seconds=4.0, forward_seconds=1.0)
 
 
 @pytest.fixture

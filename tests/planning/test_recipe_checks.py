@@ -11,7 +11,7 @@ from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
 from nmt.planning.check import Check
 from nmt.planning.recipe_checks import check_recipe
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 
 def checks_of(config: Config) -> dict[str, Check]:
@@ -61,11 +61,6 @@ def test_invalid_utf8_in_held_out_sets_is_a_failure(recipe: Recipe, tmp_path: Pa
     assert check.status == "failure" and "test.de" in check.found
 
 
-def test_without_a_test_set_there_is_a_warning(recipe: Recipe) -> None:
-    check = checks_of(recipe("data.test=null"))["test"]
-    assert (check.status, check.remedy) == ("warning", "name one as data.test")
-
-
 def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
     config = recipe()
     folder = prepare(config, lambda message: None).directory
@@ -78,31 +73,29 @@ def test_ids_outside_of_the_vocabulary_are_a_failure(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "status", "words"),
+    ("settings", "name", "status", "words"),
     [
-        ("training.device=cuda", "failure", "'cuda' was asked for"),
-        ("training.initialize_from=nowhere", "failure", "nowhere: not a run directory"),
-        ("training.warmup_steps=40", "warning", "the learning rate only rises"),
-        ("training.checkpoint_every=41", "warning", "a crash loses everything"),
-        ("training.max_steps=50", "ok", "50 steps of 200 tokens"),
+        ("training.device=cuda", "recipe", "failure", "'cuda' was asked for"),
+        ("training.initialize_from=nowhere", "recipe", "failure", "nowhere: not a run directory"),
+        ("training.warmup_steps=40", "recipe", "warning", "the learning rate only rises"),
+        ("training.checkpoint_every=41", "recipe", "warning", "a crash loses everything"),
+        ("training.max_steps=50", "recipe", "ok", "50 steps of 200 tokens"),
+        ("data.test=null", "test", "warning", "without a score; name one as data.test"),
+        ("data.corpus=multi30 data.train=[]", "data", "failure", "did you mean 'multi30k'?"),
+        ("tokenizer.model=none.model", "tokenizer", "failure", "none.model: no such file"),
     ],
 )
 def test_settings_are_checked(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch, setting: str, status: str, words: str
+    recipe: Recipe,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    name: str,
+    status: str,
+    words: str,
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    check = checks_of(recipe(setting))["recipe"]
-    assert check.status == status and words in check.found
-
-
-def test_an_unknown_corpus_is_a_failure(recipe: Recipe) -> None:
-    check = checks_of(recipe("data.corpus=multi30", "data.train=[]"))["data"]
-    assert check.status == "failure" and "did you mean 'multi30k'?" in check.found
-
-
-def test_a_missing_vocabulary_file_is_a_failure(recipe: Recipe) -> None:
-    check = checks_of(recipe("tokenizer.model=none.model"))["tokenizer"]
-    assert check.status == "failure" and "none.model: no such file" in check.found
+    check = checks_of(recipe(*settings.split()))[name]
+    assert check.status == status and words in str(check)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,12 @@ ENGLISH = ["the dog is in the garden", "she was with you and he", "it is not for
 GERMAN = ["der Hund ist in dem Garten", "sie war mit dir und er", "das ist nicht für die Katze"]
 
 
-def write(folder: Path, name: str, lines: list[str]) -> str:
-    path = folder / name
-    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    return str(path)
+def text_of(folder: Path, source: list[str], target: list[str]) -> TextPair:
+    """Write two files without labels."""
+    paths = [folder / "a.txt", folder / "b.txt"]
+    for path, lines in zip(paths, (source, target), strict=True):
+        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return TextPair(source=str(paths[0]), target=str(paths[1]))
 
 
 def numbered(lines: list[str], count: int) -> list[str]:
@@ -27,10 +29,7 @@ def numbered(lines: list[str], count: int) -> list[str]:
 
 @pytest.fixture
 def text(tmp_path: Path) -> TextPair:
-    return TextPair(
-        source=write(tmp_path, "a.txt", numbered(ENGLISH, 1200)),
-        target=write(tmp_path, "b.txt", numbered(GERMAN, 1200)),
-    )
+    return text_of(tmp_path, numbered(ENGLISH, 1200), numbered(GERMAN, 1200))
 
 
 def test_a_text_is_described(text: TextPair) -> None:
@@ -44,11 +43,8 @@ def test_a_text_is_described(text: TextPair) -> None:
 
 
 def test_tokenized_text_is_recognised(tmp_path: Path) -> None:
-    pair = TextPair(
-        source=write(tmp_path, "a", [f"{line} , {n} ." for n, line in enumerate(ENGLISH * 400)]),
-        target=write(tmp_path, "b", [f"{line} , {n} ." for n, line in enumerate(GERMAN * 400)]),
-    )
-    assert profile_text(pair, ("en", "de")).tokenized
+    sides = [[f"{line} , {n} ." for n, line in enumerate(x * 400)] for x in (ENGLISH, GERMAN)]
+    assert profile_text(text_of(tmp_path, *sides), ("en", "de")).tokenized
 
 
 @pytest.mark.parametrize(
@@ -60,10 +56,7 @@ def test_tokenized_text_is_recognised(tmp_path: Path) -> None:
     ],
 )
 def test_the_script_of_a_side(tmp_path: Path, line: str, script: str | None, spaced: bool) -> None:
-    pair = TextPair(
-        source=write(tmp_path, "a", numbered([line], 1100)),
-        target=write(tmp_path, "b", numbered(ENGLISH[:1], 1100)),
-    )
+    pair = text_of(tmp_path, numbered([line], 1100), numbered(ENGLISH[:1], 1100))
     side = profile_text(pair, ("x", "en")).source
     assert (side.script, side.spaced) == (script, spaced)
 
@@ -78,29 +71,32 @@ def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatc
     assert numbers == list(range(0, 1000, numbers[1] - numbers[0]))
 
 
-def test_a_tiny_text_is_one_sentence(tmp_path: Path) -> None:
-    pair = TextPair(
-        source=write(tmp_path, "a", numbered(ENGLISH, 999)),
-        target=write(tmp_path, "b", numbered(GERMAN, 999)),
-    )
-    with pytest.raises(DataError, match=r"999 pairs, expected at least 1,000.*fine-tune"):
-        profile_text(pair, ("en", "de"))
-
-
-def test_equal_sides_are_one_sentence(tmp_path: Path) -> None:
-    lines = numbered(ENGLISH, 1100)
-    pair = TextPair(source=write(tmp_path, "a", lines), target=write(tmp_path, "b", lines))
-    with pytest.raises(DataError, match="source and target are the same in most lines"):
-        profile_text(pair, ("en", "de"))
-
-
-def test_a_sorted_side_is_one_sentence(tmp_path: Path) -> None:
-    pair = TextPair(
-        source=write(tmp_path, "a", numbered(ENGLISH, 1100)),
-        target=write(tmp_path, "b", sorted(numbered(GERMAN, 1100))),
-    )
-    with pytest.raises(DataError, match="line n of one must translate line n of the other"):
-        profile_text(pair, ("en", "de"))
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (
+            numbered(ENGLISH, 999),
+            numbered(GERMAN, 999),
+            "999 pairs, expected at least 1,000.*fine-tune",
+        ),
+        (
+            numbered(ENGLISH, 1100),
+            numbered(ENGLISH, 1100),
+            "source and target are the same in most lines",
+        ),
+        (
+            numbered(ENGLISH, 1100),
+            sorted(numbered(GERMAN, 1100)),
+            "line n of one must translate line n of the other",
+        ),
+    ],
+    ids=["too short", "equal sides", "one side sorted"],
+)
+def test_a_text_that_cannot_be_learnt_from_is_an_error(
+    tmp_path: Path, source: list[str], target: list[str], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        profile_text(text_of(tmp_path, source, target), ("en", "de"))
 
 
 def test_files_are_labelled_by_their_endings() -> None:
@@ -126,10 +122,7 @@ def test_swapped_files_are_one_sentence(
 
 
 def test_unknown_languages_are_asked_for(tmp_path: Path) -> None:
-    pair = TextPair(
-        source=write(tmp_path, "a", numbered(["foo bar"], 1100)),
-        target=write(tmp_path, "b", numbered(["bla blubb"], 1100)),
-    )
+    pair = text_of(tmp_path, numbered(["foo bar"], 1100), numbered(["bla blubb"], 1100))
     profile = profile_text(pair, ("source", "target"))
     with pytest.raises(ConfigError, match="tell them with --languages"):
         settle_languages(None, (None, None), profile)

@@ -11,7 +11,7 @@ from nmt.data.prepared import prepare
 from nmt.data.tokens.batches import BatchPlan
 from nmt.planning import workload
 from nmt.planning.workload import find_workload, sample_sentences
-from tests.planning.recipes import Recipe
+from tests.training.runs import Recipe
 
 
 def files(folder: Path) -> set[Path]:
@@ -47,16 +47,6 @@ def test_pairs_are_counted_by_the_weight_of_their_text(
     assert found.steps_per_epoch == pytest.approx(steps, rel=0.15)
     per_step = 3 * lengths[1].sum() / steps
     assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
-
-
-def test_a_large_corpus_is_sampled(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = recipe("training.batch_tokens=40")
-    prepare(config, lambda message: None)
-    whole, _ = find_workload(config)
-    monkeypatch.setattr(workload, "_LARGEST_SAMPLE", 30)
-    part, _ = find_workload(config)
-    assert part.pairs == whole.pairs and part.steps_per_epoch and whole.steps_per_epoch
-    assert part.steps_per_epoch == pytest.approx(whole.steps_per_epoch, rel=0.2)
 
 
 def test_an_unprepared_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:

@@ -29,10 +29,11 @@ def attended(run: Any) -> SentenceAttention:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("units", [lambda pieces: pieces, merge_words], ids=["pieces", "words"])
 def test_every_row_of_every_head_is_a_distribution_with_a_label(
-    attended: SentenceAttention, kind: Any
+    attended: SentenceAttention, kind: Any, units: Any
 ) -> None:
-    attention = attention_map(attended, kind)
+    attention = units(attention_map(attended, kind))
     assert attention.weights.shape == (2, len(attention.rows), len(attention.columns))
     assert np.allclose(attention.weights.sum(-1), 1, atol=1e-5)
 
@@ -58,21 +59,34 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
     assert first.title.endswith("layer 1 of 3")
 
 
-@pytest.mark.parametrize(("kind", "layer"), [("cross", 4), ("cross", 0), ("encoder", 3)])
-def test_a_missing_layer_is_an_error(attended: SentenceAttention, kind: Any, layer: int) -> None:
-    message = f"layer {layer}: the (en|de)coder of this model has layers 1 to [23]"
+@pytest.mark.parametrize(
+    ("kind", "layer", "head", "message"),
+    [
+        ("cross", 4, 1, "layer 4: the decoder of this model has layers 1 to 3"),
+        ("cross", 0, 1, "layer 0: the decoder of this model has layers 1 to 3"),
+        ("encoder", 3, 1, "layer 3: the encoder of this model has layers 1 to 2"),
+        ("cross", 1, 0, "head 0: the layers of this model have heads 1 to 2"),
+        ("cross", 1, 3, "head 3: the layers of this model have heads 1 to 2"),
+    ],
+)
+def test_a_missing_layer_or_head_is_an_error(
+    attended: SentenceAttention, kind: Any, layer: int, head: int, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
-        attention_map(attended, kind, layer)
+        select_head(attention_map(attended, kind, layer), head)
 
 
-def test_an_empty_sentence_is_an_error(run: Any) -> None:
-    with pytest.raises(DataError, match="the sentence is empty; give some text"):
-        record_attention(run, "")
-
-
-def test_a_sentence_that_is_too_long_is_an_error(run: Any) -> None:
-    with pytest.raises(DataError, match=f"the sentence has 81 pieces; .* up to {MAX_PIECES}"):
-        record_attention(run, "a" * (MAX_PIECES + 1))
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("", "the sentence is empty; give some text"),
+        ("a" * (MAX_PIECES + 1), f"the sentence has 81 pieces; .* up to {MAX_PIECES}"),
+        ("M\udcfcll", r"'M.udcfcll' holds half a surrogate pair"),
+    ],
+)
+def test_a_sentence_that_cannot_be_drawn_is_an_error(run: Any, sentence: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        record_attention(run, sentence)
 
 
 def test_a_translation_that_is_too_long_is_an_error(run: Any) -> None:
@@ -87,9 +101,10 @@ def test_a_translation_that_is_too_long_is_an_error(run: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_maps_are_drawn_for_each_use_of_attention(tmp_path: Path, run: Any, kind: Any) -> None:
-    drawn = attention_map(record_attention(run, "a cat"), kind, layer=1)
-    paths = draw_attention(drawn, tmp_path / kind)
+def test_maps_are_drawn_for_each_use_of_attention(
+    tmp_path: Path, attended: SentenceAttention, kind: Any
+) -> None:
+    paths = draw_attention(attention_map(attended, kind, layer=1), tmp_path / kind)
     assert [path.name for path in paths] == [f"{kind}.png", f"{kind}.svg"]
     assert all(path.stat().st_size > 1000 for path in paths)
 
@@ -111,19 +126,6 @@ def test_a_single_head_is_drawn_alone(attended: SentenceAttention, tmp_path: Pat
     assert "mean of the heads" not in svg.read_text("utf-8")
 
 
-@pytest.mark.parametrize("head", [0, 3])
-def test_a_missing_head_is_an_error(attended: SentenceAttention, head: int) -> None:
-    with pytest.raises(DataError, match=f"head {head}: the layers of this model have heads 1 to 2"):
-        select_head(attention_map(attended, "cross"), head)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rows_from_word_to_word_are_distributions(attended: SentenceAttention, kind: Any) -> None:
-    attention = merge_words(attention_map(attended, kind))
-    assert attention.weights.shape == (2, len(attention.rows), len(attention.columns))
-    assert np.allclose(attention.weights.sum(-1), 1, atol=1e-5)
-
-
 def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
     weights = torch.tensor([[[[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.0, 0.0, 1.0]]]])
     source, target = readable_pieces(["▁ca", "ts"]), readable_pieces(["▁Kat", "zen"])
@@ -132,11 +134,6 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
     assert (attention.rows, attention.columns) == (["Katzen", "</s>"], ["cats", "</s>"])
     assert (attention.row_title, attention.column_title) == ("word written", "source word")
     assert np.allclose(attention.weights, [[[0.525, 0.475], [0.0, 1.0]]])
-
-
-def test_invalid_utf8_is_an_error(run: Any) -> None:
-    with pytest.raises(DataError, match=r"'M.udcfcll' holds half a surrogate pair"):
-        record_attention(run, "M\udcfcll")
 
 
 def single_head(text: str, kind: Any, size: int) -> SentenceAttention:

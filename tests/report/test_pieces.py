@@ -1,22 +1,25 @@
 """Subword pieces: labels that can be read, and words that can be put together again."""
 
+import pytest
+
 from nmt.report.pieces import Pieces, join_words, readable_pieces
 
 
-def test_a_piece_that_continues_a_word_has_a_dot() -> None:
-    pieces = readable_pieces(["▁The", "▁work", "ing", "▁", "class", ".", "▁New▁York", "$"])
-    assert pieces.labels == ["The", "work", "·ing", "␣", "·class", ".", "New York", "$"]
-    assert pieces.words == [0, 1, 1, 2, 2, 2, 3, 3]
-
-
-def test_characters_need_no_dots() -> None:
-    assert readable_pieces(["▁", "a", "▁", "c", "a"]) == Pieces(
-        ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1]
-    )
-
-
-def test_the_first_piece_begins_a_word_whatever_it_is() -> None:
-    assert readable_pieces(["ing", "er", "▁a"]) == Pieces(["ing", "·er", "a"], [0, 0, 1])
+@pytest.mark.parametrize(
+    ("pieces", "labels", "words"),
+    [
+        (
+            ["▁The", "▁work", "ing", "▁", "class", ".", "▁New▁York", "$"],
+            ["The", "work", "·ing", "␣", "·class", ".", "New York", "$"],
+            [0, 1, 1, 2, 2, 2, 3, 3],
+        ),
+        (["▁", "a", "▁", "c", "a"], ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1]),
+        (["ing", "er", "▁a"], ["ing", "·er", "a"], [0, 0, 1]),
+    ],
+    ids=["a dot continues a word", "characters need no dots", "the first piece begins a word"],
+)
+def test_labels_and_words(pieces: list[str], labels: list[str], words: list[int]) -> None:
+    assert readable_pieces(pieces) == Pieces(labels, words)
 
 
 def test_start_and_end_are_words_of_their_own() -> None:

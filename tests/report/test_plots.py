@@ -27,17 +27,12 @@ def test_records_are_grouped_into_curves(tmp_path: Path) -> None:
     assert curves.quality == Curve((40,), (12.5,))
 
 
-def test_a_step_recorded_twice_counts_once_and_steps_ascend(tmp_path: Path) -> None:
-    path = write_metrics(tmp_path / "m", training(20, 6.0), training(10, 8.0), training(20, 5.0))
+def test_a_step_counts_once_steps_ascend_and_losses_are_finite(tmp_path: Path) -> None:
+    records = [training(step, loss) for step, loss in ((20, 6.0), (10, 8.0), (20, 5.0))]
+    records += [training(30, float("nan")), training(40, float("inf"))]
+    records += [{"event": "train", "step": 50}, {"event": "note"}]
+    path = write_metrics(tmp_path / "m", *records)
     assert read_curves(path).training == Curve((10, 20), (8.0, 5.0))
-
-
-def test_losses_that_are_not_finite_are_ignored(tmp_path: Path) -> None:
-    records = [training(10, float("nan")), training(20, float("inf")), training(30, 2.0)]
-    path = write_metrics(
-        tmp_path / "m", *records, {"event": "train", "step": 40}, {"event": "note"}
-    )
-    assert read_curves(path).training == Curve((30,), (2.0,))
 
 
 @pytest.mark.parametrize("text", ["", "\n", '{"event": "start", "step": 0}\n'])

@@ -53,9 +53,7 @@ def score(
 
 def test_a_set_is_translated_and_scored_by_length_and_rarity(translator: Any) -> None:
     told: list[tuple[int, int]] = []
-    found = score_test_set(
-        translator, "test", None, lambda m: None, lambda *done: told.append(done)
-    )
+    found = score(translator, "test", progress=lambda *done: told.append(done))
     assert found.sources == ["one", "two", "three"] and found.title == "test set"
     assert told == [(3, 3)]
     expected = bleu(found.translations, found.references, confidence=False)
@@ -85,18 +83,14 @@ def without_test_set(translator: Any) -> Any:
 
 
 def test_the_default_is_the_test_set_or_else_the_validation_set(translator: Any) -> None:
-    found = score_test_set(
-        without_test_set(translator), None, None, lambda m: None, lambda *done: None
-    )
+    found = score(without_test_set(translator))
     assert found.name == "validation" and len(found.sources) == 2
     assert score(translator).name == "test"
 
 
 def test_a_missing_set_is_an_error(translator: Any) -> None:
     with pytest.raises(ConfigError, match="names no test set"):
-        score_test_set(
-            without_test_set(translator), "test", None, lambda m: None, lambda *done: None
-        )
+        score(without_test_set(translator), "test")
 
 
 def test_nothing_is_downloaded_for_a_report(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The table of a run that goes on elsewhere: only what is whole, and never more than is known."""
 
-import json
 import os
 import socket
 from pathlib import Path
@@ -12,6 +11,7 @@ from nmt.config import Config
 from nmt.errors import DataError
 from nmt.report.watch import SPARK_WIDTH, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
+from tests.report.records import training, validation, write_metrics
 
 
 @pytest.fixture
@@ -24,16 +24,11 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def write(run: RunDirectory, *records: dict[str, Any], tail: str = "") -> None:
-    run.metrics.write_text("".join(json.dumps(r) + "\n" for r in records) + tail, "utf-8")
+    write_metrics(run.metrics, *records, tail=tail)
 
 
-def train(step: int, **figures: Any) -> dict[str, Any]:
-    speed = {"tokens_per_second": 1234.5, "seconds": step / 2}
-    return {"event": "train", "step": step, "loss": 3.0, **speed, **figures}
-
-
-def validation(step: int, bleu: float) -> dict[str, Any]:
-    return {"event": "validation", "step": step, "loss": 2.5, "bleu": bleu}
+def train(step: int, loss: float = 3.0) -> dict[str, Any]:
+    return training(step, loss, tokens_per_second=1234.5, seconds=step / 2)
 
 
 def rows(run: RunDirectory) -> dict[str, list[str]]:
@@ -42,7 +37,9 @@ def rows(run: RunDirectory) -> dict[str, list[str]]:
 
 
 def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
-    write(run, train(50, loss=4.0), validation(50, 12.5), train(100), validation(100, 11.0))
+    write(
+        run, train(50, loss=4.0), validation(50, 2.5, 12.5), train(100), validation(100, 2.5, 11.0)
+    )
     table = rows(run)
     assert table["step"][:3] == ["100", "of", "400"]
     assert table["training objective"] == ["3.000", "█▁"]
@@ -54,20 +51,14 @@ def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
     assert table["time left"][:2] == ["2.5", "min"]
 
 
-def test_a_half_written_line_is_not_there_yet(run: RunDirectory) -> None:
-    write(run, train(50), tail='{"event": "train", "st')
-    assert rows(run)["step"][0] == "50"
-
-
-def test_a_run_that_has_recorded_nothing_says_so(run: RunDirectory) -> None:
+def test_only_whole_records_are_shown(run: RunDirectory) -> None:
     assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
     write(run, tail='{"ev')
     assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
-
-
-def test_a_broken_line_is_named(run: RunDirectory) -> None:
-    run.metrics.write_text("{}\nnonsense\n{}\n", "utf-8")
-    with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a metrics record"):
+    write(run, train(50), tail='{"event": "train", "st')
+    assert rows(run)["step"][0] == "50"
+    write(run, tail="nonsense\n")
+    with pytest.raises(DataError, match=r"metrics\.jsonl:1: not a metrics record"):
         read_progress(run)
 
 
@@ -120,7 +111,7 @@ def test_a_run_is_finished_once_its_best_weights_are_chosen(
 
 
 def test_lines_are_no_longer_than_the_terminal_is_wide(run: RunDirectory) -> None:
-    write(run, train(50), validation(50, 12.5))
+    write(run, train(50), validation(50, 2.5, 12.5))
     assert all(len(line) <= 30 for line in render_progress(read_progress(run), 30).splitlines())
 
 

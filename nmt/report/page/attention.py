@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.errors import DataError
 from nmt.report.attention_maps import (
@@ -15,7 +14,6 @@ from nmt.report.attention_maps import (
     attention_map,
     record_attention,
 )
-from nmt.report.page.html import Html, element, json_block, note, placeholder, section
 from nmt.run_directory import LoadedModel
 
 NAMES: Mapping[Kind, str] = {
@@ -42,24 +40,9 @@ def record_sentences(
     return found
 
 
-def attention_section(attended: Sequence[SentenceAttention] | str) -> Html:
-    """Return the viewer of attention maps, or a sentence that says why there is none."""
-    title = "Attention"
-    if isinstance(attended, str):
-        return section("attention", title, placeholder(attended))
-    words = (
-        "Each row is a distribution over the columns: the stronger the colour, the more weight. A "
-        "row of decoder or cross-attention carries the piece that is written there. A dot before "
-        "a piece means that it goes on the word before it."
-    )
-    return section(
-        "attention",
-        title,
-        note(words),
-        element("noscript", placeholder("The maps are drawn by the page's script.")),
-        element("div", id="attention-viewer"),
-        json_block("attention-data", [_sentence(one) for one in attended]),
-    )
+def attention_chapter(attended: Sequence[SentenceAttention]) -> dict[str, Any]:
+    """Return the values of attention.html: what the script of the page draws the maps from."""
+    return {"sentences": [_sentence(one) for one in attended]}
 
 
 def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
@@ -70,6 +53,7 @@ def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
         layers = [attention_map(sentence, kind, n) for n in range(1, count + 1)]
         first = layers[0]
         weights = np.stack([layer.weights for layer in layers])  # (L, H, T, S)
+        as_bytes = np.rint(weights * 255).astype(np.uint8)
         kinds[kind] = {
             "name": NAMES[kind],
             "rowTitle": first.row_title,
@@ -78,10 +62,6 @@ def _sentence(sentence: SentenceAttention) -> dict[str, Any]:
             "columns": first.columns,
             "layers": weights.shape[0],
             "heads": weights.shape[1],
-            "weights": base64.b64encode(_bytes(weights)).decode("ascii"),
+            "weights": base64.b64encode(as_bytes.tobytes()).decode("ascii"),
         }
     return {"text": sentence.text, "kinds": kinds}
-
-
-def _bytes(weights: npt.NDArray[np.float32]) -> bytes:
-    return np.rint(weights * 255).astype(np.uint8).tobytes()

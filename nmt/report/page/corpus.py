@@ -12,40 +12,33 @@ from nmt.data.text.cleaning import RULES
 from nmt.data.text.quality import BINS, PERCENTILES
 from nmt.data.tokens.token_store import Lengths, TokenStore
 from nmt.errors import DataError
-from nmt.report.page.charts import Bar, bar_chart
-from nmt.report.page.html import Html, collapsible, element, placeholder, section, table
+from nmt.report.page.charts import Bar
 from nmt.report.text_format import truncate
 
 EXAMPLE = 200
 """characters of an example at most"""
 
 
-def data_section(config: Config, fingerprint: str | None) -> Html:
-    """Describe the prepared data of the run, or say that it is no longer there."""
-    title = "Training data"
+def data_chapter(config: Config, fingerprint: str | None) -> dict[str, Any] | str:
+    """Return the values of data.html, or a sentence that says why the prepared data are missing."""
     if fingerprint is None:
-        return section(
-            "data", title, placeholder("environment.json does not say what the run was trained on.")
-        )
+        return "environment.json does not say what the run was trained on."
     folder = Path(config.data.directory, "prepared", fingerprint)
     try:
         counts, store = read_counts(folder), TokenStore.open(folder)
     except DataError:
-        words = f"The prepared data are not at {folder}; `nmt prepare` makes them again."
-        return section("data", title, placeholder(words))
-    sides = {
+        return f"The prepared data are not at {folder}; `nmt prepare` makes them again."
+    lengths = {
         config.data.source_language: store.source.lengths - 1,  # without the end of the sentence
         config.data.target_language: store.target.lengths - 1,
     }
-    lengths = table(["sentence length in tokens", *sides], _lengths(list(sides.values())))
-    cleaned = element("div", table(["pairs", "count", "share"], _cleaning(counts)))
-    children = [element("div", cleaned, lengths, class_="charts"), *_examples(counts)]
-    histograms = (
-        bar_chart(f"Length of {language}", "sentences by tokens", _histogram(lengths))
-        for language, lengths in sides.items()
-    )
-    children.append(element("div", *histograms, class_="charts"))
-    return section("data", title, *children)
+    sides = list(lengths.values())
+    return {
+        "cleaning": list(_cleaning(counts)),
+        "lengths": {"head": ["sentence length in tokens", *lengths], "rows": list(_lengths(sides))},
+        "examples": _examples(counts),
+        "histograms": {language: _histogram(side) for language, side in lengths.items()},
+    }
 
 
 def _cleaning(counts: dict[str, Any]) -> Iterator[list[str]]:
@@ -61,17 +54,14 @@ def _cleaning(counts: dict[str, Any]) -> Iterator[list[str]]:
     yield row("learnt from", counts["kept"])
 
 
-def _examples(counts: dict[str, Any]) -> Iterator[Html]:
-    """Yield the first pairs that each rule removed."""
+def _examples(counts: dict[str, Any]) -> list[list[str]]:
+    """Return the first pairs that each rule removed: why, where, source and target."""
     rows = [
         [words, f"{Path(one['file']).name}:{one['line']}", one["source"], one["target"]]
         for rule, words in RULES.items()
         for one in counts["examples"].get(rule, [])
     ]
-    if rows:
-        shortened = [[truncate(cell, EXAMPLE) for cell in row] for row in rows]
-        head = ["why", "where", "source", "target"]
-        yield collapsible("Examples of what was left out", table(head, shortened, len(head)))
+    return [[truncate(cell, EXAMPLE) for cell in row] for row in rows]
 
 
 def _lengths(sides: list[Lengths]) -> Iterator[list[str]]:
@@ -82,10 +72,13 @@ def _lengths(sides: list[Lengths]) -> Iterator[list[str]]:
         yield [name, *(f"{int(value):,}" for value in values)]
 
 
-def _histogram(lengths: Lengths) -> Iterator[Bar]:
+def _histogram(lengths: Lengths) -> list[Bar]:
+    """Return how many sentences have which length, without empty classes at both ends."""
     counts = np.histogram(lengths, [*BINS, np.inf])[0].tolist()
     filled = [n for n, count in enumerate(counts) if count]
+    bars = []
     for n in range(filled[0], filled[-1] + 1) if filled else ():
         low, high = BINS[n], BINS[n + 1] - 1 if n + 1 < len(BINS) else None
         span = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
-        yield Bar(span, counts[n], f"{counts[n]:,}", f"{counts[n] / len(lengths):.1%}")
+        bars.append(Bar(span, counts[n], f"{counts[n]:,}", f"{counts[n] / len(lengths):.1%}"))
+    return bars

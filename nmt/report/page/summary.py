@@ -1,86 +1,48 @@
 """The head of the page: a dozen figures about the run."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from nmt.config import Config
 from nmt.evaluation.metrics import METRIC_NAMES, Score
-from nmt.report.metrics_log import Record, curve, last_number, last_step, number
-from nmt.report.page.html import (
-    Html,
-    collapsible,
-    definition_list,
-    element,
-    placeholder,
-    section,
-    table,
-)
+from nmt.report.metrics_log import Record, curve, last_number, number
 from nmt.report.text_format import duration, short_number
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the files of the run say, and what was measured for the report."""
+def tiles(
+    records: list[Record], score: tuple[str, Score] | None, parameters: int | None
+) -> list[tuple[str, str, str]]:
+    """Return the figures that are known, each as its name, its value and a remark.
 
-    name: str
-    config: Config
-    environment: Mapping[str, Any]
-    best: Mapping[str, Any]
-    """best.json"""
-    records: list[Record]
-    problem: str = ""
-    """what is wrong with metrics.jsonl; empty if nothing is"""
-    parameters: int | None = None
-    weights: str | None = None
-    """the folder of the weights that the report uses"""
-    scores: list[tuple[str, Score]] = field(default_factory=list)
-    """the name of the translated set, and a score"""
-
-
-def summary_section(summary: Summary) -> Html:
-    """Return figures in tiles, then facts as a list, then the scores of the compared weights."""
-    tiles = [_tile(*tile) for tile in _tiles(summary)]
-    children: list[Html] = [element("div", *tiles, class_="tiles")] if tiles else []
-    if summary.problem:
-        children.append(placeholder(summary.problem))
-    children.append(definition_list(_facts(summary)))
-    if candidates := _candidates(summary.best):
-        children.append(collapsible("The weights that were compared at the end", candidates))
-    return section("summary", "Summary", *children)
-
-
-def _tile(name: str, value: str, remark: str) -> Html:
-    return element(
-        "div",
-        element("span", name, class_="name"),
-        element("b", value),
-        element("span", remark, class_="remark"),
-        class_="tile",
-    )
-
-
-def _tiles(summary: Summary) -> list[tuple[str, str, str]]:
-    tiles = []
-    for where, score in summary.scores:
-        interval = f"± {score.confidence.half_width:.2f}, " if score.confidence else ""
-        tiles.append((score.name, f"{score.value:.2f}", f"{interval}{where}"))
+    `score` is the name of the translated set and its first score.
+    """
+    found = []
+    if score:
+        where, first = score
+        interval = f"± {first.confidence.half_width:.2f}, " if first.confidence else ""
+        found.append((first.name, f"{first.value:.2f}", f"{interval}{where}"))
     for metric, name in METRIC_NAMES.items():
-        if best := curve(summary.records, "validation", metric).best():
-            tiles.append((f"validation {name}", f"{best.value:.2f}", f"greedy, step {best.step:,}"))
-    if (seconds := last_number(summary.records, "seconds")) is not None:
-        tiles.append(("training time", duration(seconds), "without validating and saving"))
-    if (tokens := last_number(summary.records, "target_tokens")) is not None:
+        if best := curve(records, "validation", metric).best():
+            found.append((f"validation {name}", f"{best.value:.2f}", f"greedy, step {best.step:,}"))
+    if (seconds := last_number(records, "seconds")) is not None:
+        found.append(("training time", duration(seconds), "without validating and saving"))
+    if (tokens := last_number(records, "target_tokens")) is not None:
         speed = f"{tokens / seconds:,.0f} a second" if seconds else ""
-        tiles.append(("target tokens", short_number(tokens), speed))
-    if summary.parameters is not None:
-        tiles.append(("parameters", short_number(summary.parameters), f"{summary.parameters:,}"))
-    return tiles
+        found.append(("target tokens", short_number(tokens), speed))
+    if parameters is not None:
+        found.append(("parameters", short_number(parameters), f"{parameters:,}"))
+    return found
 
 
-def _facts(summary: Summary) -> list[tuple[str, str]]:
-    config, environment = summary.config, summary.environment
+def facts(
+    config: Config, environment: Mapping[str, Any], taken: int, weights: str | None
+) -> list[tuple[str, str]]:
+    """Return facts about the run as names and values.
+
+    `taken` is the number of steps that were taken, `weights` the folder of the weights that the
+    report uses.
+    """
     data, model = config.data, config.model
     shape = (
         f"d_model {model.d_model}, {model.heads} heads, d_ff {model.d_ff}, "
@@ -91,12 +53,12 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("languages", f"{data.source_language} to {data.target_language}"),
         ("corpus", (data.corpus or "files of one's own") + (", tokenised" * data.tokenized)),
         ("model", shape),
-        ("steps", f"{last_step(summary.records):,} of {config.training.max_steps:,}"),
+        ("steps", f"{taken:,} of {config.training.max_steps:,}"),
         ("tokens a step", f"{config.training.batch_tokens:,}"),
         ("precision", str(environment.get("precision", "unknown"))),
         ("hardware", ", ".join(hardware) or "unknown"),
         ("started", start_time(environment)),
-        ("weights", summary.weights or "none that can be read"),
+        ("weights", weights or "none that can be read"),
     ]
 
 
@@ -109,16 +71,15 @@ def start_time(environment: Mapping[str, Any]) -> str:
         return words
 
 
-def _candidates(best: Mapping[str, Any]) -> Html | None:
+def compared_weights(best: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a table of the weights that were compared at the end, or None if there are none."""
     found = best.get("candidates")
     candidates = found if isinstance(found, Mapping) else {}
     figures = {name: value for name, value in candidates.items() if isinstance(value, Mapping)}
-    if not figures:
-        return None
     keys = sorted({key for value in figures.values() for key in value})
-
-    def row(name: str) -> list[str]:
-        values = (number(figures[name], key) for key in keys)
-        return [name, *("–" if value is None else f"{value:.3f}" for value in values)]
-
-    return table(["weights", *(f"validation {key}" for key in keys)], map(row, figures))
+    rows = []
+    for name, value in figures.items():
+        values = (number(value, key) for key in keys)
+        rows.append([name, *("–" if x is None else f"{x:.3f}" for x in values)])
+    head = ["weights", *(f"validation {key}" for key in keys)]
+    return {"head": head, "rows": rows} if rows else None

@@ -1,8 +1,6 @@
 """The data of the attention viewer: all weights, small, in order."""
 
 import base64
-import json
-import re
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,7 @@ import torch
 
 from nmt.model.attention import AttentionRecord
 from nmt.report.attention_maps import KINDS, SentenceAttention
-from nmt.report.page.attention import attention_section, record_sentences
+from nmt.report.page.attention import attention_chapter, record_sentences
 from nmt.report.pieces import readable_pieces
 
 
@@ -29,13 +27,8 @@ def attended() -> SentenceAttention:
     return SentenceAttention("</script> bc", source, target, record)
 
 
-def data(html: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(re.findall(r'attention-data">(.*?)</script>', html)[0])
-    return found
-
-
 def test_weights_are_exact_to_a_255th(attended: SentenceAttention) -> None:
-    sentence = data(attention_section([attended]))[0]
+    sentence = attention_chapter([attended])["sentences"][0]
     assert sentence["text"] == "</script> bc" and set(sentence["kinds"]) == set(KINDS)
     layers = {"encoder": 2, "decoder": 3, "cross": 3}
     for kind, count in layers.items():
@@ -45,11 +38,6 @@ def test_weights_are_exact_to_a_255th(attended: SentenceAttention) -> None:
         weights = np.frombuffer(base64.b64decode(found["weights"]), np.uint8).reshape(shape) / 255
         expected = torch.cat(list(getattr(attended.record, kind))).numpy()
         assert np.abs(weights - expected).max() <= 0.5 / 255 + 1e-6
-
-
-def test_a_missing_map_is_explained() -> None:
-    html = attention_section("no weights <here>")
-    assert "no weights &lt;here&gt;" in html and "attention-data" not in html
 
 
 def test_empty_long_and_invalid_sentences_are_skipped(run: Any) -> None:

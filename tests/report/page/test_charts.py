@@ -1,5 +1,6 @@
 """Charts: ticks that are round and inside, points at the right place, labels as text."""
 
+import html
 import json
 import re
 
@@ -12,11 +13,11 @@ from nmt.report.page.charts import (
     MAX_POINTS,
     Bar,
     ChartLine,
-    bar_chart,
     line_chart,
     round_ticks,
     thinned,
 )
+from nmt.report.page.template import render
 
 NUMBERS = st.floats(-1e9, 1e9)
 
@@ -46,11 +47,13 @@ def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) ->
 
 def chart(*curves: Curve, from_zero: bool = True) -> str:
     lines = [ChartLine(f"line <{n}>", curve, "blue", dots=True) for n, curve in enumerate(curves)]
-    return line_chart("Loss", "nats", lines, lambda value: f"{value:.2f}", from_zero)
+    charts = [*line_chart("Loss", "nats", lines, ".2f", from_zero)]
+    training = {"charts": charts, "roll_backs": [], "validations": {"rows": []}}
+    return render("training.html", {"training": training})
 
 
-def places(html: str) -> list[tuple[float, float]]:
-    course = re.findall(r'<path d="M([^"]+)" class="line', html)[0]
+def places(page: str) -> list[tuple[float, float]]:
+    course = re.findall(r'<path d="M([^"]+)" class="line', page)[0]
     return [(float(x), float(y)) for x, y in (pair.split() for pair in course.split("L"))]
 
 
@@ -69,14 +72,11 @@ def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool)
 
 
 def test_the_values_of_the_tooltip_are_escaped() -> None:
-    html = chart(Curve((1, 2), (1.0, 2.0)), Curve((2,), (0.5,)))
-    data = re.findall(r'data-lines="([^"]+)"', html)[0].replace("&quot;", '"')
+    page = chart(Curve((1, 2), (1.0, 2.0)), Curve((2,), (0.5,)))
+    data = re.findall(r'data-lines="([^"]+)"', page)[0]
     assert "<" not in data
-    assert json.loads(data.replace("&lt;", "<").replace("&gt;", ">"))[0] == {
-        "name": "line <0>",
-        "steps": [1, 2],
-        "texts": ["1.00", "2.00"],
-    }
+    expected = {"name": "line <0>", "steps": [1, 2], "texts": ["1.00", "2.00"]}
+    assert json.loads(html.unescape(data))[0] == expected
 
 
 def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
@@ -89,7 +89,8 @@ def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
 
 
 def test_bars_are_drawn_in_proportion() -> None:
-    html = bar_chart("By <x>", "", [Bar("a", 50, "50"), Bar("b", 25, "25"), Bar("c", 0, "0")])
-    assert re.findall(r"width:([\d.]+)%", html) == ["100.00", "50.00", "0.00"]
-    assert "By &lt;x&gt;" in html
-    assert "width" not in bar_chart("none", "", [])
+    bars = [Bar("<a>", 50, "50"), Bar("b", 25, "25"), Bar("c", 0, "0")]
+    data = {"cleaning": [], "lengths": {"head": [], "rows": []}, "examples": []}
+    page = render("data.html", {"data": {**data, "histograms": {"<x>": bars, "none": []}}})
+    assert re.findall(r"width:([\d.]+)%", page) == ["100.00", "50.00", "0.00"]
+    assert "Length of &lt;x&gt;" in page and "&lt;a&gt;" in page

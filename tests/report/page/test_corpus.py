@@ -7,7 +7,8 @@ import pytest
 
 from nmt.config import Config
 from nmt.data.prepared import Prepared, prepare
-from nmt.report.page.corpus import data_section
+from nmt.report.page.corpus import data_chapter
+from nmt.report.page.template import render
 
 
 @pytest.fixture
@@ -27,13 +28,17 @@ def prepared(config: Config) -> Prepared:
     return prepare(config, lambda message: None)
 
 
+def chapter(config: Config, fingerprint: str | None) -> str:
+    return render("data.html", {"data": data_chapter(config, fingerprint)})
+
+
 def rows(html: str) -> list[list[str]]:
-    lines = re.findall(r"<tr>(.*?)</tr>", html)
+    lines = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
     return [re.findall(r"<t[dh][^>]*>([^<]*)<", line) for line in lines]
 
 
 def test_what_was_cleaned_and_how_long_sentences_are(config: Config, prepared: Prepared) -> None:
-    html = data_section(config, prepared.fingerprint)
+    html = chapter(config, prepared.fingerprint)
     found = rows(html)
     assert ["read", "12", "100.00%"] in found
     assert ["left out: empty", "4", "33.33%"] in found
@@ -48,11 +53,11 @@ def test_what_was_cleaned_and_how_long_sentences_are(config: Config, prepared: P
 def test_every_sentence_is_in_the_histogram_of_its_language(
     config: Config, prepared: Prepared
 ) -> None:
-    for chart in data_section(config, prepared.fingerprint).split("<figure")[1:]:
+    for chart in chapter(config, prepared.fingerprint).split("<figure")[1:]:
         counts = [int(row[2]) for row in rows(chart)]
         assert sum(counts) == len(prepared.train) == 8
 
 
 def test_without_the_prepared_data_it_says_where_they_were(config: Config) -> None:
-    assert "0123456789abcdef; `nmt prepare` makes them" in data_section(config, "0123456789abcdef")
-    assert "does not say what the run was trained on" in data_section(config, None)
+    assert "0123456789abcdef; `nmt prepare` makes them" in chapter(config, "0123456789abcdef")
+    assert "does not say what the run was trained on" in chapter(config, None)

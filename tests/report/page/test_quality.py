@@ -4,8 +4,13 @@ import re
 
 from nmt.evaluation.breakdown import Row
 from nmt.evaluation.metrics import Score
-from nmt.report.page.quality import EXTREMES, quality_section
+from nmt.report.page.quality import EXTREMES, quality_chapter
+from nmt.report.page.template import render
 from nmt.report.scored_test_set import ScoredTestSet
+
+
+def chapter(scored: ScoredTestSet | str) -> str:
+    return render("quality.html", {"quality": quality_chapter(scored)})
 
 
 def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
@@ -30,24 +35,24 @@ def shown(html: str) -> list[int]:
 
 def test_the_worst_come_first_and_the_best_after_them() -> None:
     scores = [float((n * 37) % 101) for n in range(101)]
-    places = shown(quality_section(scored(*scores)))
+    places = shown(chapter(scored(*scores)))
     assert [scores[i] for i in places[:EXTREMES]] == sorted(scores)[:EXTREMES]
     assert [scores[i] for i in places[EXTREMES:]] == sorted(scores, reverse=True)[:EXTREMES]
 
 
 def test_no_sentence_is_in_both_lists() -> None:
     for count in range(1, 20):
-        places = shown(quality_section(scored(*map(float, range(count)))))
+        places = shown(chapter(scored(*map(float, range(count)))))
         assert len(places) == len(set(places))
         assert 0 in places
 
 
 def test_signature_and_part_of_the_set_are_shown() -> None:
-    html = quality_section(scored(1.0, 2.0, all_sentences=9))
+    html = chapter(scored(1.0, 2.0, all_sentences=9))
     assert "12.35" in html or "12.34" in html
     assert "nrefs:1|case:mixed" in html and "the first 2 of 9 sentences" in html
     assert "Rarity is unknown &lt;here&gt;." in html
 
 
 def test_a_missing_score_is_explained() -> None:
-    assert "no test &lt;set&gt;" in quality_section("no test <set>")
+    assert "no test &lt;set&gt;" in chapter("no test <set>")

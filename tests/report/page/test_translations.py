@@ -2,12 +2,17 @@
 
 import re
 
-from nmt.report.page.translations import MAX_VERSIONS, mark_shared_words, translations_section
+from nmt.report.page.template import render
+from nmt.report.page.translations import MAX_VERSIONS, mark_shared_words, translations_chapter
 from nmt.training.examples import ExampleTranslation
 
 
+def chapter(examples: dict[int, list[ExampleTranslation]]) -> str:
+    return render("translations.html", {"translations": translations_chapter(examples)})
+
+
 def stages(*translations: str) -> str:
-    return translations_section(
+    return chapter(
         {
             10 * (n + 1): [ExampleTranslation("a dog", "ein Hund", t)]
             for n, t in enumerate(translations)
@@ -32,20 +37,19 @@ def test_many_versions_are_collapsed_except_some_with_the_first_and_last() -> No
 
 
 def test_words_are_marked_at_most_as_often_as_the_reference_contains_them() -> None:
-    html = mark_shared_words("Der hund, der Hund <b>", "der Hund.")
-    assert re.findall("<mark>([^<]+)</mark>", html) == ["Der", "hund,"]
-    assert html.endswith("der Hund &lt;b&gt;")
+    html = chapter({1: [ExampleTranslation("", "der Hund.", "Der hund, der Hund <b>")]})
+    assert "<mark>Der</mark> <mark>hund,</mark> der Hund &lt;b&gt;</span>" in html
 
 
 def test_punctuation_alone_is_a_word() -> None:
-    assert mark_shared_words(". !", ".") == "<mark>.</mark> !"
+    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
 
 
 def test_a_run_without_translations_says_so() -> None:
-    assert "has kept no translations" in translations_section({})
+    assert "has kept no translations" in chapter({})
 
 
 def test_empty_translations_and_a_changed_number_of_sentences_are_shown() -> None:
     two = [ExampleTranslation("a", "b", ""), ExampleTranslation("c", "d", "e")]
-    html = translations_section({1: two[:1], 2: two})
+    html = chapter({1: two[:1], 2: two})
     assert "(empty)" in html and html.count("<article") == 2
