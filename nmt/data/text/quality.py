@@ -138,12 +138,12 @@ def find_leaks(
     wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
     found = {pair for pair in training if normalize(pair.source) in wanted}
     sources = {pair.source for pair in found}
-    normalized = {_normalize_pair(pair) for pair in found}
+    normalized = {SentencePair(*map(normalize, pair)) for pair in found}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
         leaked = [pair.source for pair in pairs if pair.source in sources]
-        plain = [_normalize_pair(pair) for pair in pairs]
+        plain = [SentencePair(*map(normalize, pair)) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
@@ -156,10 +156,6 @@ def find_leaks(
             )
         )
     return leaks
-
-
-def _normalize_pair(pair: SentencePair) -> SentencePair:
-    return SentencePair(normalize(pair.source), normalize(pair.target))
 
 
 def normalize(text: str) -> str:
