@@ -29,12 +29,15 @@ def fingerprint(
     Raises:
         DataError: a file of `texts` cannot be read.
     """
-    hashes = _FileHashes(directory / "hashes.json")
+    memory = directory / "hashes.json"
+    known: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):  # else the files are read again
+        known = read_json(memory)
     parts = {
         "format": CONTENT_VERSION,
         "texts": [
             {
-                "files": [hashes.hash_file(Path(path)) for path in text.paths],
+                "files": [_hash_file(Path(path), known) for path in text.paths],
                 "fields": [text.source_field, text.target_field],
                 # the keys of records if `fields` names none
                 "languages": config.data.languages if text.file else None,
@@ -43,43 +46,33 @@ def fingerprint(
         ],
         "tokenizer": {
             **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
-            "models": [hashes.hash_file(Path(path)) for path in config.tokenizer.models],
+            "models": [_hash_file(Path(path), known) for path in config.tokenizer.models],
         },
         "cleaning": config.data.cleaning.model_dump(),
     }
     if remember:
-        hashes.save()
+        with contextlib.suppress(OSError):  # the directory may be read-only
+            directory.mkdir(parents=True, exist_ok=True)
+            write_json(memory, known)
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class _FileHashes:
-    """The sha256 of files, kept in a JSON file for as long as a file does not change."""
+def _hash_file(path: Path, known: dict[str, Any]) -> str:
+    """Return the file's suffix, which decides how it is decompressed, and its sha256.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, Any] = {}
-        with contextlib.suppress(OSError, ValueError):  # else the files are read again
-            self._known = read_json(path)
-
-    def hash_file(self, path: Path) -> str:
-        """Return the file's suffix, which decides how it is decompressed, and its sha256."""
-        try:
-            stat = path.stat()
-            key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
-            if self._known.get(key, [])[:2] == state:
-                return str(self._known[key][2])
-            with open(path, "rb") as file:
-                digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
-        except FileNotFoundError as error:
-            raise DataError(f"{path}: no such file; check the path in the configuration") from error
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-        if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-            self._known[key] = [*state, digest]
-        return digest
-
-    def save(self) -> None:
-        """Keep the hashes for the next time if the directory can be written."""
-        with contextlib.suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self._path, self._known)
+    `known` holds the size, the time stamp and the hash of files, by path; this file is added.
+    """
+    try:
+        stat = path.stat()
+        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        if known.get(key, [])[:2] == state:
+            return str(known[key][2])
+        with open(path, "rb") as file:
+            digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check the path in the configuration") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
+        known[key] = [*state, digest]
+    return digest

@@ -21,7 +21,7 @@ from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks
-from nmt.data.tokens.token_store import SideWriter, TokenStore
+from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
@@ -204,9 +204,10 @@ def _write_ids(
     """Write the ids of the pairs that the rules keep, and return `Prepared.counts`."""
     counts, kept_of_each_text = Counts(), []
     seen = SeenHashes()
-    source = SideWriter(directory, "source", tokenizer.source_vocabulary_size)
-    target = SideWriter(directory, "target", tokenizer.target_vocabulary_size)
-    with source, target:
+    with (
+        side_writer(directory, "source", tokenizer.source_vocabulary_size) as source,
+        side_writer(directory, "target", tokenizer.target_vocabulary_size) as target,
+    ):
         for text in texts:
             before = counts.kept
             blocks = encode_blocks(text.blocks(), directory / "tokenizer", cleaning, processes)

@@ -211,7 +211,7 @@ def test_a_configuration_without_text_is_refused() -> None:
         prepare_quietly(Config())
 
 
-@pytest.mark.parametrize(("name", "call"), [("add", 1), ("_write_header", 1), ("_write_header", 5)])
+@pytest.mark.parametrize(("name", "call"), [("add", 1), ("write_header", 1), ("write_header", 5)])
 def test_a_full_disk_is_reported_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
@@ -285,13 +285,14 @@ def test_ctrl_c_leaves_no_folder_no_process_and_no_traceback(tmp_path: Path, mom
         "from nmt.cli import app\n"
         "from nmt.data import prepared\n"
         "from nmt.data.text import parallel_text\n"
+        "from nmt.data.tokens import token_store\n"
         "def write_slowly(*arguments):\n"
         "    print('writing', file=sys.stderr, flush=True)\n"
         "    time.sleep(0.1)\n"
         "if __name__ == '__main__':\n"
         "    parallel_text.BLOCK = 20\n"
         "    prepared.available_cores = lambda: 2\n"
-        "    prepared.SideWriter.add = write_slowly\n"
+        "    token_store.SideWriter.add = write_slowly\n"
         "    prepared._PAIRS_PER_PROCESS = 1\n"
         "    sys.argv = ['nmt', 'prepare', '--config', sys.argv[1]]\n"
         "    app.main()\n"

@@ -27,6 +27,7 @@ RULES = {
 """Each reason to leave a pair out with its words for people, in the order of the checks."""
 
 Hashes = npt.NDArray[np.uint64]
+_Rule = Callable[[SentencePair], object]  # whether to leave a pair out
 
 EXAMPLES = 3
 """How many left-out pairs are kept as examples of each reason."""
@@ -87,20 +88,15 @@ class Cleaner:
             ConfigError: a script that Unicode does not know.
         """
         self._config = config
-        self._rules: list[tuple[str, Callable[[SentencePair], object]]] = []
-        if config.invalid_utf8:
-            self._rules.append(("invalid_utf8", _is_undecoded))
-        self._rules.append(("empty", _is_empty))
-        if config.control_characters:
-            self._rules.append(("control_characters", _has_control))
-        if config.identical:
-            self._rules.append(("identical", _is_identical))
-        if config.source_script:
-            source_is_other = _other_script("source_script", config.source_script)
-            self._rules.append(("source_script", lambda pair: source_is_other(pair.source)))
-        if config.target_script:
-            target_is_other = _other_script("target_script", config.target_script)
-            self._rules.append(("target_script", lambda pair: target_is_other(pair.target)))
+        rules: dict[str, _Rule | None] = {
+            "invalid_utf8": _is_undecoded if config.invalid_utf8 else None,
+            "empty": _is_empty,
+            "control_characters": _has_control if config.control_characters else None,
+            "identical": _is_identical if config.identical else None,
+            "source_script": _other_script("source_script", config.source_script, 0),
+            "target_script": _other_script("target_script", config.target_script, 1),
+        }
+        self._rules = {reason: rule for reason, rule in rules.items() if rule}
 
     @property
     def decoding_errors(self) -> str:
@@ -109,9 +105,9 @@ class Cleaner:
 
     def reason(self, pair: SentencePair) -> str | None:
         """Return the reason to leave a pair out by its text, or None to keep it."""
-        for name, rules_out in self._rules:
-            if rules_out(pair):
-                return name
+        for reason, rule in self._rules.items():
+            if rule(pair):
+                return reason
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
@@ -145,8 +141,13 @@ def _is_identical(pair: SentencePair) -> bool:
     return pair.source == pair.target
 
 
-def _other_script(key: str, script: str) -> Callable[[str], bool]:
-    """Return a function that says whether fewer than half of a text's letters are in the script."""
+def _other_script(key: str, script: str | None, side: int) -> _Rule | None:
+    """Return a rule: fewer than half of the letters of a side are in the script; None without one.
+
+    `side` is 0 for the source and 1 for the target.
+    """
+    if not script:
+        return None
     try:
         inside = regex.compile(rf"\p{{Script={script}}}")
     except regex.error as error:
@@ -156,8 +157,8 @@ def _other_script(key: str, script: str) -> Callable[[str], bool]:
         ) from error
     letter = regex.compile(r"\p{L}")
 
-    def is_other(text: str) -> bool:
-        letters = letter.findall(text)
+    def is_other(pair: SentencePair) -> bool:
+        letters = letter.findall(pair[side])
         return 2 * sum(1 for c in letters if inside.match(c)) < len(letters)
 
     return is_other

@@ -43,21 +43,16 @@ def decode_lines(
     """
     if lines and numbers.start == 1:
         lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
-    try:
-        return [
-            line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors) for line in lines
-        ]
-    except UnicodeDecodeError:
-        pass
+    decoded = []
     for number, line in zip(numbers, lines, strict=True):
         try:
-            line.decode("utf-8", errors)
+            decoded.append(line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors))
         except UnicodeDecodeError as error:
             raise DataError(
                 f"{path}:{number}: {_describe_invalid_byte(error)}; "
                 "convert the file to UTF-8, for instance with iconv"
             ) from error
-    raise AssertionError("one of the lines cannot be decoded")
+    return decoded
 
 
 def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:

@@ -4,7 +4,7 @@ A leak is a sentence of the validation or test set that occurs in the training t
 """
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -89,11 +89,9 @@ def inspect(config: Config, log: Log) -> Quality:
         held_out["test"] = list(ParallelText(splits.test, languages))
     log("looking for held-out sentences in the training text")
     training = (pair for text in splits.train for pair in _readable(ParallelText(text, languages)))
-    return Quality(
-        prepared.counts,
-        *_sides(prepared, languages, [pair for pairs in held_out.values() for pair in pairs]),
-        find_leaks(training, held_out),
-    )
+    both_sets = [pair for pairs in held_out.values() for pair in pairs]
+    source, target = _sides(prepared, languages, both_sets)
+    return Quality(prepared.counts, source, target, find_leaks(training, held_out))
 
 
 def _readable(text: ParallelText) -> Iterable[SentencePair]:
@@ -103,13 +101,13 @@ def _readable(text: ParallelText) -> Iterable[SentencePair]:
 
 def _sides(
     prepared: Prepared, languages: tuple[str, str], held_out: Sequence[SentencePair]
-) -> tuple[LanguageStatistics, LanguageStatistics]:
+) -> Iterator[LanguageStatistics]:
     store, tokenizer = prepared.train, prepared.tokenizer
-    sources, targets = [pair.source for pair in held_out], [pair.target for pair in held_out]
-    return (
-        _side(languages[0], store.source.lengths, sources, tokenizer.encode_source(sources)),
-        _side(languages[1], store.target.lengths, targets, tokenizer.encode_target(targets)),
-    )
+    stored = store.source.lengths, store.target.lengths
+    encode = tokenizer.encode_source, tokenizer.encode_target
+    for side, language in enumerate(languages):
+        texts = [pair[side] for pair in held_out]
+        yield _side(language, stored[side], texts, encode[side](texts))
 
 
 def _side(
@@ -140,12 +138,12 @@ def find_leaks(
     wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
     found = {pair for pair in training if normalize(pair.source) in wanted}
     sources = {pair.source for pair in found}
-    normalized = {_normalize_pair(pair) for pair in found}
+    normalized = {SentencePair(*map(normalize, pair)) for pair in found}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
         leaked = [pair.source for pair in pairs if pair.source in sources]
-        plain = [_normalize_pair(pair) for pair in pairs]
+        plain = [SentencePair(*map(normalize, pair)) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
@@ -158,10 +156,6 @@ def find_leaks(
             )
         )
     return leaks
-
-
-def _normalize_pair(pair: SentencePair) -> SentencePair:
-    return SentencePair(normalize(pair.source), normalize(pair.target))
 
 
 def normalize(text: str) -> str:

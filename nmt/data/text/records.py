@@ -1,5 +1,6 @@
 """Sentence pairs from one file that holds both sides: TSV, JSON lines or parquet."""
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -35,9 +36,9 @@ def read_records(
     if kind in (".tsv", ".tab", ".txt"):
         return _read_tsv(path, fields)
     if kind in (".jsonl", ".json", ".ndjson"):
-        return _read_json_lines(path, fields, languages)
+        return _sides(_read_json_lines(path), fields, languages)
     if kind == ".parquet" and path.suffix == kind:
-        return _read_parquet(path, fields, languages)
+        return _sides(_read_parquet(path), fields, languages)
     raise DataError(
         f"{path}: unknown kind of file; expected .tsv, .jsonl (either may be compressed: .gz, .xz "
         "or .zst) or .parquet. Give two line-aligned files as source and target"
@@ -65,48 +66,44 @@ def _column(path: Path, field: Field, default: int) -> int:
     return default if field is None else field
 
 
-def _read_json_lines(
-    path: Path, fields: tuple[Field, Field], languages: tuple[str, str]
-) -> Iterator[LinePair]:
+def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each record after the words that say where it is."""
     for number, line in enumerate(raw_lines(path), start=1):
         place = f"{path}:{number}"
         if not line.strip():
             continue
         try:
-            record = json.loads(line.decode("utf-8-sig", "surrogateescape"))
+            yield place, json.loads(line.decode("utf-8-sig", "surrogateescape"))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{place}: not a JSON object on one line ({error})") from error
-        yield _sides_of(record, fields, languages, place)
 
 
-def _read_parquet(
-    path: Path, fields: tuple[Field, Field], languages: tuple[str, str]
-) -> Iterator[LinePair]:
+def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield each record after the words that say where it is."""
     import pyarrow
     import pyarrow.parquet
 
     try:
         file = pyarrow.parquet.ParquetFile(path, memory_map=True)
-        number = 0
-        for batch in file.iter_batches(batch_size=10_000):
-            for record in batch.to_pylist():
-                number += 1
-                yield _sides_of(record, fields, languages, f"{path}, row {number}")
+        batches = (batch.to_pylist() for batch in file.iter_batches(batch_size=10_000))
+        for number, record in enumerate(itertools.chain.from_iterable(batches), start=1):
+            yield f"{path}, row {number}", record
     except FileNotFoundError as error:
         raise DataError(f"{path}: no such file; check the path in the configuration") from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
 
 
-def _sides_of(
-    record: Any, fields: tuple[Field, Field], languages: tuple[str, str], place: str
-) -> LinePair:
-    """Return the two sides of a record, null being an empty text, as one line each."""
-    source, target = (
-        _text_of(record, field, language, place)
-        for field, language in zip(fields, languages, strict=True)
-    )
-    return _encode(_LINE_BREAKS.sub(" ", source)), _encode(_LINE_BREAKS.sub(" ", target))
+def _sides(
+    records: Iterator[tuple[str, Any]], fields: tuple[Field, Field], languages: tuple[str, str]
+) -> Iterator[LinePair]:
+    """Yield the two sides of each record, null being an empty text, as one line each."""
+    (source, target), (source_language, target_language) = fields, languages
+    for place, record in records:
+        yield (
+            _encode(_text_of(record, source, source_language, place)),
+            _encode(_text_of(record, target, target_language, place)),
+        )
 
 
 def _text_of(record: Any, field: Field, language: str, place: str) -> str:
@@ -129,14 +126,13 @@ def _look_up(record: Any, key: str) -> Any:
     """Return the value under a dotted key, or `_MISSING`."""
     value = record
     for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return _MISSING
-        value = value[part]
+        value = value.get(part, _MISSING) if isinstance(value, dict) else _MISSING
     return value
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes of a text; bytes that were not UTF-8 when read are the same again."""
+    """Return a text as one line; bytes that were not UTF-8 when read are the same again."""
+    text = _LINE_BREAKS.sub(" ", text)
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # a JSON escape such as "\ud800"

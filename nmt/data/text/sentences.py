@@ -2,13 +2,17 @@
 
 The rules are for English, German and French, and serve other languages with similar punctuation: a
 full stop ends a sentence unless it belongs to an abbreviation, an initial or an ordinal. If it may
-do both, as in "etc.", the next word decides.
+do both, as in "etc.", the next word decides. The words are in sentences.yaml.
 """
 
 import functools
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
 
 import regex
+
+from nmt import strict_yaml
 
 # characters before and after a full stop that are looked at
 _NEAR = 40
@@ -30,43 +34,6 @@ _LEADING = regex.compile(rf"^[{_OPENING}]++")
 # an initial, or several letters each with its full stop: "J", "J.-J", "U.S", "Ph.D"
 _DOTTED = regex.compile(r"[\p{Lu}\p{Ll}]|(?:[\p{Lu}\p{Ll}]{1,2}\.-?)+[\p{Lu}\p{Ll}]{1,2}")
 _ORDINAL = regex.compile(r"\d{1,2}|[IVXL]++")
-
-_NEVER_LAST = {
-    "en": "Mr Mrs Ms Messrs Dr Prof Rev Hon Gen Col Capt Cpt Cmdr Lt Sgt Cpl Maj Adm Gov Sen Rep "
-    "Pres Supt St Mt Ft vs cf viz approx e.g i.e ca incl excl",
-    "de": "Dr Prof Hr Hrn Fr Frl Dipl Ing med phil jur rer nat habil bzw ca evtl ggf gegr vgl sog "
-    "inkl exkl zzgl zuzügl abzgl einschl bes insb eigtl engl dt frz lat griech geb gest verh "
-    "St Tel z.B d.h d.i i.d.R i.A i.V o.Ä u.U u.E m.E z.T z.Zt s.o s.u v.a gem lt",
-    "fr": "M MM Mme Mmes Mlle Mlles Dr Pr Mgr Me St Ste av apr env cf p.ex c.-à-d éd vs tél boul "
-    "chap",
-}
-_BEFORE_NUMBERS = {
-    "en": "No Nos Fig Figs fig figs Eq Eqs Sec Sect Ch Vol vol pp Art Ex Op",
-    "de": "Nr Nrn max Abb Abs Art Bd Bde Kap Anm Aufl Ziff Tab Str S Jg Lfd lfd",
-    "fr": "No no art fig vol p pp éd sect al",
-}
-_MAY_BE_LAST = {
-    "en": "etc al Inc Ltd Co Corp Jr Sr Bros Ave Blvd Rd Dept Univ Est Jan Feb Mar Apr Jun Jul Aug "
-    "Sep Sept Oct Nov Dec Mon Tue Wed Thu Fri Sat Sun",
-    "de": "usw etc Mio Mrd Tsd Jh Jhd Str Std Min Sek Jan Feb Mär Apr Jun Jul Aug Sep Sept Okt Nov "
-    "Dez Mo Di Mi Do Sa So jun sen Chr u.v.m u.a u.Ä Co",
-    "fr": "etc ex janv févr avr juil sept oct nov déc Cie Sté",
-}
-_FIRST_WORDS = {
-    "en": "The This That These Those There Then Thus He She It We You They His Her Its Our Their "
-    "My Your A An And But Or So If When While What Who Why Where How In On At For From As After "
-    "Before Although However Both All Some Many Most No Not Later Now Is Are Was Were Did Do "
-    "Does",
-    "de": "Der Die Das Dies Diese Dieser Dieses Dem Den Des Ein Eine Einer Einem Einen Er Sie Es "
-    "Wir Ihr Ich Du Man Und Aber Oder Doch Denn Dann Danach Da Dort Hier Jetzt Nun Heute "
-    "Gestern Morgen Wenn Als Weil Obwohl Wer Was Wie Wo Warum Im In Am An Auf Bei Mit Nach "
-    "Von Vor Zu Für Aus Seine Seit Auch Nur Noch Alle Viele Später Ist War Sind Hat",
-    "fr": "Le La Les L' Un Une Des De D' Du Ce Cet Cette Ces C' Il Elle Ils Elles On Nous Vous Je "
-    "J' Tu Et Mais Ou Donc Car Puis Ensuite Alors Si Quand Qui Que Qu' Où Comment Pourquoi "
-    "Dans En Sur Au Aux Avec Pour Par Après Avant Mon Ma Son Sa Ses Leur Leurs Notre Votre "
-    "Ici Aujourd'hui",
-}
-_WITH_ORDINALS = "de da nb nn no is fi et cs sk sl hr bs sr hu pl lv lt tr"
 
 
 def split_sentences(text: str, language: str = "") -> list[str]:
@@ -127,17 +94,26 @@ class _Rules:
         return ambiguous and not {following, following.rstrip("'")} & self.first_words
 
 
+@functools.cache
+def _word_lists() -> dict[str, Any]:
+    """Return the word lists of all languages: {name of the list: {language: words}}."""
+    path = files("nmt.data.text") / "sentences.yaml"
+    lists: dict[str, Any] = strict_yaml.parse(path.read_text("utf-8"), path.name)[0]
+    return lists
+
+
 @functools.lru_cache
 def _rules(language: str) -> _Rules:
-    code = regex.split("[-_]", language.lower())[0]
+    code, lists = regex.split("[-_]", language.lower())[0], _word_lists()
 
-    def listed(words: dict[str, str]) -> frozenset[str]:
+    def listed(name: str) -> frozenset[str]:
+        words: dict[str, str] = lists[name]
         return frozenset(words.get(code, " ".join(words.values())).split())
 
     return _Rules(
-        listed(_NEVER_LAST),
-        listed(_BEFORE_NUMBERS),
-        listed(_MAY_BE_LAST),
-        listed(_FIRST_WORDS),
-        code in _WITH_ORDINALS.split(),
+        listed("never_last"),
+        listed("before_numbers"),
+        listed("may_be_last"),
+        listed("first_words"),
+        code in lists["ordinals"].split(),
     )

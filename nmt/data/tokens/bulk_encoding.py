@@ -26,15 +26,16 @@ _ID = np.dtype(np.uint32)
 
 def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, BulkEncoder]:
     """Return an encoder of source texts and one of target texts; both end each text with EOS."""
-    source = WordEncoder.of(tokenizer.source_model, threads) or (
-        lambda texts: Sentences.of(tokenizer.encode_source(texts, threads))
-    )
+    source = _bulk_encoder(tokenizer.models[0], tokenizer.encode_source, threads)
     if tokenizer.shared:
         return source, source
-    target = WordEncoder.of(tokenizer.target_model, threads) or (
-        lambda texts: Sentences.of(tokenizer.encode_target(texts, threads))
-    )
-    return source, target
+    return source, _bulk_encoder(tokenizer.models[1], tokenizer.encode_target, threads)
+
+
+def _bulk_encoder(
+    model: bytes, encode: Callable[[list[str], int], list[list[int]]], threads: int
+) -> BulkEncoder:
+    return WordEncoder.of(model, threads) or (lambda texts: Sentences.of(encode(texts, threads)))
 
 
 class WordEncoder:

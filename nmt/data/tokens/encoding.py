@@ -109,7 +109,7 @@ def _dropped(block: Block, line: int, pair: SentencePair) -> DroppedPair:
         side[:200].encode("utf-8", "backslashreplace").decode()
         for side in (pair.source, pair.target)
     )
-    return DroppedPair(str(block.source_file), block.first_line + line, source, target)
+    return DroppedPair(str(block.source_file), block.numbers[line], source, target)
 
 
 def encode_blocks(

@@ -6,7 +6,7 @@ memory-mapped, so that a corpus may be larger than the memory.
 
 import contextlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -96,22 +96,10 @@ class TokenStore:
 
 
 class SideWriter:
-    """Streams the ids and offsets of one language to disk."""
+    """Streams the ids and offsets of one language to disk; `side_writer` opens one."""
 
-    def __init__(self, directory: Path, side: str, vocabulary_size: int) -> None:
-        width = np.uint16 if vocabulary_size <= 1 << 16 else np.uint32
-        self._ids = _ArrayWriter(directory / f"{side}.ids.npy", np.dtype(width))
-        self._offsets = _ArrayWriter(directory / f"{side}.offsets.npy", np.dtype(np.int64))
-
-    def __enter__(self) -> None:
-        with contextlib.ExitStack() as files:
-            for file in (self._ids, self._offsets):
-                files.enter_context(file)
-            self._offsets.add(np.zeros(1, np.int64))
-            self._files = files.pop_all()
-
-    def __exit__(self, *_: object) -> None:
-        self._files.close()
+    def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
+        self._ids, self._offsets = ids, offsets
 
     @property
     def tokens(self) -> int:
@@ -124,30 +112,37 @@ class SideWriter:
         self._ids.add(sentences.ids)
 
 
+@contextlib.contextmanager
+def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[SideWriter]:
+    """Write the files of "source" or "target"; they are complete after the `with` block."""
+    width = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
+    with (
+        open(directory / f"{side}.ids.npy", "wb") as ids_file,
+        open(directory / f"{side}.offsets.npy", "wb") as offsets_file,
+    ):
+        ids = _ArrayWriter(ids_file, width)
+        offsets = _ArrayWriter(offsets_file, np.dtype(np.int64))
+        offsets.add(np.zeros(1, np.int64))
+        yield SideWriter(ids, offsets)
+        ids.write_header()
+        offsets.write_header()
+
+
 class _ArrayWriter:
     """A one-dimensional `.npy` file that grows."""
 
-    def __init__(self, path: Path, kind: np.dtype[Any]) -> None:
-        self._path, self._kind = path, kind
+    def __init__(self, file: IO[bytes], kind: np.dtype[Any]) -> None:
+        self._file, self._kind = file, kind
         self.length = 0
-
-    def __enter__(self) -> None:
-        with contextlib.ExitStack() as opened:
-            self._file: IO[bytes] = opened.enter_context(open(self._path, "wb"))
-            self._write_header()
-            opened.pop_all()
-
-    def __exit__(self, *_: object) -> None:
-        with self._file:
-            self._file.seek(0)
-            self._write_header()
+        self.write_header()
 
     def add(self, values: npt.NDArray[Any]) -> None:
         self._file.write(values.astype(self._kind, copy=False).data)
         self.length += len(values)
 
-    def _write_header(self) -> None:
+    def write_header(self) -> None:
         """Write the header for the present length; numpy pads it, so its size stays the same."""
+        self._file.seek(0)
         header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
 

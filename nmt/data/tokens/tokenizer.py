@@ -35,7 +35,8 @@ class Tokenizer:
         Raises:
             DataError: naming `where`: not a model, or one with other special ids.
         """
-        self._models = [source] if target is None else [source, target]
+        self.models = [source] if target is None else [source, target]
+        """the serialised SentencePiece models: a shared one, or those of source and target"""
         self._source = _load(source, where)
         self._target = self._source if target is None else _load(target, where)
 
@@ -63,7 +64,7 @@ class Tokenizer:
         for name in (SHARED, SOURCE, TARGET):  # may be files of another tokenizer
             (directory / name).unlink(missing_ok=True)
         names = [SHARED] if self.shared else [SOURCE, TARGET]
-        for name, model in zip(names, self._models, strict=True):
+        for name, model in zip(names, self.models, strict=True):
             (directory / name).write_bytes(model)
 
     def differs_from(self, other: "Tokenizer") -> bool:
@@ -74,17 +75,7 @@ class Tokenizer:
     @property
     def shared(self) -> bool:
         """Return whether both languages use one vocabulary."""
-        return len(self._models) == 1
-
-    @property
-    def source_model(self) -> bytes:
-        """Return the serialised SentencePiece model of the source side."""
-        return self._models[0]
-
-    @property
-    def target_model(self) -> bytes:
-        """Return the serialised SentencePiece model of the target side."""
-        return self._models[-1]
+        return len(self.models) == 1
 
     @property
     def source_vocabulary_size(self) -> int:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import CleaningConfig, TextPair, TokenizerConfig
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.parallel_text import ParallelText
 from nmt.data.tokens.encoding import encode_blocks
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
@@ -140,15 +140,3 @@ def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     assert encoded.counts.dropped == {"too_long": 2}
     assert encoded.lines.tolist() == [0, 2]
     assert [len(e.source) for e in encoded.counts.examples["too_long"]] == [200, 200]
-
-
-def test_sides_that_were_swapped_show_as_another_script(tmp_path: Path) -> None:
-    rows = [SentencePair("собака ест", "a dog eats"), SentencePair("a dog", "собака")]
-    path = tmp_path / "a.tsv"
-    path.write_text("".join(f"{p.source}\t{p.target}\n" for p in rows), "utf-8")
-    text = ParallelText(TextPair(file=str(path)))
-    learn_vocabulary(text, TokenizerConfig(vocabulary_size=40)).save(tmp_path / "tokenizer")
-    rules = CleaningConfig(source_script="Latin", target_script="Cyrillic")
-    ((_, encoded),) = encode_blocks(text.blocks(), tmp_path / "tokenizer", rules, 1)
-    assert encoded.lines.tolist() == [1]
-    assert encoded.counts.dropped == {"source_script": 1}

@@ -1,6 +1,5 @@
 """Pairs are lines of the same number in two files; blocks of them are read in bounded memory."""
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -9,14 +8,6 @@ from nmt.config import TextPair
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError
-
-
-def test_pairs_are_lines_of_the_same_number(tmp_path: Path) -> None:
-    source, target = tmp_path / "source.gz", tmp_path / "target.txt"
-    source.write_bytes(gzip.compress("a\u2028b\n\nlast".encode()))
-    target.write_bytes(b"one\n\x0c\nthree\n")
-    pairs = [("a\u2028b", "one"), ("", "\x0c"), ("last", "three")]
-    assert list(read_pairs(source, target)) == pairs
 
 
 def test_parallel_text_can_be_read_again(tmp_path: Path) -> None:

@@ -28,18 +28,13 @@ def test_leaks_are_told_apart() -> None:
         SentencePair("Nothing like it.", "Nichts dergleichen."),
         TRAIN[0],
     ]
-    (leak,) = find_leaks(TRAIN, {"test": held_out})
+    other = [SentencePair("x", "y")]
+    leak, none, empty = find_leaks(TRAIN, {"test": held_out, "a": other, "b": []})
+    assert (none.sources, none.sources_normalized, none.sentences) == (0, 0, 1)
+    assert (empty.sources, empty.sources_normalized, empty.sentences) == (0, 0, 0)
     assert (leak.sentences, leak.pairs, leak.sources) == (6, 2, 3)
     assert (leak.pairs_normalized, leak.sources_normalized) == (3, 5)
     assert leak.examples == ["A dog sees the house.", "The house is small!"]
-
-
-def test_a_set_without_leaks_has_none() -> None:
-    leaks = find_leaks(TRAIN, {"a": [SentencePair("x", "y")], "b": []})
-    assert [(leak.sources, leak.sources_normalized, leak.sentences) for leak in leaks] == [
-        (0, 0, 1),
-        (0, 0, 0),
-    ]
 
 
 @given(st.text())

@@ -54,7 +54,7 @@ def test_any_text_has_the_ids_that_sentencepiece_gives(name: str, texts: list[st
 
 def test_every_bpe_model_of_ours_is_encoded_word_by_word() -> None:
     for name, tokenizer in TOKENIZERS.items():
-        by_word = WordEncoder.of(tokenizer.target_model, 1) is not None
+        by_word = WordEncoder.of(tokenizer.models[-1], 1) is not None
         assert by_word == (name not in ("unigram", "char", "word"))
 
 
@@ -89,7 +89,7 @@ def test_a_space_that_the_model_does_not_know_is_unknown_together_with_its_neigh
     kind: int,
 ) -> None:
     proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].source_model)
+    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].models[0])
     (space,) = (piece for piece in proto.pieces if piece.piece == "\u2581")
     space.type = kind
     tokenizer = Tokenizer(proto.SerializeToString(), None)

@@ -39,11 +39,12 @@ def test_the_pieces_change_and_the_text_stays(kind: str, step: int) -> None:
     tokenizer, store = tokenizer_and_store(kind)
     pairs = resample(store, np.array([2, 0, 1]), tokenizer, 0.3, seed=1, step=step)
     for place, index in enumerate([2, 0, 1]):
-        assert tokenizer.decode([pairs.source.sentence(place).tolist()]) == [TEXTS[index].source]
-        assert tokenizer.decode([pairs.target.sentence(place).tolist()]) == [TEXTS[index].target]
-        assert pairs.source.sentence(place)[-1] == pairs.target.sentence(place)[-1] == EOS
-        assert pairs.source.lengths[place] == len(pairs.source.sentence(place))
-        assert pairs.target.lengths[place] == len(pairs.target.sentence(place))
+        for side, text in (
+            (pairs.source, TEXTS[index].source),
+            (pairs.target, TEXTS[index].target),
+        ):
+            assert tokenizer.decode([side.sentence(place).tolist()]) == [text]
+            assert side.sentence(place)[-1] == EOS
 
 
 def test_a_draw_is_a_function_of_seed_step_and_pair() -> None:

@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.data.tokens.token_store import Sentences, SideWriter, TokenStore
+from nmt.data.tokens.token_store import Sentences, TokenStore, side_writer
 from nmt.errors import DataError
 
 
 def write(directory: Path, rows: list[list[int]], vocabulary_size: int = 100) -> None:
     """The same rows on both sides."""
     for side in ("source", "target"):
-        writer = SideWriter(directory, side, vocabulary_size)
-        with writer:
+        with side_writer(directory, side, vocabulary_size) as writer:
             for row in rows:
                 writer.add(Sentences.of([row]))
         assert writer.tokens == sum(map(len, rows))
