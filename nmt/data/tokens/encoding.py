@@ -133,7 +133,7 @@ def encode_blocks(
     pending: deque[tuple[Block, Future[EncodedBlock]]] = deque()
     try:
         for block in blocks:
-            with _interrupts_blocked():  # this may start a process, which inherits the block
+            with _interrupts_delayed():  # this may start a process
                 pending.append((block, pool.submit(_encode_in_worker, block)))
             if len(pending) >= 2 * processes:
                 first, result = pending.popleft()
@@ -151,17 +151,27 @@ def encode_blocks(
 
 
 @contextlib.contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Hold back Ctrl-C, which reaches all processes of a terminal, also in processes started here.
+def _interrupts_delayed() -> Iterator[None]:
+    """Act on Ctrl-C only after the block, and never in processes that are started in it.
 
-    Only the main process acts on it, and ends the others. A worker that is still importing its
-    modules would otherwise end with a traceback of its own.
+    A terminal sends Ctrl-C to all processes. Only the main process acts on it, and ends the others.
+    A worker that is still importing its modules, or whose start was cut short, would end with a
+    traceback of its own. The signal mask is inherited by the workers; the handler is for threads of
+    libraries in this process, which have no such mask.
     """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python acts on signals in the main thread only
+        return
+    interrupts: list[int] = []
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if interrupts:
+            signal.raise_signal(signal.SIGINT)
 
 
 _encoder: BlockEncoder
