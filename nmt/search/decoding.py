@@ -17,11 +17,6 @@ from nmt.model.transformer import Transformer
 from nmt.search.constraints import forbid
 
 
-def length_limits(source: Tensor, padding: int, settings: DecodingConfig) -> Tensor:
-    """The most tokens that a translation of each source (B, S) may have, EOS included: (B,)."""
-    return (source != padding).sum(1) + settings.max_length_offset
-
-
 def log_probabilities(logits: Tensor) -> Tensor:
     """Return log P of each next token: (..., V), in float32 on a GPU.
 
@@ -47,7 +42,7 @@ class EncodedSource:
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
         """Encode the source ids (B, S); the limits are those of the settings."""
-        limits = length_limits(source, model.padding, settings)
+        limits = (source != model.padding).sum(1) + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 
 

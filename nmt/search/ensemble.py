@@ -30,11 +30,6 @@ class EnsembleCache:
     def __init__(self, caches: list[DecoderCache]) -> None:
         self.caches = caches
 
-    @property
-    def length(self) -> int:
-        """The number of target positions decoded so far."""
-        return self.caches[0].length
-
     def continue_hypotheses(self, parents: Tensor) -> None:
         """Let hypothesis i of a sentence continue its former hypothesis parents[i]: (N, k)."""
         for cache in self.caches:

@@ -16,6 +16,7 @@ from nmt.search.beam_search import beam_search, length_penalty
 from nmt.search.decoding import EncodedSource
 from nmt.search.greedy import greedy_search, most_probable, single_hypotheses
 from nmt.search.hypothesis import Hypothesis
+from tests.search.hypotheses import assert_same
 
 VOCABULARY = 12
 
@@ -89,12 +90,6 @@ def exhaustive_search(
     return sorted(found, key=lambda hypothesis: -hypothesis.score)
 
 
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis], tolerance: float) -> None:
-    assert [h.tokens for h in found] == [h.tokens for h in expected]
-    for a, b in zip(found, expected, strict=True):
-        assert a.score == pytest.approx(b.score, abs=tolerance)
-
-
 @pytest.mark.parametrize(
     ("alpha", "kind"),
     [(0.0, "gnmt"), (0.6, "gnmt"), (2.0, "gnmt"), (0.6, "average"), (0.6, "none")],
@@ -113,7 +108,7 @@ def test_a_wide_beam_equals_exhaustive_search(
             alone = without_padding(row)
             longest = alone.shape[1] + 2
             expected = exhaustive_search(model, alone, 6, longest, settings)[:12]
-            assert_same(n_best, expected, 1e-4)
+            assert_same(n_best, expected)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
@@ -135,7 +130,7 @@ def test_a_batch_translates_as_its_sentences_do_alone(
     reached_eos = 0
     for row, found in zip(source, together, strict=True):
         alone = without_padding(row)
-        assert_same(found, beam_search(transformer, alone, settings, BOS, EOS, beam_size)[0], 1e-4)
+        assert_same(found, beam_search(transformer, alone, settings, BOS, EOS, beam_size)[0])
         reached_eos += len(found[0].tokens) < alone.shape[1] + 8
     assert reached_eos > 0  # the sentences leave the batch at different steps
 

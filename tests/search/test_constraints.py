@@ -57,15 +57,11 @@ def test_the_end_may_come_where_nothing_else_is_left() -> None:
     assert forbidden([everything], no_repeat_ngram=1, min_length=9) == [set(range(V)) - {EOS}]
 
 
-def greedy(*arguments: Any) -> list[Hypothesis]:
-    return greedy_search(*arguments)
-
-
 def best_of_beam(*arguments: Any) -> list[Hypothesis]:
     return [n_best[0] for n_best in beam_search(*arguments)]
 
 
-@pytest.mark.parametrize("search", [greedy, best_of_beam])
+@pytest.mark.parametrize("search", [greedy_search, best_of_beam])
 def test_a_search_keeps_to_them(table_model: Callable[..., Any], search: Search) -> None:
     draw = random.Random(1)
     source = torch.tensor([[draw.randrange(4, V), EOS] for _ in range(20)])

@@ -112,14 +112,6 @@ def test_two_models_find_what_neither_finds_alone(source: Tensor) -> None:
     ]
 
 
-def test_the_cache_counts_the_steps(source: Tensor) -> None:
-    ensemble = Ensemble([transformer(3), transformer(4)])
-    cache = ensemble.start(ensemble.encode(source), source)
-    for step in range(3):
-        assert cache.length == step
-        assert ensemble.step(torch.full((12, 1), 5), cache).shape == (12, 1, VOCABULARY)
-
-
 def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:
     ensemble = cast(Any, Ensemble([transformer(3), transformer(4, d_model=24)]))
     batch = paired([[5, 6, 7, EOS]], [[8, 9, 10, 11]])

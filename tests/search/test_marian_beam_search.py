@@ -26,6 +26,7 @@ from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 from nmt.search.hypothesis import Hypothesis
 from tests.marian_models import AsMarian
+from tests.search.hypotheses import assert_same
 
 BEAM, BEYOND, SENTENCES, HEADS = 4, 10, 400, 4
 RULES = [
@@ -136,13 +137,8 @@ def assert_agreement(
         assert len(differing) <= 0.02 * len(sources), [(i, ours[i], theirs[i]) for i in differing]
     for i in differing:
         assert early_stopping is not True, "both end at the same moment"
-        assert_same(ours[i], plain_search(model, sources[i], normalization))
+        assert_same([ours[i]], [plain_search(model, sources[i], normalization)])
         assert theirs[i].score <= ours[i].score + 1e-4
-
-
-def assert_same(found: Hypothesis, expected: Hypothesis) -> None:
-    assert found.tokens == expected.tokens
-    assert found.score == pytest.approx(expected.score, abs=1e-4)
 
 
 def fit(model: Transformer, batches: Sequence[tuple[list[list[int]], list[list[int]]]]) -> None:

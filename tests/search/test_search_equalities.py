@@ -14,6 +14,7 @@ from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 from nmt.search.greedy import greedy_search
 from nmt.search.hypothesis import Hypothesis
+from tests.search.hypotheses import assert_same
 
 VOCABULARY = 30
 SOURCES = [
@@ -69,12 +70,6 @@ def search(model: Any, rows: int, settings: DecodingConfig) -> list[Hypothesis]:
 
 def settings_of(beam_size: int, **others: Any) -> DecodingConfig:
     return DecodingConfig(beam_size=beam_size, max_length_offset=8, **others)
-
-
-def assert_same(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
-    assert [h.tokens for h in found] == [h.tokens for h in expected]
-    for one, two in zip(found, expected, strict=True):
-        assert one.score == pytest.approx(two.score, abs=1e-4)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
