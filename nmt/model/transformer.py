@@ -67,14 +67,25 @@ class Transformer(nn.Module):
         target_input: Tensor,
         attention: AttentionRecord | None = None,
         layouts: tuple[Layout, Layout] = (PADDED, PADDED),
+        memory: Tensor | None = None,
     ) -> Tensor:
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
         `layouts` are the layouts of target and source. With an `UnpaddedLayout` the output is
         (N, D), and recorded weights of padding have no meaning. No side may be padding only.
+        `memory` is what `encode` returned, if it has been called before.
         """
-        memory = self.encode(source, attention, layouts[1])
-        return self._decoded(target_input, memory, source, attention, layouts)
+        of_target, of_source = layouts
+        if memory is None:
+            memory = self.encode(source, attention, of_source)
+        x = self._embed(self.target_embedding, target_input, layout=of_target)  # (B, T, D)
+        # Padding stands at the end, so the causal mask already hides it from every real position.
+        to_past = causal_mask(target_input.shape[1], x.device)
+        to_source = padding_mask(source, self.padding)
+        own, cross = (attention.decoder, attention.cross) if attention else (None, None)
+        self_context = AttentionContext(to_past, of_target, of_target, own)
+        cross_context = AttentionContext(to_source, of_target, of_source, cross)
+        return self.decoder(x, memory, self_context, cross_context)
 
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
@@ -92,7 +103,7 @@ class Transformer(nn.Module):
         attention: AttentionRecord | None = None,
     ) -> Tensor:
         """Return the logits (B, T, V) of target ids (B, T) and the memory (B, S, D) of a source."""
-        x = self._decoded(target_input, memory, source, attention)
+        x = self.outputs(source, target_input, attention, memory=memory)
         return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
@@ -114,32 +125,6 @@ class Transformer(nn.Module):
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)
-
-    def _decoded(
-        self,
-        target_input: Tensor,
-        memory: Tensor,
-        source: Tensor,
-        attention: AttentionRecord | None,
-        layouts: tuple[Layout, Layout] = (PADDED, PADDED),
-    ) -> Tensor:
-        """Return the output of the decoder (B, T, D)."""
-        of_target, of_source = layouts
-        x = self._embed(self.target_embedding, target_input, layout=of_target)  # (B, T, D)
-        # Padding stands at the end, so the causal mask already hides it from every real position.
-        self_context = AttentionContext(
-            causal_mask(target_input.shape[1], x.device),
-            of_target,
-            of_target,
-            attention.decoder if attention else None,
-        )
-        cross_context = AttentionContext(
-            padding_mask(source, self.padding),
-            of_target,
-            of_source,
-            attention.cross if attention else None,
-        )
-        return self.decoder(x, memory, self_context, cross_context)
 
     def _embed(
         self, embedding: TokenEmbedding, ids: Tensor, start: int = 0, layout: Layout = PADDED

@@ -76,10 +76,9 @@ class ProcessGroup:
 
     def all_reduce_max(self, value: int) -> int:
         """Return the largest value of all processes."""
-        if self.size == 1:
-            return value
         number = torch.tensor(value)
-        torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
+        if self.size > 1:
+            torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
         return int(number)
 
     def all_gather(self, value: _T) -> list[_T]:

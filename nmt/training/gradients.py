@@ -7,7 +7,7 @@ after another.
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,8 +24,7 @@ from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.loss import Objective
-from nmt.training.micro_batch import MicroBatchSize
-from nmt.training.step_memory import parameter_count
+from nmt.training.step_memory import MicroBatchSize, parameter_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 # A GPU is fastest on multiples of 8, and chooses its kernels again for each new shape.
@@ -33,20 +32,14 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 
 
-@dataclass
-class _Computed:
-    """Micro-batches and what was computed from them."""
+@dataclass(frozen=True)
+class MicroBatch:
+    """A part of a step that was computed at once."""
 
-    micro_batches: list[Indices] = field(default_factory=list)
-    losses: list[Tensor] = field(default_factory=list)
-    """summed loss of each micro-batch, scalars"""
-    gradients: list[Tensor] = field(default_factory=list)
-    """gradient of each parameter; empty if the gradients are in the parameters already"""
-
-    def add(self, rows: Indices, loss: Tensor) -> None:
-        """Add a micro-batch and its summed loss."""
-        self.micro_batches.append(rows)
-        self.losses.append(loss)
+    rows: Indices
+    """its pairs, as rows of the token store"""
+    loss: Tensor
+    """summed over its tokens, in nats: scalar"""
 
 
 @dataclass(frozen=True)
@@ -65,10 +58,8 @@ class StepGradient:
     store: TokenStore
     pairs: Indices
     """rows of `store` that all processes together learn from"""
-    micro_batches: list[Indices]
-    """rows of each micro-batch of this process"""
-    losses: list[Tensor]
-    """summed loss of each of these micro-batches: scalars"""
+    micro_batches: list[MicroBatch]
+    """those of this process"""
 
 
 class GradientComputer:
@@ -93,6 +84,7 @@ class GradientComputer:
         self.micro_batch = MicroBatchSize(run, store, precision, group.size)
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
+        self._pad_multiple = PAD_MULTIPLE[hardware_kind(self._device)]
         self._objective = Objective(run.model, run.config.training.label_smoothing, precision)
         self._parallel: nn.Module | None = None
         self._team: ThreadTeam | None = None
@@ -138,16 +130,15 @@ class GradientComputer:
             self._parallel = self.group.data_parallel(self._objective)
         store, pairs = self._pairs(step)
         rows = shard(store, pairs, self.group.rank, self.group.size)
-        computed = self._compute_until_it_fits(step, store, rows)
+        micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
         return StepGradient(
-            loss=self.group.all_reduce_sum(self._sum(computed.losses)),
+            loss=self.group.all_reduce_sum(self._sum_losses(micro_batches)),
             norm=torch.nn.utils.get_total_norm(gradients),
             tokens=int(store.target.lengths[pairs].sum()),
             store=store,
             pairs=pairs,
-            micro_batches=computed.micro_batches,
-            losses=computed.losses,
+            micro_batches=micro_batches,
         )
 
     def _pairs(self, step: int) -> tuple[TokenStore, Indices]:
@@ -159,7 +150,10 @@ class GradientComputer:
         sampled = resample(self._store, pairs, self._run.tokenizer, sampling, seed, step)
         return sampled, np.arange(len(pairs))
 
-    def _compute_until_it_fits(self, step: int, store: TokenStore, rows: Indices) -> _Computed:
+    def _compute_until_it_fits(
+        self, step: int, store: TokenStore, rows: Indices
+    ) -> list[MicroBatch]:
+        """Compute the gradients of these rows, and again with less at once if memory runs out."""
         self._reducing = False
         while True:
             try:
@@ -186,12 +180,12 @@ class GradientComputer:
         self._team = ThreadTeam(1, torch.get_num_threads() // self._team.members)
         return True
 
-    def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> _Computed:
+    def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
         """Compute one micro-batch after another; the gradients add up in the parameters."""
         torch.manual_seed(step_seed(self._run.config.seed, step, self.group.rank))
         assert self._parallel is not None
-        computed = _Computed()
-        parts = self._micro_batches(store, rows)
+        computed = []
+        parts = self._cut(store, rows)
         for part in parts:
             batch = self._collate(store, part)
             is_last = part is parts[-1]
@@ -199,14 +193,14 @@ class GradientComputer:
                 loss = self._parallel(batch).total
                 self._reducing = self.group.size > 1 and is_last
                 loss.backward()
-            computed.add(part, loss.detach())
+            computed.append(MicroBatch(part, loss.detach()))
         if not parts:
             self._join_all_reduce()
         return computed
 
     def _compute_shards(
         self, team: ThreadTeam, step: int, store: TokenStore, rows: Indices
-    ) -> _Computed:
+    ) -> list[MicroBatch]:
         """Compute shards on threads, then sum their gradients in the order of the shards."""
         shards = [shard(store, rows, n, self.cpu_shards) for n in range(self.cpu_shards)]
         results = team.map(
@@ -214,45 +208,46 @@ class GradientComputer:
             self.cpu_shards,
         )
         parameters = list(self._run.model.parameters())
-        for result in results:
-            for parameter, gradient in zip(parameters, result.gradients, strict=False):
+        for _, gradients in results:
+            for parameter, gradient in zip(parameters, gradients, strict=False):
                 parameter.grad = (
                     gradient if parameter.grad is None else parameter.grad.add_(gradient)
                 )
-        return _Computed(
-            [part for result in results for part in result.micro_batches],
-            [loss for result in results for loss in result.losses],
-        )
+        return [micro_batch for computed, _ in results for micro_batch in computed]
 
     def _compute_shard(
         self, team: ThreadTeam, step: int, store: TokenStore, number: int, rows: Indices
-    ) -> _Computed:
-        """Compute one shard in the calling thread, with a random generator of its own."""
+    ) -> tuple[list[MicroBatch], list[Tensor]]:
+        """Compute one shard in the calling thread, with a random generator of its own.
+
+        Returns its micro-batches, and the gradient of each parameter unless there are none.
+        """
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._run.config.seed, step, number))
         parameters = list(self._run.model.parameters())
-        computed = _Computed()
+        computed: list[MicroBatch] = []
+        total: list[Tensor] = []
         with masks_from(generator):
-            for part in self._micro_batches(store, rows):
+            for part in self._cut(store, rows):
                 if team.cancelled:
                     break
                 loss = self._objective(self._collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
-                if computed.gradients:
-                    torch._foreach_add_(computed.gradients, gradients)
+                if total:
+                    torch._foreach_add_(total, gradients)
                 else:
-                    computed.gradients = list(gradients)
-                computed.add(part, loss.detach())
-        return computed
+                    total = list(gradients)
+                computed.append(MicroBatch(part, loss.detach()))
+        return computed, total
 
-    def _micro_batches(self, store: TokenStore, rows: Indices) -> list[Indices]:
+    def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
         """Cut rows into micro-batches; those of all shards together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch.tokens // self.cpu_shards
-        return micro_batches(rows, *lengths, tokens, PAD_MULTIPLE[hardware_kind(self._device)])
+        return micro_batches(rows, *lengths, tokens, self._pad_multiple)
 
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
-        return collate(store, rows, PAD_MULTIPLE[hardware_kind(self._device)]).to(self._device)
+        return collate(store, rows, self._pad_multiple).to(self._device)
 
     def _no_sync(self) -> contextlib.AbstractContextManager[None]:
         """Return a context in which gradients are not reduced over the processes."""
@@ -267,11 +262,12 @@ class GradientComputer:
         self._reducing = True
         zero.backward()
 
-    def _sum(self, losses: list[Tensor]) -> Tensor:
-        """Return the sum of the losses of this process as float64; zero without micro-batches."""
-        if not losses:
-            return torch.zeros((), dtype=widest_float(self._device), device=self._device)
-        return torch.stack(losses).sum().to(widest_float(self._device))
+    def _sum_losses(self, micro_batches: list[MicroBatch]) -> Tensor:
+        """Return the summed loss of this process as float64; zero without micro-batches."""
+        kind = widest_float(self._device)
+        if not micro_batches:
+            return torch.zeros((), dtype=kind, device=self._device)
+        return torch.stack([micro_batch.loss for micro_batch in micro_batches]).sum().to(kind)
 
     def describe_pairs(self, gradient: StepGradient) -> str:
         """Return a few pairs of a step as text.
@@ -279,8 +275,7 @@ class GradientComputer:
         They come from a micro-batch whose loss is NaN or infinite, if there is one.
         All processes must call this together.
         """
-        parts = zip(gradient.micro_batches, gradient.losses, strict=True)
-        divergent = next((rows for rows, loss in parts if not loss.isfinite()), None)
+        divergent = next((m.rows for m in gradient.micro_batches if not m.loss.isfinite()), None)
         own = "" if divergent is None else self._describe(gradient.store, divergent)
         named = self.group.all_gather(own)
         return next(filter(None, named), self._describe(gradient.store, gradient.pairs))

@@ -39,16 +39,12 @@ class Muon(torch.optim.Optimizer):
     because a few large products are faster than many small ones.
     """
 
-    def __init__(
-        self,
-        matrices: Iterable[Tensor],
-        lr: float = 0.0,
-        momentum: float = 0.95,
-        weight_decay: float = 0.0,
-        dtype: torch.dtype = torch.bfloat16,
-    ) -> None:
-        """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough."""
-        super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+    def __init__(self, matrices: Iterable[Tensor], weight_decay: float, dtype: torch.dtype) -> None:
+        """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough.
+
+        The learning rate is 0 until it is set in the parameter group, as `update_weights` does.
+        """
+        super().__init__(matrices, {"lr": 0.0, "momentum": 0.95, "weight_decay": weight_decay})
         self._dtype = dtype
         self.found_inf: Tensor | None = None
         """scalar; if it is 1, a step changes nothing, as in the fused optimizers of PyTorch"""
@@ -56,19 +52,18 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient."""
-        for group in self.param_groups:
-            of_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
-            for matrix in group["params"]:
-                if matrix.grad is not None:
-                    of_shape[matrix.shape].append(matrix)
-            for shape, matrices in of_shape.items():
-                self._update(shape, matrices, group)
+        (group,) = self.param_groups
+        same_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
+        for matrix in group["params"]:
+            if matrix.grad is not None:
+                same_shape[matrix.shape].append(matrix)
+                if not self.state[matrix]:
+                    self.state[matrix]["momentum"] = torch.zeros_like(matrix)
+        for matrices in same_shape.values():
+            self._update(matrices, group)
 
-    def _update(self, shape: torch.Size, matrices: list[Tensor], group: dict[str, float]) -> None:
+    def _update(self, matrices: list[Tensor], group: dict[str, float]) -> None:
         gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
-        for matrix in matrices:
-            if not self.state[matrix]:
-                self.state[matrix]["momentum"] = torch.zeros_like(matrix)
         momenta = [self.state[matrix]["momentum"] for matrix in matrices]
         changed = [*momenta, *matrices]
         before = [] if self.found_inf is None else [tensor.clone() for tensor in changed]
@@ -77,7 +72,7 @@ class Muon(torch.optim.Optimizer):
         directions = orthogonalize(torch.stack(ahead).to(self._dtype)).to(matrices[0].dtype)
         if group["weight_decay"]:
             torch._foreach_mul_(matrices, 1 - group["lr"] * group["weight_decay"])
-        scale = 0.2 * max(shape) ** 0.5
+        scale = 0.2 * max(matrices[0].shape) ** 0.5
         torch._foreach_add_(matrices, list(directions.unbind()), alpha=-group["lr"] * scale)
         if self.found_inf is not None:
             for tensor, old in zip(changed, before, strict=True):

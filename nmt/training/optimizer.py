@@ -1,6 +1,6 @@
 """Section 5.3: Adam, over the sum of a step's gradients divided by its tokens; or Muon with it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -10,27 +10,23 @@ from nmt.training.muon import Muon
 
 
 def build_optimizers(
-    model: nn.Module, config: TrainingConfig, precision: str = "fp32"
+    model: nn.Module, config: TrainingConfig, precision: str
 ) -> list[torch.optim.Optimizer]:
     """Return Adam for all weights; or Muon for the linear maps and Adam for all other weights.
 
     The other weights are embeddings (with the output projection), norms and biases. Weight decay
     is decoupled.
     """
-    if config.optimizer == "adam":
-        return [_adam(model.parameters(), config)]
-    linear = [module for module in model.modules() if isinstance(module, nn.Linear)]
-    matrices: list[Tensor] = [module.weight for module in linear]
-    inside = {id(matrix) for matrix in matrices}
-    rest = [parameter for parameter in model.parameters() if id(parameter) not in inside]
-    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    muon = Muon(matrices, weight_decay=config.weight_decay, dtype=dtype)
-    return [muon, _adam(rest, config)]
-
-
-def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.Adam:
-    return torch.optim.Adam(
-        parameters,
+    optimizers: list[torch.optim.Optimizer] = []
+    rest = list(model.parameters())
+    if config.optimizer == "muon":
+        matrices = [m.weight for m in model.modules() if isinstance(m, nn.Linear)]
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        optimizers.append(Muon(matrices, config.weight_decay, dtype))
+        in_muon = set(map(id, matrices))
+        rest = [parameter for parameter in rest if id(parameter) not in in_muon]
+    adam = torch.optim.Adam(
+        rest,
         lr=0.0,
         betas=(config.adam_beta1, config.adam_beta2),
         eps=config.adam_epsilon,
@@ -38,6 +34,7 @@ def _adam(parameters: Iterable[Tensor], config: TrainingConfig) -> torch.optim.A
         decoupled_weight_decay=True,
         fused=True,
     )
+    return [*optimizers, adam]
 
 
 def update_weights(
@@ -53,7 +50,7 @@ def update_weights(
     reads it, so Python need not wait for a GPU.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-    parameters = [parameter for group in groups for parameter in group["params"]]
+    parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
     gradients = [p.grad for p in parameters if p.grad is not None]
     torch._foreach_mul_(gradients, 1 / divisor)
     if clip_norm is not None:

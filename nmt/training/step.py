@@ -12,7 +12,7 @@ from nmt.training.monitor import Monitor
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
-from nmt.training.stopping import Interrupted, StopSignals
+from nmt.training.stopping import StopSignals
 
 
 @dataclass(frozen=True)
@@ -54,26 +54,20 @@ class Stepper:
             Interrupted: a stop signal came while the gradient was computed.
         """
         state = self._state
-        gradient = self._compute_gradient()
+        # with several processes, the others would wait for this one
+        with self._signals.interruptible(self._gradients.group.size == 1):
+            gradient = self._gradients.compute(state.step + 1)
+        state.step += 1
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
         previous, self._pending_step = self._pending_step, PendingStep(state.step, gradient, check)
-        synchronous = is_synchronous(gradient.loss.device)
-        if synchronous:
+        if is_synchronous(gradient.loss.device):
             self.synchronize()
-        self.update(gradient, None if synchronous else check.rejected)
+            self.update(gradient)
+        else:
+            self.update(gradient, check.rejected)
         if previous:
             self._finish_step(previous)
         return gradient
-
-    def _compute_gradient(self) -> StepGradient:
-        self._state.step += 1
-        try:
-            # other processes would wait for this one
-            with self._signals.interruptible(self._gradients.group.size == 1):
-                return self._gradients.compute(self._state.step)
-        except Interrupted:
-            self._state.step -= 1
-            raise
 
     def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
         """Update the weights and their moving average from the gradient of the current step.

@@ -1,11 +1,16 @@
-"""The memory that a training step takes, in bytes by part, and how much fits at once."""
+"""The memory that a training step takes, in bytes by part, and how many tokens fit at once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
 from nmt.config import Config, ModelConfig
+from nmt.data.tokens.token_store import TokenStore
+from nmt.device import hardware_kind, memory_of
 from nmt.model.transformer import Transformer
+from nmt.run_directory import LoadedModel
 from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 
 FP32, BF16 = 4, 2
@@ -95,28 +100,28 @@ def _memory(
     config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int
 ) -> Memory:
     """Return the memory of a step that computes this many padded tokens at once."""
-    device, precision, shards = hardware.device, hardware.precision, hardware.cpu_shards
-    size, target_size = parameter_count(model), model.output_embedding.weight.shape[0]
-    bits = BF16 if precision == "bf16" else FP32
-    multiplied = _linear_weights(model) + model.output_embedding.weight.numel()
-    copies = shards * bits * multiplied if precision == "bf16" else 0
-    per_token = activation_bytes(config.model, device, precision, length)
+    device, shards = hardware.device, hardware.cpu_shards
+    in_bf16 = hardware.precision == "bf16"
+    p = BF16 if in_bf16 else FP32
+    size, embedding = parameter_count(model), model.output_embedding.weight
+    copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0
+    per_token = activation_bytes(config.model, device, hardware.precision, length)
     # each layer keeps its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
-        kept = bits if device == "cpu" else FP32
+        kept = p if device == "cpu" else FP32
         per_token = layers * kept * config.model.d_model + per_token / layers
+    per_entry = (
+        min(tokens, shards * PROJECTION_ROWS[device]) * p
+        + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
+        + shards * config.model.d_model * (FP32 + p)
+    )
     return Memory(
-        weights=FP32 * size + copies,
+        weights=FP32 * size + shards * BF16 * copied,
         gradients=FP32 * size * _gradients(hardware, tokens, config.training.batch_tokens),
         optimizer=optimizer_bytes(config, model),
         activations=round(tokens * per_token),
-        logits=target_size
-        * (
-            min(tokens, shards * PROJECTION_ROWS[device]) * bits
-            + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
-            + shards * config.model.d_model * (FP32 + bits)
-        ),
+        logits=len(embedding) * per_entry,
         tokens=tokens,
     )
 
@@ -138,7 +143,8 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     With p bytes per element of a matrix product, this is kept:
 
     - by attention: the inputs of its linear maps, queries, keys, values and its result;
-    - by the feed-forward network: the inputs of its two linear maps;
+    - by the feed-forward network: the inputs of its two linear maps, of an activation other than
+      ReLU also its input, and of ReLU with dropout also its result;
     - by both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
       the norm;
     - on a GPU in bf16: a bf16 copy of the input of each linear map, because norms are in float32;
@@ -152,9 +158,10 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     inputs = (3 if copied else 1) * p * config.d_model
     weights = p * config.heads * length if cpu and precision == "bf16" else 0
     attention = inputs + 5 * p * config.d_model + weights + after
-    feed_forward = p * config.d_model * copied + p * config.d_ff + after
+    inner = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
-        feed_forward += ((p if cpu else 1) + p) * config.d_ff
+        inner += p if cpu else 1
+    feed_forward = p * config.d_model * copied + inner * config.d_ff + after
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder
@@ -178,3 +185,47 @@ def _linear_weights(model: Transformer) -> int:
     """Return the number of weights in the linear maps of the layers."""
     linear = (module for module in model.modules() if isinstance(module, nn.Linear))
     return sum(module.weight.numel() for module in linear)
+
+
+class MicroBatchSize:
+    """The size in the recipe, or an estimate of what fits; halved if memory runs out."""
+
+    def __init__(self, run: LoadedModel, store: TokenStore, precision: str, processes: int) -> None:
+        """`processes` compute each step together, this is one of them."""
+        self._run, self._precision, self._processes = run, precision, processes
+        self._auto = run.config.training.micro_batch_tokens == "auto"
+        self._length = max(float(side.lengths.mean()) for side in (store.source, store.target))
+        self.tokens = 0
+        """rows times the longest side, of all shards together"""
+        self.halved = False
+        """whether a larger size was tried and memory ran out"""
+
+    def fit(self, cpu_shards: int) -> None:
+        """Set the size for this many shards that are computed at the same time."""
+        model, device = self._run.model, next(self._run.model.parameters()).device
+        hardware = Hardware(
+            hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
+        )
+        tokens = micro_batch_tokens(self._run.config, model, hardware, self._length)
+        self.tokens = min(tokens, self.tokens) if self.halved else tokens
+
+    def halve(self, smallest: int) -> bool:
+        """Halve the size down to `smallest`; returns False if it is that small already."""
+        if self.tokens <= smallest:
+            return False
+        self.tokens = max(self.tokens // 2, smallest)
+        self.halved = True
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load_state` needs."""
+        return {"tokens": self.tokens, "auto": self._auto, "halved": self.halved}
+
+    def load_state(self, saved: Mapping[str, Any]) -> None:
+        """Use the saved size, unless the recipe now sets another one.
+
+        A size for which memory ran out once is never tried again, whatever the recipe says.
+        """
+        if saved["halved"] or (saved["auto"] and self._auto):
+            self.tokens = min(self.tokens, saved["tokens"])
+        self.halved = self.halved or saved["halved"]
