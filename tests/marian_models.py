@@ -5,21 +5,21 @@ before all cosines where ours interleaves them as the paper does, so the width D
 whatever reads or writes the residual stream is permuted with it.
 """
 
-from typing import Any, Protocol
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.config import Activation, ModelConfig
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.transformer import Transformer
 
-
-class AsMarian(Protocol):
-    def __call__(
-        self, ours: Transformer, heads: int, activation: str = "relu"
-    ) -> torch.nn.Module: ...
+AsMarian = Callable[..., nn.Module]
+PROJECT = Path(__file__).resolve().parent.parent
 
 
 def permutation(width: int) -> Tensor:
@@ -27,7 +27,7 @@ def permutation(width: int) -> Tensor:
     return torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
 
 
-def linear(ours: torch.nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, Tensor]:
+def linear(ours: nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, Tensor]:
     """One linear map for Marian; `reads` and `writes` say which side is the residual stream."""
     weight, bias = ours.weight.data, ours.bias.data
     weight = weight[:, permutation(weight.shape[1])] if reads else weight
@@ -38,15 +38,14 @@ def linear(ours: torch.nn.Linear, name: str, reads: bool, writes: bool) -> dict[
 
 
 def attention(ours: MultiHeadAttention, name: str) -> dict[str, Tensor]:
-    return {
-        **linear(ours.query, f"{name}.q_proj", reads=True, writes=False),
-        **linear(ours.key, f"{name}.k_proj", reads=True, writes=False),
-        **linear(ours.value, f"{name}.v_proj", reads=True, writes=False),
-        **linear(ours.output, f"{name}.out_proj", reads=False, writes=True),
-    }
+    inputs = {"q_proj": ours.query, "k_proj": ours.key, "v_proj": ours.value}
+    state = linear(ours.output, f"{name}.out_proj", reads=False, writes=True)
+    for place, projection in inputs.items():
+        state |= linear(projection, f"{name}.{place}", reads=True, writes=False)
+    return state
 
 
-def norm(ours: torch.nn.LayerNorm, name: str) -> dict[str, Tensor]:
+def norm(ours: nn.LayerNorm, name: str) -> dict[str, Tensor]:
     order = permutation(len(ours.bias))
     return {f"{name}.weight": ours.weight.data[order], f"{name}.bias": ours.bias.data[order]}
 
@@ -79,34 +78,19 @@ def marian_state(model: Transformer) -> dict[str, Tensor]:
 @pytest.fixture(scope="session")
 def as_marian() -> AsMarian:
     """Makes a MarianMTModel of a post-norm model with shared embeddings, in eval mode."""
-    from transformers import MarianConfig, MarianMTModel
+    benchmark = runpy.run_path(str(PROJECT / "scripts" / "benchmarks" / "marian_model.py"))
 
-    def converted(ours: Transformer, heads: int, activation: str = "relu") -> torch.nn.Module:
+    def converted(ours: Transformer, heads: int, activation: Activation = "relu") -> nn.Module:
         vocabulary, width = ours.target_embedding.weight.shape
-        first: Any = ours.encoder.layers[0]
-        config = MarianConfig(
-            vocab_size=vocabulary,
+        sizes = ModelConfig(
             d_model=width,
+            heads=heads,
+            d_ff=len(ours.decoder.layers[0].feed_forward.inner.bias),
             encoder_layers=len(ours.encoder.layers),
             decoder_layers=len(ours.decoder.layers),
-            encoder_attention_heads=heads,
-            decoder_attention_heads=heads,
-            encoder_ffn_dim=len(first.feed_forward.inner.bias),
-            decoder_ffn_dim=len(first.feed_forward.inner.bias),
-            activation_function=activation,
-            scale_embedding=True,
-            share_encoder_decoder_embeddings=True,
-            tie_word_embeddings=True,
-            max_position_embeddings=512,
-            dropout=0.0,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            decoder_start_token_id=BOS,
-            forced_eos_token_id=None,
+            activation=activation,
         )
-        model: torch.nn.Module = MarianMTModel(config)
-        model.eval()
+        model: nn.Module = benchmark["marian_model"](sizes, vocabulary).eval()
         missing, unexpected = model.load_state_dict(marian_state(ours), strict=False)
         assert not unexpected
         tied_or_computed = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")

@@ -18,7 +18,7 @@ def marian_model(sizes: ModelConfig, vocabulary_size: int) -> MarianMTModel:
             decoder_attention_heads=sizes.heads,
             encoder_ffn_dim=sizes.d_ff,
             decoder_ffn_dim=sizes.d_ff,
-            activation_function="relu",
+            activation_function=sizes.activation,
             dropout=sizes.dropout,
             scale_embedding=True,
             max_position_embeddings=512,

@@ -66,13 +66,6 @@ def test_positions_without_descendants_are_cleared_away() -> None:
     assert cache.stored <= cache.layers[0].key.shape[2] <= living + room
 
 
-def test_more_hypotheses_than_there_is_room_for_at_first() -> None:
-    cache = cache_of(sentences=1)
-    keys = [float(number) for number in range(LENGTHS_MULTIPLE + 3)]
-    cache.continue_hypotheses(torch.zeros(1, len(keys), dtype=torch.long))
-    assert seen(cache, *keys) == [[key] for key in keys]
-
-
 def test_what_stands_in_the_room_is_never_attended_to_and_is_numbers() -> None:
     """Attention multiplies it by zero, which of what is not a number would not be zero."""
     cache = cache_of(sentences=3)
@@ -83,16 +76,6 @@ def test_what_stands_in_the_room_is_never_attended_to_and_is_numbers() -> None:
     assert cache.layers[0].cross_key.shape[2] == cache.source_mask.shape[3] == LENGTHS_MULTIPLE
     assert int(cache.source_mask.sum()) == 3
     assert int(cache.layers[0].cross_key[:, :, 1:].count_nonzero()) == 0
-
-
-def test_keep_sentences_drops_everything_of_the_others() -> None:
-    cache = cache_of(sentences=3)
-    step(cache, 1.0)
-    cache.keep_sentences(torch.tensor([0, 2]))
-    layer = cache.layers[0]
-    assert len(cache.source_mask) == len(cache.ancestor_mask) == len(layer.key) == 2
-    assert layer.cross_key[:, 0, 0, 0].tolist() == [0, 2]
-    assert torch.equal(layer.cross_value, -layer.cross_key)
 
 
 @pytest.mark.parametrize("done", [[4], [0, 5], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], []])
@@ -125,12 +108,14 @@ def test_a_batch_takes_few_sizes_as_its_sentences_end() -> None:
 
 
 @pytest.mark.parametrize("kept", [[0, 5, 2, 3, 4], [1, 2, 3, 4, 5], [0, 1], [3]])
-def test_what_remains_is_the_same_whether_it_moves_or_is_copied(kept: list[int]) -> None:
+def test_kept_sentences_keep_their_own_whether_few_or_many_move(kept: list[int]) -> None:
     cache = cache_of(sentences=6)
     step(cache, 1.0)
-    before = [layer.key.clone() for layer in cache.layers]
+    before = cache.layers[0].key.clone()
     cache.keep_sentences(torch.tensor(kept))
     step(cache, 2.0)
-    for layer, key in zip(cache.layers, before, strict=True):
-        assert layer.cross_key[:, 0, 0, 0].tolist() == kept
-        assert torch.equal(layer.key[:, :, 0], key[kept][:, :, 0])
+    layer = cache.layers[0]
+    assert len(cache.source_mask) == len(cache.ancestor_mask) == len(layer.key) == len(kept)
+    assert layer.cross_key[:, 0, 0, 0].tolist() == kept
+    assert torch.equal(layer.cross_value, -layer.cross_key)
+    assert torch.equal(layer.key[:, :, 0], before[kept][:, :, 0])

@@ -1,71 +1,68 @@
-"""The decoder is Figure 1, right, in one pass and step by step."""
+"""Encoder and decoder are the two halves of Figure 1: sub-layers in their order, layer by layer."""
 
+import functools
 from collections.abc import Callable
-from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionContext
-from nmt.model.decoder import Decoder, DecoderLayer
+from nmt.model.decoder import Decoder
+from nmt.model.encoder import Encoder
 from nmt.model.masks import causal_mask, padding_mask
 
 B, S, T, D = 2, 5, 4, 16
+SOURCE = AttentionContext(padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0))
 CAUSAL = AttentionContext(causal_mask(T))
 
 
-def decoder(norm: Literal["post", "pre"]) -> Decoder:
-    torch.manual_seed(1)
-    return Decoder(ModelConfig(d_model=D, heads=2, d_ff=20, decoder_layers=3, norm=norm)).eval()
-
-
-def source_mask() -> Tensor:
-    return padding_mask(torch.tensor([[5, 6, 7, 8, 9], [5, 6, 0, 0, 0]]), padding=0)
-
-
-def of_source() -> AttentionContext:
-    return AttentionContext(source_mask())
-
-
-def by_hand(x: Tensor, memory: Tensor, layer: DecoderLayer, pre: bool) -> Tensor:
-    functions: list[Callable[[Tensor], Tensor]] = [
-        lambda x: layer.self_attention(x, x, CAUSAL),
-        lambda x: layer.cross_attention(x, memory, of_source()),
-        layer.feed_forward,
-    ]
-    norms = [
-        layer.self_attention_sublayer.norm,
-        layer.cross_attention_sublayer.norm,
-        layer.feed_forward_sublayer.norm,
-    ]
-    for f, module in zip(functions, norms, strict=True):
-        normed = partial(
-            F.layer_norm, normalized_shape=(D,), weight=module.weight, bias=module.bias
-        )
-        x = x + f(normed(x, eps=module.eps)) if pre else normed(x + f(x), eps=module.eps)
+def of_layer(layer: Any, x: Tensor, **functions: Callable[[Tensor], Tensor]) -> Tensor:
+    """Each function inside its residual connection, and inside or before its norm."""
+    for name, f in functions.items():
+        sublayer = getattr(layer, f"{name}_sublayer")
+        x = x + f(sublayer.norm(x)) if sublayer.pre else sublayer.norm(x + f(x))
     return x
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-def test_decoder_is_its_layers_in_turn(norm: Literal["post", "pre"]) -> None:
-    stack, x, memory = decoder(norm), torch.randn(B, T, D), torch.randn(B, S, D)
-    expected = x
-    for layer in stack.layers:
-        expected = by_hand(expected, memory, layer, pre=norm == "pre")
-    torch.testing.assert_close(stack(x, memory, CAUSAL, of_source()), stack.norm(expected))
+def test_encoder_and_decoder_are_their_layers_in_turn(norm: Literal["post", "pre"]) -> None:
+    torch.manual_seed(1)
+    config = ModelConfig(
+        d_model=D, heads=2, d_ff=20, encoder_layers=3, decoder_layers=3, norm=norm, dropout=0.0
+    )
+    encoder, decoder = Encoder(config), Decoder(config)
+    source, target = torch.randn(B, S, D), torch.randn(B, T, D)
+
+    def encode(x: Tensor, layer: Any) -> Tensor:
+        return of_layer(
+            layer,
+            x,
+            self_attention=lambda x: layer.self_attention(x, x, SOURCE),
+            feed_forward=layer.feed_forward,
+        )
+
+    def decode(x: Tensor, layer: Any) -> Tensor:
+        return of_layer(
+            layer,
+            x,
+            self_attention=lambda x: layer.self_attention(x, x, CAUSAL),
+            cross_attention=lambda x: layer.cross_attention(x, memory, SOURCE),
+            feed_forward=layer.feed_forward,
+        )
+
+    memory = encoder.norm(functools.reduce(encode, encoder.layers, source))
+    torch.testing.assert_close(encoder(source, SOURCE), memory)
+    expected = decoder.norm(functools.reduce(decode, decoder.layers, target))
+    torch.testing.assert_close(decoder(target, memory, CAUSAL, SOURCE), expected)
 
 
-@pytest.mark.parametrize("norm", ["post", "pre"])
-def test_steps_equal_one_pass(norm: Literal["post", "pre"]) -> None:
-    stack, x, memory = decoder(norm), torch.randn(B, T, D), torch.randn(B, S, D)
-    cache = stack.start(memory, source_mask())
-    with torch.inference_mode():
-        steps = [stack.step(x[:, t : t + 1], cache) for t in range(T)]
-        expected = stack(x, memory, CAUSAL, of_source())
-    torch.testing.assert_close(torch.cat(steps, dim=1), expected)
-    assert cache.length == T
-    assert cache.stored == T
+def test_without_positions_the_order_of_tokens_is_invisible() -> None:
+    """Self-attention treats a sentence as a set: permuted in, permuted out."""
+    torch.manual_seed(2)
+    encoder = Encoder(ModelConfig(d_model=D, heads=2, d_ff=20, encoder_layers=2)).eval()
+    context = AttentionContext(None)
+    x, order = torch.randn(1, S, D), torch.randperm(S)
+    torch.testing.assert_close(encoder(x[:, order], context), encoder(x, context)[:, order])

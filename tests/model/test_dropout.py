@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
+from nmt.config import ModelConfig
 from nmt.model.dropout import Dropout
+from nmt.model.transformer import Transformer
 
 N = 1_000_000
 
@@ -38,13 +40,11 @@ def test_neighbours_are_dropped_independently() -> None:
     assert correlation.abs().max() < 5 / math.sqrt(N / 4)
 
 
-@pytest.mark.parametrize("shape", [(1,), (3,), (2, 3), (5, 1, 7)])
-def test_any_shape_is_kept(shape: tuple[int, ...]) -> None:
-    assert dropped(torch.ones(shape), 0.2).shape == shape
-
-
-def test_a_tensor_that_is_not_contiguous_is_dropped_alike() -> None:
-    x = torch.randn(6, 4)
+def test_shape_type_and_mask_do_not_depend_on_the_layout_in_memory() -> None:
+    for shape in ((1,), (3,), (2, 3), (5, 1, 7)):
+        assert dropped(torch.ones(shape), 0.2).shape == shape
+    x = torch.randn(6, 4).bfloat16()
+    assert dropped(x, 0.5).dtype == torch.bfloat16
     assert torch.equal(dropped(x.T.contiguous(), 0.5), dropped(x.T, 0.5))
 
 
@@ -52,6 +52,18 @@ def test_nothing_happens_outside_training_or_at_probability_zero() -> None:
     x = torch.randn(10)
     assert Dropout(0.5).eval()(x) is x
     assert Dropout(0.0)(x) is x
+
+
+@pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
+def test_each_dropout_of_the_model_acts_in_training_alone(name: str) -> None:
+    rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, name: 0.5}
+    model = Transformer(
+        ModelConfig(d_model=8, heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, **rates), 9, 9
+    )
+    ids = torch.randint(1, 9, (2, 5))
+    assert not torch.equal(model(ids, ids), model(ids, ids))
+    model.eval()
+    assert torch.equal(model(ids, ids), model(ids, ids))
 
 
 def test_gradient_is_the_mask_times_the_scale() -> None:
@@ -66,11 +78,6 @@ def test_same_seed_gives_the_same_mask_and_another_seed_another() -> None:
     ones = torch.ones(1000)
     assert torch.equal(dropped(ones, 0.3, seed=1), dropped(ones, 0.3, seed=1))
     assert not torch.equal(dropped(ones, 0.3, seed=1), dropped(ones, 0.3, seed=2))
-
-
-def test_a_bfloat16_model_stays_one() -> None:
-    x = torch.ones(8, 8, dtype=torch.bfloat16)
-    assert Dropout(0.5)(x).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

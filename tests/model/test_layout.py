@@ -10,7 +10,6 @@ from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
 from nmt.model.layout import PADDED, TOKENS_MULTIPLE, Layout, UnpaddedLayout, token_positions
 from nmt.model.transformer import Transformer
-from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.loss import label_smoothed_cross_entropy
 
 PAD, V = 0, 40
@@ -60,9 +59,7 @@ def test_heads_are_split_and_joined_where_tokens_stand() -> None:
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
-@pytest.mark.parametrize(
-    "sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((17, 600), (17, 4))], ids=str
-)
+@pytest.mark.parametrize("sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((7, 300), (7, 4))])
 def test_loss_and_gradients_are_those_of_padded_rows(
     norm: Literal["post", "pre"], sizes: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
@@ -93,18 +90,3 @@ def test_logits_and_attention_are_those_of_padded_rows() -> None:
     for mine, theirs in zip(records[1].cross, records[0].cross, strict=True):
         real = (target != PAD)[:, None, :, None]
         torch.testing.assert_close(mine * real, theirs * real)
-
-
-def test_activations_that_are_computed_again_give_the_same_gradient() -> None:
-    torch.manual_seed(3)
-    model = Transformer(ModelConfig(**SIZES, dropout=0.0), V, V, PAD)
-    source, target = batch(9, 12, seed=8), batch(9, 10, seed=9)
-    gradients = []
-    for again in (False, True):
-        if again:
-            enable_activation_checkpointing(model)
-        outputs = model.outputs(source, target, layouts=without_padding(source, target))
-        loss = model.output_embedding.logits(outputs).square().sum()
-        gradients.append(torch.autograd.grad(loss, list(model.parameters())))
-    for kept, computed in zip(*gradients, strict=True):
-        torch.testing.assert_close(computed, kept)

@@ -53,22 +53,12 @@ def test_future_tokens_never_change_past_logits(model: Transformer) -> None:
         assert not torch.allclose(model(source, changed)[:, t + 1 :], logits[:, t + 1 :])
 
 
-def test_source_padding_never_changes_logits(model: Transformer) -> None:
-    source, target = random_ids(B, S), random_ids(B, T)
-    expected = model(source, target)
-    torch.testing.assert_close(model(padded(source, 4), target), expected, rtol=0, atol=1e-5)
-
-
-def test_target_padding_never_changes_logits(model: Transformer) -> None:
-    source, target = random_ids(B, S), random_ids(B, T)
-    logits = model(source, padded(target, 4))[:, :T]
-    torch.testing.assert_close(logits, model(source, target), rtol=0, atol=1e-5)
-
-
-def test_a_sentence_in_a_batch_has_the_logits_it_has_alone(model: Transformer) -> None:
+def test_neither_padding_nor_other_sentences_of_the_batch_change_logits(
+    model: Transformer,
+) -> None:
     long, short = random_ids(1, S), random_ids(1, 3, seed=4)
     target = random_ids(2, T)
-    batch = model(torch.cat((long, padded(short, S - 3))), target)
+    batch = model(torch.cat((long, padded(short, S - 3))), padded(target, 4))[:, :T]
     alone = torch.cat((model(long, target[:1]), model(short, target[1:])))
     torch.testing.assert_close(batch, alone, rtol=0, atol=1e-5)
 
@@ -85,32 +75,7 @@ def test_every_source_token_and_its_place_matter(model: Transformer) -> None:
         assert (model(changed, target) - logits).abs().max() > 1e-2
 
 
-def test_cached_decoding_equals_one_full_pass(model: Transformer) -> None:
-    source, target = random_ids(B, S), random_ids(B, T)
-    source[0, 4:] = PAD
-    cache = model.start(model.encode(source), source)
-    steps = []
-    for t in range(T):
-        assert cache.length == t
-        steps.append(model.step(target[:, t : t + 1], cache))
-    torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target), rtol=0, atol=1e-5)
-
-
-def test_hypotheses_share_one_copy_of_their_sentence(model: Transformer) -> None:
-    beam = 4
-    source, target = random_ids(B, S), random_ids(B * beam, T).view(B, beam, T)
-    source[1, 3:] = PAD
-    cache = model.start(model.encode(source), source)
-    cache.continue_hypotheses(torch.zeros(B, beam, dtype=torch.long))
-    steps = [model.step(target[:, :, t], cache) for t in range(T)]
-    expected = model(source.repeat_interleave(beam, dim=0), target.flatten(0, 1))
-    found = torch.stack(steps, dim=2).flatten(0, 1)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-    assert len(cache.source_mask) == B
-    assert all(layer.cross_key.shape[0] == B for layer in cache.layers)
-
-
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass(
     model: Transformer, seed: int
 ) -> None:
@@ -134,21 +99,9 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
             kept = torch.tensor([0, 2, 3])[: len(source) - 1]
             source, history = source[kept], history[kept]
             cache.keep_sentences(kept)
-    assert cache.stored < 0.6 * length * beam
-
-
-def test_sentences_that_are_kept_continue_when_others_are_dropped(model: Transformer) -> None:
-    source, target = random_ids(3, S), random_ids(3, T)
-    source[2, 5:] = PAD
-    cache = model.start(model.encode(source), source)
-    for t in range(3):
-        model.step(target[:, t : t + 1], cache)
-    kept = torch.tensor([0, 2])
-    cache.keep_sentences(kept)
-    assert len(cache.source_mask) == 2
-    steps = [model.step(target[kept, t : t + 1], cache) for t in range(3, T)]
-    expected = model(source[kept], target[kept])[:, 3:]
-    torch.testing.assert_close(torch.cat(steps, dim=1), expected, rtol=0, atol=1e-5)
+    assert cache.length == length and cache.stored < 0.6 * length * beam
+    # hypotheses share one copy of their sentence
+    assert all(len(layer.cross_key) == len(cache.source_mask) == 2 for layer in cache.layers)
 
 
 def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
@@ -162,13 +115,6 @@ def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
     for weights in (*record.encoder, *record.decoder, *record.cross):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
     assert all((weights.triu(1) == 0).all() for weights in record.decoder)
-
-
-def test_dropout_is_active_while_training_only(model: Transformer) -> None:
-    source, target = random_ids(B, S), random_ids(B, T)
-    assert torch.equal(model(source, target), model(source, target))
-    model.train()
-    assert not torch.equal(model(source, target), model(source, target))
 
 
 # -- parameters -----------------------------------------------------------------------------------
@@ -222,15 +168,6 @@ def test_parameter_count_is_that_of_the_paper(
     assert abs(count / (millions * 1e6) - 1) < tolerance
 
 
-def test_pre_norm_adds_one_norm_to_each_stack() -> None:
-    counts = {}
-    for norm in ("post", "pre"):
-        with torch.device("meta"):
-            model = Transformer(ModelConfig(norm=norm), V, V)
-        counts[norm] = sum(p.numel() for p in model.parameters())
-    assert counts["pre"] - counts["post"] == 2 * 2 * 512
-
-
 @pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
     torch.manual_seed(1)
@@ -244,10 +181,3 @@ def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
         # uniform on [-a, a] has the standard deviation a / sqrt(3)
         assert abs(linear.weight.std().item() / (bound / math.sqrt(3)) - 1) < 0.05
         assert (linear.bias == 0).all()
-
-
-def test_norms_start_neutral() -> None:
-    model = Transformer(ModelConfig(**SIZES, norm="pre"), V, V)
-    for norm in (m for m in model.modules() if isinstance(m, nn.LayerNorm)):
-        assert (norm.weight == 1).all()
-        assert (norm.bias == 0).all()

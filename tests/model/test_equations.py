@@ -1,0 +1,156 @@
+"""The small modules of the model are their equations in the paper."""
+
+import math
+import random
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config import Activation, ModelConfig
+from nmt.model.embedding import TokenEmbedding
+from nmt.model.feed_forward import ACTIVATIONS, FeedForward
+from nmt.model.masks import causal_mask, padding_mask
+from nmt.model.positional_encoding import PositionalEncoding, sinusoids
+from nmt.model.sublayer import Sublayer, final_norm
+
+D, EPSILON = 48, 1e-3
+
+# -- section 3.4: embeddings ----------------------------------------------------------------------
+
+
+def test_embedding_is_a_row_times_the_root_of_the_width_and_logits_are_products_with_rows() -> None:
+    embedding = TokenEmbedding(11, 16)
+    ids, x = torch.tensor([[3, 0, 10], [3, 3, 1]]), torch.randn(2, 5, 16)
+    torch.testing.assert_close(embedding(ids), embedding.weight[ids] * math.sqrt(16))
+    torch.testing.assert_close(embedding.logits(x), x @ embedding.weight.T)
+
+
+def test_initial_embeddings_have_unit_variance_once_scaled() -> None:
+    torch.manual_seed(1)
+    embedding = TokenEmbedding(1000, 100)
+    # the standard error of a standard deviation over n normal draws is 1 / sqrt(2 n)
+    assert abs(embedding(torch.arange(1000)).std().item() - 1) < 5 / math.sqrt(2e5)
+    assert abs(embedding.weight.mean().item()) < 5 * 0.1 / math.sqrt(1e5)
+
+
+# -- section 3.2.3: masks, True = may attend ------------------------------------------------------
+
+
+def test_masks_allow_exactly_the_real_tokens_and_the_past_with_the_present() -> None:
+    padding = padding_mask(torch.tensor([[7, 8, 5], [9, 5, 5]]), padding=5)
+    causal = causal_mask(6)
+    assert padding.shape == (2, 1, 1, 3) and causal.shape == (1, 1, 6, 6)
+    assert padding.dtype == causal.dtype == torch.bool
+    assert padding[:, 0, 0].tolist() == [[True, True, False], [True, False, False]]
+    assert causal[0, 0].tolist() == [[s <= t for s in range(6)] for t in range(6)]
+
+
+# -- section 3.5: positional encoding -------------------------------------------------------------
+
+
+def test_table_is_the_formula_of_the_paper() -> None:
+    table = sinusoids(2000, D)
+    assert table.dtype == torch.float32
+    draw = random.Random(1)
+    for _ in range(500):
+        position, i = draw.randrange(2000), draw.randrange(D // 2)
+        angle = position / 10000 ** (2 * i / D)
+        assert abs(table[position, 2 * i].item() - math.sin(angle)) < 1e-7
+        assert abs(table[position, 2 * i + 1].item() - math.cos(angle)) < 1e-7
+
+
+def test_encoding_is_added_in_one_pass_or_step_by_step_and_never_saved() -> None:
+    x, encoding = torch.randn(1, 12, D), PositionalEncoding(D)
+    steps = [encoding(x[:, t : t + 1], start=t) for t in range(12)]
+    torch.testing.assert_close(encoding(x), x + sinusoids(12, D))
+    assert torch.equal(torch.cat(steps, dim=1), encoding(x))
+    assert not encoding.state_dict() and not list(encoding.parameters())
+
+
+def test_table_grows_for_longer_text_keeps_its_values_and_can_still_be_trained_with() -> None:
+    short, long = PositionalEncoding(D, initial_length=4), PositionalEncoding(D, 100)
+    x = torch.randn(1, 33, D)
+    with torch.inference_mode():
+        assert torch.equal(short(x), long(x))
+    assert not short.table.is_inference()
+    assert torch.equal(short(x[:, :1], start=70), long(x[:, :1], start=70))
+    assert len(short.table) > 70
+
+
+# -- Eq. 2: the feed-forward network --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        ("relu", lambda x: np.maximum(0, x)),
+        ("gelu", lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2),
+        ("swish", lambda x: x / (1 + np.exp(-x))),
+    ],
+)
+def test_feed_forward_is_equation_2_at_each_position(activation: Activation, function: Any) -> None:
+    torch.manual_seed(1)
+    network = FeedForward(6, 10, activation=activation).double()
+    x = torch.randn(2, 3, 6, dtype=torch.float64)
+    w1, b1 = network.inner.weight.detach().numpy().T, network.inner.bias.detach().numpy()
+    w2, b2 = network.outer.weight.detach().numpy().T, network.outer.bias.detach().numpy()
+    expected = function(x.numpy() @ w1 + b1) @ w2 + b2
+    np.testing.assert_allclose(network(x).detach().numpy(), expected, rtol=1e-12)
+
+
+def test_every_activation_of_the_configuration_has_its_function() -> None:
+    assert ACTIVATIONS.keys() == set(get_args(Activation))
+
+
+# -- section 3.1: residual connections and layer normalisation ------------------------------------
+
+
+def sublayer(norm: Literal["post", "pre"], dropout: float = 0.0) -> Sublayer:
+    torch.manual_seed(1)
+    made = Sublayer(
+        ModelConfig(d_model=D, heads=2, norm=norm, dropout=dropout, layer_norm_epsilon=EPSILON)
+    )
+    nn.init.normal_(made.norm.weight)
+    nn.init.normal_(made.norm.bias)
+    return made
+
+
+def layer_norm(x: Tensor, norm: nn.LayerNorm) -> Tensor:
+    """(x - mean) / sqrt(variance + epsilon) * gain + bias."""
+    centred = x - x.mean(-1, keepdim=True)
+    variance = centred.square().mean(-1, keepdim=True)
+    return centred / (variance + EPSILON).sqrt() * norm.weight + norm.bias
+
+
+def test_post_norm_normalises_the_residual_sum_and_pre_norm_the_input() -> None:
+    post, pre, x = sublayer("post"), sublayer("pre"), torch.randn(2, 3, D)
+
+    def f(x: Tensor) -> Tensor:
+        return x.sin() + 2 * x
+
+    torch.testing.assert_close(post(x, f), layer_norm(x + f(x), post.norm))
+    torch.testing.assert_close(pre(x, f), x + f(layer_norm(x, pre.norm)))
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_dropout_acts_on_the_output_of_the_sublayer_alone(norm: Literal["post", "pre"]) -> None:
+    wet, dry = sublayer(norm, dropout=0.5), sublayer(norm)
+    x = torch.randn(2, 3, D)
+    with torch.no_grad():
+        torch.manual_seed(2)
+        dropped = wet(x, lambda _: torch.ones_like(x))
+        torch.manual_seed(2)
+        mask = wet.dropout(torch.ones_like(x))
+    assert set(mask.unique().tolist()) == {0.0, 2.0}
+    torch.testing.assert_close(dropped, dry(x, lambda _: mask))
+
+
+def test_only_pre_norm_closes_a_stack_with_a_norm() -> None:
+    x = torch.randn(2, 3, D)
+    assert final_norm(ModelConfig(d_model=D, heads=2, norm="post"))(x) is x
+    closing = final_norm(ModelConfig(d_model=D, heads=2, norm="pre", layer_norm_epsilon=EPSILON))
+    assert isinstance(closing, nn.LayerNorm)
+    torch.testing.assert_close(closing(x), layer_norm(x, closing))
