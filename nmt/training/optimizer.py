@@ -1,6 +1,9 @@
-"""Section 5.3: Adam, over the sum of a step's gradients divided by its tokens; or Muon with it."""
+"""Section 5.3: Adam, over the sum of a step's gradients divided by its tokens; or Muon with it.
 
-from collections.abc import Sequence
+Beside the weights, a moving average of them may be kept.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -62,3 +65,32 @@ def update_weights(
         optimizer.found_inf = rejected  # type: ignore[attr-defined]
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+
+
+class MovingAverage:
+    """An exponential moving average of the weights, as smooth as a mean of many checkpoints.
+
+    average <- d * average + (1 - d) * weights, after every step.
+
+    d is `decay`, but at step t at most (1 + t) / (10 + t), so that the random initial weights soon
+    have no influence.
+    """
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self._parameters = dict(model.named_parameters())
+        self._decay = decay
+        self.weights = {name: p.detach().clone() for name, p in self._parameters.items()}
+        """the average by the names of the parameters, on the device of the model"""
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Add the weights after `step`, which counts from 1."""
+        decay = min(self._decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(
+            list(self.weights.values()), list(self._parameters.values()), 1 - decay
+        )
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        """Continue from the `weights` of an earlier average."""
+        for name, weight in self.weights.items():
+            weight.copy_(weights[name])

@@ -9,8 +9,7 @@ from nmt.run_directory import LoadedModel
 from nmt.training.divergence import DivergenceDetector
 from nmt.training.gradients import GradientComputer
 from nmt.training.monitor import Monitor
-from nmt.training.moving_average import MovingAverage
-from nmt.training.optimizer import build_optimizers
+from nmt.training.optimizer import MovingAverage, build_optimizers
 from nmt.training.ranking import Ranking
 from nmt.training.retention import ranking_size
 

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy: the value and the gradient of its formula in float64."""
+"""The loss is label-smoothed cross-entropy: value and gradient of its formula in float64."""
 
 import math
 from typing import Any
@@ -8,185 +8,179 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nmt.config import ModelConfig
+from nmt.data.tokens.batch import Batch
+from nmt.data.tokens.tokenizer import PAD
+from nmt.model.transformer import Transformer
 from nmt.training import loss as loss_module
-from nmt.training.loss import SOFTMAX_ROWS, label_smoothed_cross_entropy
+from nmt.training.loss import SOFTMAX_ROWS, Loss, Objective, label_smoothed_cross_entropy
 
-PAD, V = 0, 13
+V, D = 13, 24
 B, T = 5, 33  # more rows than one chunk, and no multiple of it
+IDENTITY = torch.eye(V)  # as embeddings: the outputs are the logits
 assert 2 * SOFTMAX_ROWS["cpu"] < B * T
 
 
-def batch(scale: float = 3.0) -> tuple[Tensor, Tensor]:
-    """Logits (B, T, V) and target ids (B, T), padded."""
+def batch(width: int = V) -> tuple[Tensor, Tensor]:
+    """Outputs of the decoder (B, T, width) and target ids (B, T), padded."""
     torch.manual_seed(1)
     target = torch.randint(1, V, (B, T))
-    target[1, 20:] = PAD
-    target[4, 1:] = PAD
-    return scale * torch.randn(B, T, V), target
+    target[1, 20:] = target[4, 1:] = PAD
+    return 3 * torch.randn(B, T, width), target
 
 
 def computed(
-    logits: Tensor, target: Tensor, smoothing: float, weight: float = 1.0
-) -> tuple[Any, ...]:
-    """The loss of logits, with the identity for embeddings, and the gradient of weight * loss."""
-    leaf = logits.clone().requires_grad_()
-    loss = label_smoothed_cross_entropy(leaf, torch.eye(V), target, PAD, smoothing)
-    (weight * loss.total).backward()
-    assert leaf.grad is not None
-    return loss, leaf.grad
+    x: Tensor,
+    target: Tensor,
+    smoothing: float = 0.1,
+    matrix: Tensor = IDENTITY,
+    weight: float = 1.0,
+) -> tuple[Loss, Tensor, Tensor]:
+    """The loss, and the gradients of weight * loss of outputs and embeddings."""
+    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
+    loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing)
+    return loss, *torch.autograd.grad(weight * loss.total, leaves)
 
 
-def by_formula(logits: Tensor, target: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
-    """-sum_v q_v log p_v over real tokens in float64, and its gradient by autograd."""
-    logits = logits.double().clone().requires_grad_()
-    total = by_formula_of(logits, target, smoothing)
-    total.backward()
-    assert logits.grad is not None
-    return total.detach(), logits.grad
-
-
-def by_formula_of(logits: Tensor, target: Tensor, smoothing: float) -> Tensor:
-    """-sum_v q_v log p_v over real tokens, as PyTorch differentiates it."""
-    logits = logits.double()
-    q = torch.full(logits.shape, smoothing / (V - 1), dtype=torch.float64)
-    q.scatter_(2, target[..., None], 1 - smoothing)
-    assert torch.allclose(q.sum(-1), torch.ones(B, T, dtype=torch.float64))
-    losses = -(q * torch.log_softmax(logits, -1)).sum(-1)
+def by_formula(logits: Tensor, target: Tensor, smoothing: float = 0.1) -> Tensor:
+    """-sum_v q_v log p_v over real tokens in float64, as PyTorch differentiates it."""
+    vocabulary = logits.shape[-1]
+    q = F.one_hot(target, vocabulary).double()
+    q = q * (1 - smoothing) + (1 - q) * smoothing / (vocabulary - 1)
+    assert torch.allclose(q.sum(-1), torch.ones(target.shape, dtype=torch.float64))
+    losses = -(q * torch.log_softmax(logits.double(), -1)).sum(-1)
     return losses[target != PAD].sum()
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
-def test_loss_and_gradient_are_those_of_the_formula(smoothing: float) -> None:
-    logits, target = batch()
-    loss, gradient = computed(logits, target, smoothing)
-    total, expected = by_formula(logits, target, smoothing)
-    assert loss.total.item() == pytest.approx(total.item(), rel=1e-6)
-    assert (gradient - expected).abs().max() < 1e-6
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
+def test_loss_and_gradients_are_those_of_the_formula(
+    smoothing: float, weight: float, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(loss_module.PROJECTION_ROWS, "cpu", rows)
+    x, target = batch(D)
+    matrix = torch.randn(V, D) / D**0.5
+    loss, *gradients = computed(x, target, smoothing, matrix, weight)
+    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
+    total = by_formula(leaves[0] @ leaves[1].t(), target, smoothing)
+    assert loss.total.item() == pytest.approx(total.item(), rel=1e-5)
+    expected = torch.autograd.grad(weight * total, leaves)
+    for found, wanted in zip(gradients, expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_without_smoothing_it_is_cross_entropy() -> None:
+def test_cross_entropy_is_reported_without_smoothing() -> None:
     logits, target = batch()
-    loss, _ = computed(logits, target, 0.0)
+    smoothed, plain = computed(logits, target, 0.3)[0], computed(logits, target, 0.0)[0]
     expected = F.cross_entropy(
         logits.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum"
     )
-    torch.testing.assert_close(loss.total.detach(), expected)
-    torch.testing.assert_close(loss.cross_entropy, expected)
-
-
-def test_cross_entropy_is_reported_unsmoothed() -> None:
-    logits, target = batch()
-    loss, _ = computed(logits, target, 0.3)
-    plain, _ = computed(logits, target, 0.0)
-    torch.testing.assert_close(loss.cross_entropy, plain.total.detach())
-    assert not loss.cross_entropy.requires_grad
-
-
-@pytest.mark.parametrize("weight", [0.25, 2.0])
-def test_gradient_scales_with_what_the_loss_is_multiplied_by(weight: float) -> None:
-    logits, target = batch()
-    _, gradient = computed(logits, target, 0.1)
-    _, weighted = computed(logits, target, 0.1, weight)
-    torch.testing.assert_close(weighted, weight * gradient)
+    for found in (plain.total.detach(), plain.cross_entropy, smoothed.cross_entropy):
+        torch.testing.assert_close(found, expected)
+        assert not found.requires_grad
 
 
 def test_padding_counts_nothing() -> None:
     logits, target = batch()
     changed = logits.clone()
     changed[target == PAD] = 1e4
-    (loss, gradient), (other, other_gradient) = (
-        computed(x, target, 0.1) for x in (logits, changed)
+    (loss, gradient, _), (other, other_gradient, _) = (
+        computed(x, target) for x in (logits, changed)
     )
     assert torch.equal(loss.total, other.total)
     assert torch.equal(gradient, other_gradient)
     assert (gradient[target == PAD] == 0).all()
-
-
-def test_padding_alone_costs_nothing() -> None:
-    logits, target = batch()
-    loss, gradient = computed(logits, torch.zeros_like(target), 0.1)
-    assert loss.total.item() == loss.cross_entropy.item() == 0
-    assert (gradient == 0).all()
+    nothing, gradient, _ = computed(logits, torch.full_like(target, PAD))
+    assert nothing.total.item() == nothing.cross_entropy.item() == gradient.abs().max() == 0
 
 
 def test_bfloat16_logits_are_computed_in_float32() -> None:
     logits, target = batch()
     rounded = logits.bfloat16()
-    loss, gradient = computed(rounded, target, 0.1)
-    total, expected = by_formula(rounded.float(), target, 0.1)
-    assert loss.total.dtype == torch.float32
+    loss, gradient, _ = computed(rounded, target)
+    exact = rounded.float().requires_grad_()
+    total = by_formula(exact, target)
+    assert loss.total.dtype == torch.float32 and gradient.dtype == torch.bfloat16
     assert loss.total.item() == pytest.approx(total.item(), rel=1e-6)
-    assert gradient.dtype == torch.bfloat16
     # one rounding of values up to 1, to eight significant bits
-    assert (gradient.double() - expected).abs().max() < 2**-8
-
-
-@pytest.mark.parametrize("size", [80.0, 1e4, 1e30])
-def test_extreme_logits_stay_finite(size: float) -> None:
-    _, target = batch()
-    logits = torch.zeros(B, T, V)
-    logits[..., 5] = size
-    logits[..., 6] = -size
-    loss, gradient = computed(logits, target, 0.1)
-    assert math.isfinite(loss.total.item())
-    assert math.isfinite(loss.cross_entropy.item())
-    assert gradient.isfinite().all()
-    assert gradient.abs().max() <= 1
-
-
-def test_a_hopeless_token_costs_what_the_formula_says() -> None:
-    logits = torch.zeros(B, T, V)
-    logits[..., 5] = 200.0
-    target = torch.full((B, T), 7)
-    loss, _ = computed(logits, target, 0.0)
-    assert loss.total.item() == pytest.approx(200.0 * B * T)
-
-
-D = 24
-
-
-def projection(dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor, Tensor]:
-    """Outputs (B, T, D), embeddings in float32 (V, D), and target ids (B, T), padded."""
-    target = batch()[1]
-    return torch.randn(B, T, D).to(dtype), torch.randn(V, D), target
-
-
-def of_outputs(x: Tensor, matrix: Tensor, target: Tensor, weight: float = 1.0) -> tuple[Any, ...]:
-    """The loss, and the gradients of weight * loss."""
-    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
-    loss = label_smoothed_cross_entropy(*leaves, target, PAD, 0.1)
-    return loss, *torch.autograd.grad(weight * loss.total, leaves)
-
-
-@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
-@pytest.mark.parametrize("weight", [1.0, 0.5])
-def test_gradients_of_outputs_and_embeddings_are_those_of_the_formula(
-    rows: int, weight: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(loss_module.PROJECTION_ROWS, "cpu", rows)
-    x, matrix, target = projection()
-    loss, x_gradient, matrix_gradient = of_outputs(x, matrix, target, weight)
-    leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
-    total = by_formula_of(leaves[0] @ leaves[1].t(), target, 0.1)
-    gradients = torch.autograd.grad(weight * total, leaves)
-    assert loss.total.item() == pytest.approx(total.item(), rel=1e-5)
-    assert not loss.cross_entropy.requires_grad
-    torch.testing.assert_close(x_gradient, gradients[0], rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(matrix_gradient, gradients[1], rtol=1e-5, atol=1e-5)
+    assert (gradient - torch.autograd.grad(total, exact)[0]).abs().max() < 2**-8
 
 
 def test_products_are_in_the_precision_of_the_outputs_and_weights_have_theirs() -> None:
-    x, matrix, target = projection(torch.bfloat16)
-    loss, x_gradient, matrix_gradient = of_outputs(x, matrix, target)
-    exact, _, expected = of_outputs(x.float(), matrix.bfloat16().float(), target)
-    assert x_gradient.dtype == torch.bfloat16
-    assert matrix_gradient.dtype == torch.float32
+    x, target = batch(D)
+    matrix = torch.randn(V, D)
+    loss, x_gradient, matrix_gradient = computed(x.bfloat16(), target, matrix=matrix)
+    exact, _, expected = computed(x.bfloat16().float(), target, matrix=matrix.bfloat16().float())
+    assert x_gradient.dtype == torch.bfloat16 and matrix_gradient.dtype == torch.float32
     assert loss.total.item() == pytest.approx(exact.total.item(), rel=2e-3)
     assert (matrix_gradient - expected).norm() < 0.01 * expected.norm()
 
 
+@pytest.mark.parametrize("size", [80.0, 200.0, 1e4, 1e30])
+def test_extreme_logits_stay_finite_and_cost_what_the_formula_says(size: float) -> None:
+    logits = torch.zeros(B, T, V)
+    logits[..., 5], logits[..., 6] = size, -size
+    loss, gradient, _ = computed(logits, batch()[1])
+    assert math.isfinite(loss.total.item()) and math.isfinite(loss.cross_entropy.item())
+    assert gradient.isfinite().all() and gradient.abs().max() <= 1
+    hopeless = computed(logits, torch.full((B, T), 7), 0.0)[0]
+    assert hopeless.total.item() == pytest.approx(size * B * T)
+
+
 def test_without_a_gradient_there_is_the_loss_alone() -> None:
-    x, matrix, target = projection()
+    logits, target = batch()
     with torch.inference_mode():
-        loss = label_smoothed_cross_entropy(x, matrix, target, PAD, 0.1)
-    torch.testing.assert_close(loss.total, of_outputs(x, matrix, target)[0].total.detach())
+        loss = label_smoothed_cross_entropy(logits, IDENTITY, target, PAD, 0.1)
+    torch.testing.assert_close(loss.total, computed(logits, target)[0].total.detach())
+
+
+# -- the loss of a model on a batch ---------------------------------------------------------------
+
+
+def ids() -> Batch:
+    torch.manual_seed(1)
+    source, target = (torch.randint(4, V, (6, length)) for length in (9, 7))
+    source[2, 5:] = target[2, 3:] = PAD
+    shifted = target.roll(1, dims=1)
+    shifted[:, 0] = 1
+    shifted[target == PAD] = PAD
+    return Batch(source, shifted, target, int((target != PAD).sum()))
+
+
+def objective(precision: str, **settings: Any) -> Objective:
+    torch.manual_seed(2)
+    sizes = {"d_model": 32, "heads": 4, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
+    config = ModelConfig(**{**sizes, "dropout": 0.0, **settings})
+    return Objective(Transformer(config, V, V, PAD), 0.1, precision)
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+def test_training_minimises_the_smoothed_loss_of_the_logits(embeddings: str) -> None:
+    trained, some = objective("fp32", embeddings=embeddings), ids()
+    parameters = list(trained.parameters())
+    total = trained(some).total
+    expected = by_formula(trained.model(some.source, some.target_input), some.target_output)
+    torch.testing.assert_close(total, expected.float())
+    found, wanted = (torch.autograd.grad(loss, parameters) for loss in (total, expected))
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_in_bfloat16_loss_and_gradients_are_near_those_of_float32(norm: str) -> None:
+    """On a CPU, everything between the layers is in bfloat16."""
+    exact, rounded = objective("fp32", norm=norm), objective("bf16", norm=norm)
+    seen = set()
+    for layer in (*rounded.model.encoder.layers, *rounded.model.decoder.layers):
+        layer.register_forward_hook(lambda module, x, y: seen.add(y.dtype))
+    losses, gradients = [], []
+    for trained in (exact, rounded):
+        loss = trained(ids()).total
+        losses.append(loss.item())
+        gradients.append(torch.autograd.grad(loss, list(trained.parameters())))
+    assert seen == {torch.bfloat16}
+    assert losses[1] == pytest.approx(losses[0], rel=2e-3)
+    assert all(gradient.dtype == torch.float32 for gradient in gradients[1])
+    exact_gradient, gradient = (torch.nn.utils.parameters_to_vector(g) for g in gradients)
+    assert (gradient - exact_gradient).norm() < 0.08 * exact_gradient.norm()

@@ -1,5 +1,7 @@
-"""One update is Adam's, over the mean gradient of a token."""
+"""One update is Adam's or Muon's, over the mean gradient of a token; and the average of weights."""
 
+from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -8,15 +10,16 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
-from nmt.training.muon import Muon
-from nmt.training.optimizer import build_optimizers, update_weights
+from nmt.training.muon import Muon, orthogonalize
+from nmt.training.optimizer import MovingAverage, build_optimizers, update_weights
 
-TOKENS, RATE = 7, 0.05
+TOKENS, RATES = 7, (0.1, 0.02, 0.3, 0.05)
+MATRICES = [(16, 16), (16, 16), (24, 16), (16, 24), (16, 24), (3, 1)]
 
 
-def parameters() -> list[nn.Parameter]:
+def parameters(shapes: Sequence[tuple[int, ...]]) -> list[nn.Parameter]:
     torch.manual_seed(1)
-    return [nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.randn(5))]
+    return [nn.Parameter(torch.randn(shape)) for shape in shapes]
 
 
 def gradients(step: int) -> list[Tensor]:
@@ -26,90 +29,71 @@ def gradients(step: int) -> list[Tensor]:
     return [scale * torch.randn(4, 3), scale * torch.randn(5)]
 
 
-def trained(
-    config: TrainingConfig, steps: int = 4, rates: tuple[float, ...] = ()
-) -> list[nn.Parameter]:
-    ours = parameters()
-    optimizers = build_optimizers(nn.ParameterList(ours), config)
-    for step in range(steps):
+def assert_same(ours: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "clipped"),
+    [
+        ({"adam_beta1": 0.8, "adam_beta2": 0.97, "adam_epsilon": 1e-3}, 0),
+        ({"weight_decay": 0.3}, 0),
+        ({"clip_norm": 1.5}, 2),
+    ],
+)
+def test_updates_are_adam_over_gradients_divided_once_by_the_tokens(
+    settings: dict[str, Any], clipped: int
+) -> None:
+    """Adam by its own equations (Kingma and Ba, algorithm 1), in float64.
+
+    Weight decay is decoupled, and gradients are clipped after the division.
+    """
+    config = TrainingConfig(**settings)
+    ours = parameters([(4, 3), (5,)])
+    optimizers = build_optimizers(nn.ParameterList(ours), config, "fp32")
+    expected = [parameter.detach().double() for parameter in ours]
+    first, second = ([torch.zeros_like(x) for x in expected] for _ in range(2))
+    beta1, beta2, found = config.adam_beta1, config.adam_beta2, 0
+    for step, rate in enumerate(RATES):
+        scaled = [gradient.double() / TOKENS for gradient in gradients(step)]
+        norm = torch.cat([gradient.flatten() for gradient in scaled]).norm().item()
+        clip = min(1.0, (config.clip_norm or norm) / norm)
+        found += clip < 1
+        for i, gradient in enumerate(scaled):
+            g = gradient * clip
+            first[i] = beta1 * first[i] + (1 - beta1) * g
+            second[i] = beta2 * second[i] + (1 - beta2) * g * g
+            unbiased = first[i] / (1 - beta1 ** (step + 1)), second[i] / (1 - beta2 ** (step + 1))
+            decay = rate * config.weight_decay * expected[i]
+            expected[i] -= rate * unbiased[0] / (unbiased[1].sqrt() + config.adam_epsilon) + decay
         for parameter, gradient in zip(ours, gradients(step), strict=True):
             parameter.grad = gradient
-        update_weights(optimizers, TOKENS, rates[step] if rates else RATE, config.clip_norm)
-    return ours
+        update_weights(optimizers, TOKENS, rate, config.clip_norm)
+        assert all(parameter.grad is None for parameter in ours)
+    assert_same(ours, [x.float() for x in expected])
+    assert found == clipped
 
 
-def assert_same(ours: list[nn.Parameter], expected: list[nn.Parameter]) -> None:
-    for one, other in zip(ours, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
-
-
-def test_updates_are_adam_over_gradients_divided_once_by_the_tokens() -> None:
-    """Adam by its own equations (Kingma and Ba, algorithm 1), in float64."""
-    config = TrainingConfig(adam_beta1=0.8, adam_beta2=0.97, adam_epsilon=1e-3)
-    rates = (0.1, 0.02, 0.3, 0.05)
-    expected = [parameter.detach().double() for parameter in parameters()]
-    first = [torch.zeros_like(x) for x in expected]
-    second = [torch.zeros_like(x) for x in expected]
-    for step, rate in enumerate(rates):
-        for i, gradient in enumerate(gradients(step)):
-            g = gradient.double() / TOKENS
-            first[i] = 0.8 * first[i] + 0.2 * g
-            second[i] = 0.97 * second[i] + 0.03 * g * g
-            unbiased_first = first[i] / (1 - 0.8 ** (step + 1))
-            unbiased_second = second[i] / (1 - 0.97 ** (step + 1))
-            expected[i] -= rate * unbiased_first / (unbiased_second.sqrt() + 1e-3)
-    assert_same(trained(config, rates=rates), [nn.Parameter(x.float()) for x in expected])
-
-
-def test_weight_decay_is_decoupled() -> None:
-    expected = parameters()
-    adamw = torch.optim.AdamW(expected, RATE, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.3)
-    for step in range(4):
-        for parameter, gradient in zip(expected, gradients(step), strict=True):
-            parameter.grad = gradient / TOKENS
-        adamw.step()
-    assert_same(trained(TrainingConfig(weight_decay=0.3)), expected)
-
-
-def test_gradients_are_clipped_to_the_norm_after_the_division() -> None:
-    expected = parameters()
-    adam = torch.optim.Adam(expected, RATE, betas=(0.9, 0.98), eps=1e-9)
-    clipped_norms = []
-    for step in range(4):
-        scaled = [gradient / TOKENS for gradient in gradients(step)]
-        norm = torch.cat([gradient.flatten() for gradient in scaled]).norm()
-        clipped_norms.append(norm > 1.5)
-        for parameter, gradient in zip(expected, scaled, strict=True):
-            parameter.grad = gradient * min(1.0, 1.5 / norm.item())
-        adam.step()
-    assert any(clipped_norms) and not all(clipped_norms)
-    assert_same(trained(TrainingConfig(clip_norm=1.5)), expected)
-
-
-def test_no_gradient_outlives_its_step() -> None:
-    assert all(parameter.grad is None for parameter in trained(TrainingConfig(), steps=1))
-
-
-def test_a_parameter_without_gradient_stays_as_it_is() -> None:
-    ours = parameters()
-    before = ours[1].detach().clone()
-    ours[0].grad = gradients(0)[0]
-    optimizers = build_optimizers(nn.ParameterList(ours), TrainingConfig())
-    update_weights(optimizers, TOKENS, RATE, clip_norm=1.0)
-    assert torch.equal(ours[1], before)
-    assert not torch.equal(ours[0], parameters()[0])
+@pytest.mark.parametrize("optimizer", ["adam", "muon"])
+def test_a_parameter_without_gradient_stays_as_it_is(optimizer: Any) -> None:
+    model = nn.ModuleList([nn.Linear(3, 4), nn.Linear(3, 4)])
+    before = deepcopy(model)
+    optimizers = build_optimizers(model, TrainingConfig(optimizer=optimizer), "fp32")
+    for parameter in model[0].parameters():
+        parameter.grad = torch.ones_like(parameter)
+    update_weights(optimizers, TOKENS, 0.05, clip_norm=1.0)
+    assert all(each.param_groups[0]["lr"] == 0.05 for each in optimizers)
+    kept = [
+        torch.equal(*pair) for pair in zip(model.parameters(), before.parameters(), strict=True)
+    ]
+    assert kept == [False, False, True, True]
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("bf16", "bfloat16"), ("fp32", "float32")])
 def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str) -> None:
-    sizes: dict[str, Any] = {
-        "d_model": 8,
-        "heads": 2,
-        "d_ff": 12,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-    }
-    model = Transformer(ModelConfig(**sizes), 20, 20)
+    sizes = ModelConfig(d_model=8, heads=2, d_ff=12, encoder_layers=1, decoder_layers=1)
+    model = Transformer(sizes, 20, 20)
     config = TrainingConfig(optimizer="muon", weight_decay=0.2)
     muon, adam = build_optimizers(model, config, precision)
     assert isinstance(muon, Muon) and isinstance(adam, torch.optim.Adam)
@@ -122,11 +106,65 @@ def test_muon_takes_the_linear_maps_and_adam_the_rest(precision: str, dtype: str
     assert all(o.param_groups[0]["weight_decay"] == 0.2 for o in (muon, adam))
 
 
-def test_both_optimisers_get_the_rate_of_the_step() -> None:
-    model = nn.Linear(3, 4)
-    optimizers = build_optimizers(model, TrainingConfig(optimizer="muon"))
-    for parameter in model.parameters():
-        parameter.grad = torch.ones_like(parameter)
-    update_weights(optimizers, TOKENS, RATE, clip_norm=None)
-    assert [o.param_groups[0]["lr"] for o in optimizers] == [RATE, RATE]
-    assert model.weight.grad is None and model.bias.grad is None
+@pytest.mark.parametrize("shape", [(2, 16, 16), (1, 40, 16), (3, 16, 40)])
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_singular_values_come_near_one_and_directions_stay(
+    shape: tuple[int, ...], scale: float
+) -> None:
+    torch.manual_seed(1)
+    matrices = scale * torch.randn(shape)
+    made = orthogonalize(matrices)
+    assert made.shape == matrices.shape
+    values = torch.linalg.svdvals(made)
+    # the smallest directions of a square matrix take more iterations than it is worth
+    assert values.max() < 1.3 and values.quantile(0.2) > 0.6
+    u, _, v = torch.linalg.svd(matrices, full_matrices=False)
+    turned = u.transpose(1, 2) @ made @ v.transpose(1, 2)
+    torch.testing.assert_close(
+        turned, torch.diag_embed(turned.diagonal(dim1=1, dim2=2)), rtol=0, atol=1e-3
+    )
+    # each matrix by itself, and none of zeros alone
+    assert_same([orthogonalize(matrix[None])[0] for matrix in matrices], list(made))
+    assert (orthogonalize(torch.zeros(shape)) == 0).all()
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_updates_of_muon_are_those_of_pytorch_and_its_state_can_be_saved(
+    weight_decay: float,
+) -> None:
+    ours, theirs = parameters(MATRICES), parameters(MATRICES)
+    expected = torch.optim.Muon(
+        theirs, lr=0.03, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+    )
+    saved: dict[str, Any] = {}
+    for _ in range(4):
+        muon = Muon(ours, weight_decay, torch.bfloat16)
+        if saved:
+            muon.load_state_dict(saved)
+        muon.param_groups[0]["lr"] = 0.03
+        for one, other in zip(ours, theirs, strict=True):
+            one.grad = torch.randn_like(one)
+            other.grad = one.grad.clone()
+        muon.step()
+        expected.step()
+        saved = deepcopy(muon.state_dict())
+    assert_same(ours, theirs)
+
+
+def test_the_moving_average_is_its_equation_and_a_loaded_one_continues() -> None:
+    torch.manual_seed(1)
+    model = nn.Linear(3, 2)
+    average = MovingAverage(model, decay=0.9)
+    expected = model.weight.detach().double()
+    for step in range(1, 200):
+        with torch.no_grad():
+            model.weight.normal_()
+        average.update(step)
+        if step == 100:
+            saved = average.weights
+            average = MovingAverage(model, decay=0.9)
+            average.load(saved)
+        decay = min(0.9, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * model.weight.detach().double()
+    torch.testing.assert_close(average.weights["weight"].double(), expected, rtol=0, atol=1e-5)
+    torch.testing.assert_close(average.weights["bias"], model.bias.detach())  # it did not change
