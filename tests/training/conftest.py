@@ -1,15 +1,17 @@
 """A corpus, a recipe and a trainer small enough to train in a second."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from nmt.config import Config
+from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.config_file import parse_config
+from nmt.data.tokens.token_store import TokenStore
+from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.trainer import Trainer
@@ -86,3 +88,33 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
 
     return made
+
+
+class Spelling:
+    """A tokenizer that spells ids as words."""
+
+    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
+        return [" ".join(f"w{token}" for token in row) for row in rows]
+
+
+@pytest.fixture
+def small_trainer(make_trainer: Callable[..., Trainer]) -> Iterator[Callable[..., Trainer]]:
+    """A function of threads, rates of dropout and training settings that gives a new trainer."""
+    before, draw, vocabulary = torch.get_num_threads(), random.Random(1), 16
+    rows = [[*draw.choices(range(4, vocabulary), k=draw.randint(1, 6)), EOS] for _ in range(300)]
+    sizes = {"d_model": 16, "heads": 2, "d_ff": 32, "encoder_layers": 2, "decoder_layers": 2}
+
+    def made(
+        threads: int = 1, dropout: float = 0.0, attention_dropout: float = 0.0, **training: Any
+    ) -> Trainer:
+        torch.set_num_threads(threads)
+        rates = {"dropout": dropout, "attention_dropout": attention_dropout}
+        config = Config(
+            tokenizer=TokenizerConfig(vocabulary_size=vocabulary),
+            model=ModelConfig(**sizes, **rates),  # type: ignore[arg-type]
+            training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
+        )
+        return make_trainer(config, TokenStore.of(rows, rows), vocabulary, Spelling())
+
+    yield made
+    torch.set_num_threads(before)

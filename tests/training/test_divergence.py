@@ -1,10 +1,9 @@
 """A divergent step changes nothing, whenever its result is read."""
 
 import math
-import random
 import signal
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,6 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt.config import Config, ModelConfig, TokenizerConfig, TrainingConfig
-from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.model.layout import PADDED
 from nmt.training import loss as loss_module
@@ -31,7 +27,7 @@ from nmt.training.trainer import Trainer
 from tests.training.runs import Recipe, contents, quiet
 
 exactly = partial(torch.testing.assert_close, rtol=0, atol=0)
-V = 16
+MakeTrainer = Callable[..., Trainer]
 
 
 def judged(
@@ -81,11 +77,10 @@ def test_all_steps_after_a_divergent_one_are_rejected_until_reset() -> None:
 def test_the_running_loss_follows_slowly() -> None:
     watching = divergence()
     assert watching.running_loss is None
-    expected = None
+    expected = 51.3 / 7
     for loss in (51.3, 48.7, 49.9, 30.1):
         judged(watching, loss, tokens=7)
-        per_token = loss / 7
-        expected = per_token if expected is None else expected + 0.02 * (per_token - expected)
+        expected += 0.02 * (loss / 7 - expected)
         assert watching.running_loss == expected
 
 
@@ -111,51 +106,53 @@ def spoil(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GradientComputer, "compute", compute)
 
 
-@pytest.fixture
-def trainer(make_trainer: Callable[..., Trainer]) -> Callable[..., Trainer]:
-    draw = random.Random(1)
-    rows = [[*draw.choices(range(4, V), k=draw.randint(1, 6)), EOS] for _ in range(300)]
-    sizes: dict[str, Any] = {
-        "d_model": 16,
-        "heads": 2,
-        "d_ff": 32,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-    }
-
-    def made(**training: Any) -> Trainer:
-        config = Config(
-            tokenizer=TokenizerConfig(vocabulary_size=V),
-            model=ModelConfig(**sizes),
-            training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
-        )
-        return make_trainer(config, TokenStore.of(rows, rows), V, Names())
-
-    return made
-
-
-class Names:
-    """Any text for any ids."""
-
-    def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
-        return ["text" for _ in rows]
+@pytest.mark.parametrize(
+    ("name", "spoil_weight", "message"),
+    [
+        # the pairs of the micro-batch at fault, or of the whole step
+        (
+            "decoder.layers.0.feed_forward.outer.bias",
+            lambda w: w.fill_(math.nan),
+            r"loss is nan for [12]?\d pairs",
+        ),
+        ("target_embedding.weight", lambda w: w[7].fill_(math.inf), r"loss is .* [12]?\d pairs"),
+        ("target_embedding.weight", lambda w: w.mul_(20), r"loss is [\d.]+ nats/.* [4-9]\d pairs"),
+        (
+            "target_embedding.weight",
+            lambda w: w.register_hook(lambda gradient: gradient * math.inf),
+            r"norm of the gradient is (nan|inf) for [4-9]\d pairs",
+        ),
+    ],
+)
+def test_a_divergent_step_names_its_pairs_and_changes_nothing(
+    small_trainer: MakeTrainer, name: str, spoil_weight: Callable[[Tensor], object], message: str
+) -> None:
+    diverged = small_trainer(micro_batch_tokens=40, largest_spike=0.5)
+    for _ in range(5):
+        diverged.stepper.take()
+    with torch.no_grad():
+        spoil_weight(diverged.model.get_parameter(name))
+    before = [parameter.clone() for parameter in diverged.model.parameters()]
+    with pytest.raises(DivergedError, match=rf"step 6: the {message} .* 'w\d+ "):
+        diverged.stepper.take()
+    exactly(list(diverged.model.parameters()), before, equal_nan=True)
 
 
 @pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_a_step_rejected_late_and_the_one_begun_meanwhile_change_nothing(
-    trainer: Callable[..., Trainer], monkeypatch: pytest.MonkeyPatch, optimizer: str
+    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch, optimizer: str
 ) -> None:
     spoil(4, monkeypatch)
     kept, diverged = (
-        trainer(optimizer=optimizer, weight_decay=0.1, clip_norm=1.0, warmup_steps=2)
+        small_trainer(optimizer=optimizer, weight_decay=0.1, clip_norm=1.0, warmup_steps=2)
         for _ in range(2)
     )
     for _ in range(3):
         kept.stepper.take()
     for _ in range(4):
         diverged.stepper.take()
-    with pytest.raises(DivergedError, match=r"step 4: the loss is nan for \d+ pairs .* 'text'"):
+    with pytest.raises(DivergedError, match=r"step 4: the loss is nan for \d+ pairs .* 'w\d+ "):
         diverged.stepper.take()
     assert diverged.state.step == 4
     exactly(kept.model.state_dict(), diverged.model.state_dict())
@@ -163,14 +160,9 @@ def test_a_step_rejected_late_and_the_one_begun_meanwhile_change_nothing(
         exactly(one.state_dict()["state"], other.state_dict()["state"])
 
 
-@pytest.mark.parametrize("diverges", [False, True])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
-def test_a_run_is_the_same_whenever_the_results_of_its_steps_are_read(
-    recipe: Recipe,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    optimizer: str,
-    diverges: bool,
+def test_a_run_that_rolls_back_is_the_same_whenever_the_results_of_its_steps_are_read(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str
 ) -> None:
     config = recipe(
         "training.on_divergence=roll_back",
@@ -179,17 +171,17 @@ def test_a_run_is_the_same_whenever_the_results_of_its_steps_are_read(
         "training.moving_average=0.9",
         "training.log_every=3",
     )
-    if diverges:
-        spoil(7, monkeypatch)
-    said: dict[str, list[str]] = {"at once": [], "late": []}
-    at_once = train(config, tmp_path / "at once", said["at once"].append)
-    monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
-    late = train(config, tmp_path / "late", said["late"].append)
-    assert contents(at_once) == contents(late)
-    refusals = [
-        [line for line in lines if "step 7: the loss is nan" in line] for lines in said.values()
-    ]
-    assert refusals[0] == refusals[1] and len(refusals[0]) == diverges
+    spoil(7, monkeypatch)
+    runs, problems = [], []
+    for synchronous in (True, False):
+        monkeypatch.setattr(
+            step_module, "is_synchronous", lambda device, answer=synchronous: answer
+        )
+        said: list[str] = []
+        runs.append(contents(train(config, tmp_path / str(synchronous), said.append)))
+        problems.append([line for line in said if "step 7: the loss is nan" in line])
+    assert runs[0] == runs[1]
+    assert problems[0] == problems[1] and len(problems[0]) == 1
 
 
 @pytest.mark.usefixtures("late")
@@ -245,15 +237,15 @@ class ValueReads(TorchDispatchMode):
 @pytest.mark.parametrize("settings", [{}, {"activation_checkpointing": True}])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
-    trainer: Callable[..., Trainer],
+    small_trainer: MakeTrainer,
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
     settings: dict[str, Any],
     precision: str,
 ) -> None:
     monkeypatch.setattr(loss_module, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
-    tried = trainer(
+    tried = small_trainer(
+        dropout=0.1,
         optimizer=optimizer,
         weight_decay=0.1,
         clip_norm=1.0,
@@ -268,19 +260,11 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     monkeypatch.setattr(Stepper, "_finish_step", lambda self, step: None)
     with ValueReads() as reads:
         for name in ("tolist", "numpy", "cpu"):
-            monkeypatch.setattr(Tensor, name, noting(getattr(Tensor, name), reads))
+            monkeypatch.setattr(Tensor, name, lambda *arguments: reads.note())
         tried.stepper.take()
     # the loss asks a CPU alone whether it may save itself a product
     (line,) = reads.asked
     assert line.startswith("if grad_total.is_cuda or ")
-
-
-def noting(method: Callable[..., Any], reads: ValueReads) -> Callable[..., Any]:
-    def noted(*arguments: Any) -> Any:
-        reads.note()
-        return method(*arguments)
-
-    return noted
 
 
 @pytest.mark.parametrize(
@@ -303,9 +287,9 @@ def test_reads_of_values_are_noticed(question: Callable[[Tensor], object]) -> No
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_no_step_waits_for_a_gpu(
-    trainer: Callable[..., Trainer], optimizer: str, precision: str
+    small_trainer: MakeTrainer, optimizer: str, precision: str
 ) -> None:
-    tried = trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
+    tried = small_trainer(device="cuda", optimizer=optimizer, clip_norm=1.0, moving_average=0.9)
     tried.gradients._objective.precision = precision
     for _ in range(3):
         tried.stepper.take()
