@@ -1,6 +1,7 @@
 """Dropout keeps each element with probability 1 - p and divides by it."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -56,10 +57,8 @@ def test_nothing_happens_outside_training_or_at_probability_zero() -> None:
 
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_dropout_of_the_model_acts_in_training_alone(name: str) -> None:
-    rates = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0, name: 0.5}
-    model = Transformer(
-        ModelConfig(d_model=8, heads=2, d_ff=8, encoder_layers=1, decoder_layers=1, **rates), 9, 9
-    )
+    sizes: dict[str, Any] = {"d_model": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    model = Transformer(ModelConfig(**{**sizes, "dropout": 0.0, name: 0.5}), 9, 9)
     ids = torch.randint(1, 9, (2, 5))
     assert not torch.equal(model(ids, ids), model(ids, ids))
     model.eval()

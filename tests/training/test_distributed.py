@@ -1,145 +1,120 @@
-"""Any number of processes learns from the same pairs at each step, and to the same effect."""
+"""Processes find those they were started with, divide each step, and stop together."""
 
 import os
 import signal
+import socket
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from nmt.checkpoint import load_state
-from nmt.config import Config
-from nmt.config_file import dump_config
 from nmt.data.tokens.token_store import TokenStore
+from nmt.errors import NmtError
 from nmt.run_directory import RunDirectory
-from nmt.training.distributed import ProcessGroup, shard
-from nmt.training.train import train
-from tests.training.runs import (
-    Recipe,
-    losses,
-    processes_by_rank,
-    quiet,
-    run_script,
-    torchrun,
-    wait_for_records,
-)
-
-SETTINGS = [
-    "model.dropout=0.0",
-    "training.log_every=1",
-    "training.validate_every=6",
-    "training.checkpoint_every=6",
-    "training.batch_tokens=40",  # so that some steps have fewer pairs than there are processes
-]
+from nmt.training import distributed
+from nmt.training.distributed import ProcessGroup, join_process_group, rendezvous, shard
+from tests.training.runs import Recipe, losses, processes_by_rank, torchrun, wait_for_records
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 3, 50])
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_shares_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
+def test_shards_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     random = np.random.default_rng(pairs)
     lengths = random.integers(1, 60, 80)
     indices = random.permutation(80)[:pairs]
     store = TokenStore.of([[5] * n for n in lengths], [[5] * n for n in lengths])
-    shares = [shard(store, indices, rank, size) for rank in range(size)]
-    assert sorted(np.concatenate(shares)) == sorted(indices)
-    tokens = [int(lengths[share].sum()) for share in shares]
+    shards = [shard(store, indices, rank, size) for rank in range(size)]
+    assert sorted(np.concatenate(shards)) == sorted(indices)
+    tokens = [int(lengths[rows].sum()) for rows in shards]
     assert max(tokens) - min(tokens) <= 60
 
 
 def test_a_process_that_trains_alone_is_the_main_process() -> None:
     alone = ProcessGroup()
-    assert (
-        alone.is_main
-        and alone.all_reduce_sum(torch.tensor(1.5)) == 1.5
-        and alone.all_reduce_max(7) == 7
-    )
-    assert alone.all_gather("a") == ["a"] and alone.broadcast_from_main(lambda: 3) == 3
-    assert alone.main_process_first(lambda: 4) == 4 and alone.all_reduce_max(5) == 5
+    assert alone.is_main and alone.all_reduce_sum(torch.tensor(1.5)) == 1.5
+    assert alone.all_reduce_max(7) == 7 and alone.all_gather("a") == ["a"]
+    assert alone.broadcast_from_main(lambda: 3) == 3
+    assert alone.main_process_first(lambda: 4) == 4
 
 
-def together(config: Config, folder: Path, processes: int) -> RunDirectory:
-    done = subprocess.run(
-        torchrun(config, folder, processes), capture_output=True, encoding="utf-8", timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count("translate with:") == 1  # one of them talks
-    return RunDirectory(folder / "run")
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_restarted_processes_get_a_new_name(size: int) -> None:
+    store, patience = HashStore(), timedelta(seconds=60)
+    names = set()
+    with ThreadPoolExecutor(size) as pool:
+        for _ in range(3):  # in the same store, as the launcher keeps it
+            ranks = range(size)
+            together = [pool.submit(rendezvous, store, rank, size, patience) for rank in ranks]
+            (name,) = {one.result() for one in together}
+            names.add(name)
+    assert len(names) == 3
 
 
-# One of two processes has little memory: for more positions there is none.
-SCARCE = """
-import os, sys
-from pathlib import Path
-from nmt.config_file import load_config
-from nmt.model.transformer import Transformer
-from nmt.training.train import train
-
-folder, refused = Path(sys.argv[1]), []
+def test_missing_processes_are_named_after_the_timeout() -> None:
+    store, patience = HashStore(), timedelta(seconds=0.2)
+    with pytest.raises(TimeoutError, match=r"processes \[1, 2\] of 3 have not come"):
+        rendezvous(store, 0, 3, patience)
+    with pytest.raises(torch.distributed.DistError):
+        rendezvous(store, 1, 3, patience)
 
 
-def outputs(self, source, *arguments, **options):
-    if self.training and os.environ["RANK"] == "1" and source.numel() > 24:
-        refused.append(source.numel())
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried 8 GB")
-    return original(self, source, *arguments, **options)
-
-
-original, Transformer.outputs = Transformer.outputs, outputs
-train(load_config(str(folder / "recipe.yaml"), []), folder / "run", lambda message: None)
-(folder / f"refused-{os.environ['RANK']}").write_text(str(len(refused)))
-"""
-
-
-def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
-    recipe: Recipe, tmp_path: Path
+@pytest.mark.parametrize("rank", ["0", "1"])
+def test_a_process_that_finds_no_others_says_so_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, rank: str
 ) -> None:
-    config = recipe(*SETTINGS, "training.batch_tokens=120")
-    alone = losses(train(config, tmp_path / "alone", quiet))
-    (tmp_path / "recipe.yaml").write_text(dump_config(config), "utf-8")
-    (tmp_path / "script.py").write_text(SCARCE, "utf-8")
-    run_script(2, tmp_path / "script.py", tmp_path)
-    found = losses(RunDirectory(tmp_path / "run"))
-    assert found.keys() == alone.keys()
-    for step, (loss, tokens) in alone.items():
-        assert found[step][0] == pytest.approx(loss, abs=1e-4) and found[step][1] == tokens
-    last = load_state(RunDirectory(tmp_path / "run").saved_checkpoints()[-1])
-    assert [size["halved"] for size in last["micro_batches"]] == [False, True]
-    rejected = [int((tmp_path / f"refused-{rank}").read_text()) for rank in (0, 1)]
-    assert rejected[0] == 0 < rejected[1]
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = str(found.getsockname()[1])
+    started = {"RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    for name, value in {**started, **place, "TORCHELASTIC_RUN_ID": "test"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(distributed, "_RENDEZVOUS_TIMEOUT", timedelta(seconds=1))
+    expected = f"process {rank} has not met the others: .*, port {port}$"
+    with pytest.raises(NmtError, match=expected) as raised, join_process_group("cpu"):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+def launch(command: list[str], timeout: int = 300) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command, capture_output=True, encoding="utf-8", timeout=timeout)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("whom", ["the launcher", "all", "the leader"])
+@pytest.mark.parametrize("whom", ["the launcher", "all", "the main process"])
 def test_a_stopped_process_group_saves_and_resumes(
     recipe: Recipe, tmp_path: Path, whom: str
 ) -> None:
-    settings = [*SETTINGS, "training.checkpoint_every=4000", "training.validate_every=4000"]
-    config = recipe(*settings, "training.max_steps=4000")
-    command = torchrun(config, tmp_path, restarts=0)
+    seldom = ["training.checkpoint_every=4000", "training.validate_every=4000"]
+    settings = ["training.log_every=1", "training.batch_tokens=40", *seldom]
+    command = torchrun(recipe(*settings, "training.max_steps=4000"), tmp_path, restarts=0)
     launcher = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     run = RunDirectory(tmp_path / "run")
     wait_for_records(run, 1)
     ranks = processes_by_rank(launcher)
-    if whom != "the leader":
+    if whom != "the main process":
         launcher.send_signal(signal.SIGTERM)
-    for rank in {"the launcher": [], "all": [0, 1], "the leader": [0]}[whom]:
+    for rank in {"the launcher": [], "all": [0, 1], "the main process": [0]}[whom]:
         os.kill(ranks[rank], signal.SIGTERM)
     launcher.communicate(timeout=240)
     (saved,) = run.saved_checkpoints()
     taken = max(losses(run))
     assert RunDirectory.step_of(saved) == taken
-    together(recipe(*settings, f"training.max_steps={taken + 5}"), tmp_path, 2)
+    done = launch(torchrun(recipe(*settings, f"training.max_steps={taken + 5}"), tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("translate with:") == 1  # one of them talks
     assert max(losses(run)) == taken + 5
 
 
 @pytest.mark.slow
 def test_an_error_of_the_main_process_is_printed_once(recipe: Recipe, tmp_path: Path) -> None:
     config = recipe("data.validation.source=no/such.en")
-    done = subprocess.run(
-        torchrun(config, tmp_path, restarts=0), capture_output=True, encoding="utf-8", timeout=120
-    )
+    done = launch(torchrun(config, tmp_path, restarts=0), timeout=120)
     assert done.returncode != 0
     said = done.stderr.partition("torch.distributed.elastic")[0]
     assert said.count("no/such.en") == 1 and "Connection closed" not in done.stderr

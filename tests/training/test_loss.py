@@ -39,7 +39,8 @@ def computed(
     """The loss, and the gradients of weight * loss of outputs and embeddings."""
     leaves = x.clone().requires_grad_(), matrix.clone().requires_grad_()
     loss = label_smoothed_cross_entropy(*leaves, target, PAD, smoothing)
-    return loss, *torch.autograd.grad(weight * loss.total, leaves)
+    x_gradient, matrix_gradient = torch.autograd.grad(weight * loss.total, leaves)
+    return loss, x_gradient, matrix_gradient
 
 
 def by_formula(logits: Tensor, target: Tensor, smoothing: float = 0.1) -> Tensor:
