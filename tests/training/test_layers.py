@@ -1,8 +1,8 @@
-"""Layers compute the same, whatever they keep and whoever writes their code."""
+"""Layers compute the same, whether they are compiled and compute activations again or not."""
 
 import copy
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 import pytest
@@ -34,24 +34,21 @@ def small_model(dropout: float = 0.0) -> Transformer:
     return Transformer(sizes, V, V)
 
 
-def gradients(model: Transformer, shape: tuple[int, int, int]) -> list[Tensor]:
+def gradients(model: Transformer, shape: tuple[int, int, int]) -> tuple[list[Tensor], int]:
+    """The gradients of random pairs, and the bytes that were kept for them."""
+    torch.manual_seed(7)  # of the pairs and the masks
     pairs, source, target = shape
-    draw = torch.Generator().manual_seed(1)
-    ids = torch.randint(4, V, (pairs, source + target), generator=draw)
+    ids = torch.randint(4, V, (pairs, source + target))
     ids[0, source - 1] = model.padding
-    logits = model(ids[:, :source], ids[:, source:])
-    loss = logits.log_softmax(2).square().mean()
-    return list(torch.autograd.grad(loss, list(model.parameters())))
+    kept: list[int] = []
 
-
-def noting(seen: list[int]) -> Callable[[Tensor], Tensor]:
-    """A hook that notes the bytes of each tensor."""
-
-    def note(tensor: Tensor) -> Tensor:
-        seen.append(tensor.nbytes)
+    def keep(tensor: Tensor) -> Tensor:
+        kept.append(tensor.nbytes)
         return tensor
 
-    return note
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss = model(ids[:, :source], ids[:, source:]).log_softmax(2).square().mean()
+        return list(torch.autograd.grad(loss, list(model.parameters()))), sum(kept)
 
 
 def compiled(model: Transformer) -> list[nn.Module]:
@@ -59,27 +56,17 @@ def compiled(model: Transformer) -> list[nn.Module]:
     return [layer for layer in both if layer._compiled_call_impl]
 
 
-def test_nothing_is_compiled_on_a_cpu() -> None:
-    model = small_model()
-    prepare_layers(model, TrainingConfig(compile=True))
-    assert compiled(model) == []
-
-
-@pytest.mark.slow
-def test_compiled_layers_keep_their_names_and_can_be_copied() -> None:
-    model = small_model()
-    names = list(model.state_dict())
-    compile_layers(model)
-    assert len(compiled(model)) == 4
-    assert list(model.state_dict()) == names
-    assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
-
-
 @pytest.fixture
-def compiler() -> Iterator[None]:
-    """Nothing is compiled yet."""
+def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing is compiled yet; dropout is that of a GPU, as that of a CPU is not compiled."""
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
+
+    def forward(self: Dropout, x: Tensor) -> Tensor:
+        return torch.dropout(x, self.p, self.training)
+
+    monkeypatch.setattr(Dropout, "forward", forward)
+    monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
     # what an earlier state of the code left on disk brings its own conditions on shapes
     with torch.compiler.config.patch(force_disable_caches=True):  # type: ignore[attr-defined]
         torch._dynamo.reset()
@@ -89,58 +76,42 @@ def compiler() -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
-def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_anew() -> None:
+def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> None:
     model, plain = small_model(), small_model()
+    names = list(model.state_dict())
     compile_layers(model)
+    assert len(compiled(model)) == 4
+    assert list(model.state_dict()) == names
+    assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
     graphs = set()
     for shape in SHAPES:
-        for one, other in zip(gradients(model, shape), gradients(plain, shape), strict=True):
+        found, expected = gradients(model, shape)[0], gradients(plain, shape)[0]
+        for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other)
         graphs.add(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert graphs == {2}  # an encoder layer and a decoder layer
 
 
-def dropped_as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The masks of a CPU are drawn in a way that is not compiled."""
-
-    def forward(self: Dropout, x: Tensor) -> Tensor:
-        return torch.dropout(x, self.p, self.training)
-
-    monkeypatch.setattr(Dropout, "forward", forward)
-    monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_compiled_layers_that_compute_activations_again_do_both(
-    monkeypatch: pytest.MonkeyPatch, dropout: float
-) -> None:
-    dropped_as_on_a_gpu(monkeypatch)
+def test_compiled_layers_that_compute_activations_again_do_both(dropout: float) -> None:
     once, twice = small_model(dropout), small_model(dropout)
     compile_layers(once)
     compile_layers(twice)
     enable_activation_checkpointing(twice)
     for shape in SHAPES:
-        kept = []
-        found = []
-        for model in (once, twice):
-            torch.manual_seed(7)  # of the masks
-            bytes_kept: list[int] = []
-            with torch.autograd.graph.saved_tensors_hooks(
-                noting(bytes_kept),
-                lambda tensor: tensor,
-            ):
-                found.append(gradients(model, shape))
-            kept.append(sum(bytes_kept))
-        for one, other in zip(*found, strict=True):
+        (expected, kept), (found, kept_again) = gradients(once, shape), gradients(twice, shape)
+        for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other)
-        assert kept[1] < 0.6 * kept[0]
+        assert kept_again < 0.6 * kept
     assert compiled(copy.deepcopy(twice)) == []
 
 
-def test_only_a_gpu_is_compiled_for() -> None:
-    assert not can_compile(torch.device("cpu"))
+def test_nothing_is_compiled_on_a_cpu() -> None:
+    model = small_model()
+    prepare_layers(model, TrainingConfig(compile=True))
+    assert compiled(model) == [] and not can_compile(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Eq. 3, step by step, and the other shapes a learning rate may take."""
 
 import math
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from nmt.config import Config, ModelConfig, TrainingConfig
 from nmt.training.schedule import inverse_square_root, learning_rate
 
-SCHEDULES = (
-    "inverse_square_root",
-    "constant",
-    "linear",
-    "cosine",
-    "one_cycle",
-    "warmup_stable_decay",
-)
+SCHEDULES = get_args(TrainingConfig.model_fields["schedule"].annotation)
 
 
 def configured(**training: Any) -> Config:
@@ -39,16 +32,9 @@ def test_default_is_equation_3(step: int) -> None:
     assert learning_rate(step, configured()) == pytest.approx(expected, rel=1e-12)
 
 
-def test_warm_up_is_linear_and_the_decay_an_inverse_square_root() -> None:
-    def rate(step: int) -> float:
-        return inverse_square_root(step, peak=1e-3, warmup_steps=100)
-
-    assert rate(25) == pytest.approx(rate(100) / 4)
-    assert rate(400) == pytest.approx(rate(100) / 2)
-
-
-def test_one_step_of_warm_up_starts_at_the_peak() -> None:
+def test_one_step_of_warm_up_starts_at_the_peak_and_the_decay_is_an_inverse_square_root() -> None:
     assert inverse_square_root(1, peak=0.5, warmup_steps=1) == 0.5
+    assert inverse_square_root(400, peak=0.5, warmup_steps=100) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -57,11 +43,8 @@ def test_every_schedule_rises_to_the_peak_and_never_again(schedule: str) -> None
     assert max(found) == found[99] == pytest.approx(1.0, rel=1e-12)
     assert found[:100] == sorted(found[:100])
     assert found[99:] == sorted(found[99:], reverse=True)
-
-
-@pytest.mark.parametrize("schedule", sorted(set(SCHEDULES) - {"one_cycle"}))
-def test_the_warm_up_is_linear(schedule: str) -> None:
-    assert rates(schedule)[:100] == pytest.approx([step / 100 for step in range(1, 101)])
+    if schedule != "one_cycle":
+        assert found[:100] == pytest.approx([step / 100 for step in range(1, 101)])
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "warmup_stable_decay"])
