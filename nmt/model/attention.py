@@ -44,11 +44,6 @@ def scaled_dot_product_attention(
     return weights @ value
 
 
-def rows_are_adjacent(key: Tensor) -> bool:
-    """Return whether the keys of each head (B, H, S, K) are contiguous in memory."""
-    return key.stride()[2:] == (key.shape[3], 1)
-
-
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0
 ) -> Tensor:
@@ -58,8 +53,7 @@ def fused_attention(
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
-            query, key, value = query.float(), key.float(), value.float()
-            return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
+            return fused_attention(query.float(), key.float(), value.float(), mask, dropout)
     return F.scaled_dot_product_attention(query, key, value, mask, dropout_p=dropout)
 
 
@@ -127,11 +121,12 @@ class MultiHeadAttention(nn.Module):
         """
         p = self.dropout.p if self.training else 0.0
         if query.device.type == "cpu":
-            in_bf16 = query.dtype == torch.bfloat16
+            unfused = query.dtype == torch.bfloat16
             if self.training:
-                unfused = in_bf16 or p > 0
+                unfused |= p > 0
             else:
-                unfused = in_bf16 and query.shape[2] <= FEW_QUERIES and rows_are_adjacent(key)
+                contiguous = key.stride()[2:] == (key.shape[3], 1)
+                unfused &= query.shape[2] <= FEW_QUERIES and contiguous
             if unfused:
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)

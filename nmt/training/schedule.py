@@ -2,7 +2,7 @@
 
 import math
 
-from nmt.config import Config, TrainingConfig
+from nmt.config import Config
 
 ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith and Topin's policy
 
@@ -72,14 +72,8 @@ def learning_rate(step: int, config: Config) -> float:
             rate = cosine(step, peak, warmup, last)
         case "one_cycle":
             rate = one_cycle(step, peak, warmup, last)
-    return rate * cooldown(step, _cooldown_steps(training), last)
-
-
-def _cooldown_steps(training: TrainingConfig) -> int:
-    """Return the cooldown of the recipe; warmup_stable_decay has a default other than 0."""
-    if training.schedule == "warmup_stable_decay" and training.cooldown_steps == 0:
-        return training.max_steps // 5
-    return training.cooldown_steps
+    default_cooldown = last // 5 if training.schedule == "warmup_stable_decay" else 0
+    return rate * cooldown(step, training.cooldown_steps or default_cooldown, last)
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:
