@@ -31,11 +31,11 @@ class KeyValueView(Protocol):
 
     @property
     def cross_key(self) -> Tensor:
-        """Return the keys or values of the source: (N, H, S', K)."""
+        """Return the keys of the source: (N, H, S', K)."""
 
     @property
     def cross_value(self) -> Tensor:
-        """Return the keys or values of the source: (N, H, S', K)."""
+        """Return the values of the source: (N, H, S', K)."""
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Store the keys and values (N, H, k, K) of new positions; return all (N, H, room, K)."""

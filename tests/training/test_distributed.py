@@ -1,32 +1,47 @@
 """Processes find those they were started with, divide each step, and stop together."""
 
 import os
+import random
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
+from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import NmtError
 from nmt.run_directory import RunDirectory
 from nmt.training import distributed
 from nmt.training.distributed import ProcessGroup, join_process_group, rendezvous, shard
-from tests.training.runs import Recipe, losses, processes_by_rank, torchrun, wait_for_records
+from nmt.training.train import train
+from tests.training.runs import (
+    Recipe,
+    contents,
+    losses,
+    processes_by_rank,
+    quiet,
+    torchrun,
+    wait_for_records,
+    write_recipe,
+)
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 3, 50])
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_shards_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
-    random = np.random.default_rng(pairs)
-    lengths = random.integers(1, 60, 80)
-    indices = random.permutation(80)[:pairs]
+    draw = np.random.default_rng(pairs)
+    lengths = draw.integers(1, 60, 80)
+    indices = draw.permutation(80)[:pairs]
     store = TokenStore.of([[5] * n for n in lengths], [[5] * n for n in lengths])
     shards = [shard(store, indices, rank, size) for rank in range(size)]
     assert sorted(np.concatenate(shards)) == sorted(indices)
@@ -118,3 +133,108 @@ def test_an_error_of_the_main_process_is_printed_once(recipe: Recipe, tmp_path: 
     assert done.returncode != 0
     said = done.stderr.partition("torch.distributed.elastic")[0]
     assert said.count("no/such.en") == 1 and "Connection closed" not in done.stderr
+
+
+# -- SIGKILL to one of two processes: torchrun starts both again, with the same result ------------
+
+STEPS = 80
+SETTINGS = [
+    f"training.max_steps={STEPS}",
+    "training.log_every=1",
+    "training.checkpoint_every=10",
+    "training.validate_every=20",
+]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """The contents of the run of two processes that nobody kills."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    done = launch(torchrun(recipe(*SETTINGS), folder))
+    assert done.returncode == 0, done.stderr
+    return contents(RunDirectory(folder / "run"))
+
+
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
+)
+def test_a_killed_process_costs_no_more_than_time(
+    recipe: Recipe, undisturbed: list[Any], tmp_path: Path, number: int
+) -> None:
+    command = torchrun(recipe(*SETTINGS), tmp_path)
+    launcher = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    run = RunDirectory(tmp_path / "run")
+    wait_for_records(run, random.Random(number).randint(15, STEPS // 2))
+    os.kill(processes_by_rank(launcher)[number % 2], signal.SIGKILL)
+    _, said = launcher.communicate(timeout=300)
+    assert launcher.returncode == 0, said
+    assert "resuming after step" in said
+    assert contents(run) == undisturbed
+
+
+# -- two machines that a cable joins: network namespaces, each with an end of a virtual one -------
+
+# Lays the cable from this namespace to another, and runs a command in both: $0 torchrun's options
+# and $@ what it starts. --local-addr matters: both machines go by one host name.
+TWO_MACHINES = """
+set -e
+unshare --net sleep infinity & other=$!
+trap 'kill $other' EXIT
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.05; done
+inside() { nsenter --target $other --net "$@"; }
+ip link set lo up
+ip link add name one type veth peer name two netns $other
+ip addr add 10.77.0.1/24 dev one
+ip link set one up
+inside ip addr add 10.77.0.2/24 dev two
+inside ip link set lo up
+inside ip link set two up
+group="--nnodes 2 --nproc-per-node 1 --master-addr 10.77.0.1 --master-port 29400 $0"
+GLOO_SOCKET_IFNAME=two inside "$PYTHON" -m torch.distributed.run $group \
+    --node-rank 1 --local-addr 10.77.0.2 "$@" & second=$!
+GLOO_SOCKET_IFNAME=one "$PYTHON" -m torch.distributed.run $group \
+    --node-rank 0 --local-addr 10.77.0.1 "$@"
+wait $second
+"""
+
+
+def can_divide_the_network() -> bool:
+    """Whether a user may have network namespaces here, and the programs for them."""
+    if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
+        return False
+    probe = ["unshare", "--map-root-user", "--net", "ip", "link", "add", "a1", "type", "veth"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+def on_two_machines(config: Config, folder: Path, options: str = "") -> str:
+    """Train in both namespaces together; what they say on stderr."""
+    recipe = write_recipe(config, folder)
+    nmt = ["-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(folder / "run")]
+    process = subprocess.Popen(
+        ["unshare", "--map-root-user", "--net", "bash", "-c", TWO_MACHINES, options, *nmt],
+        env={**os.environ, "PYTHON": sys.executable},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        start_new_session=True,
+    )
+    try:
+        _, said = process.communicate(timeout=240)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        raise
+    assert process.returncode == 0, said
+    return said
+
+
+@pytest.mark.slow
+def test_two_machines_learn_what_one_process_learns(recipe: Recipe, tmp_path: Path) -> None:
+    if not can_divide_the_network():
+        pytest.skip("no network namespaces here, or neither unshare nor nsenter nor ip")
+    config = recipe("model.dropout=0.0", "training.log_every=1", "training.batch_tokens=40")
+    alone = train(config, tmp_path / "alone", quiet)
+    said = on_two_machines(config, tmp_path)
+    assert said.count("translate with:") == 1
+    found, expected = losses(RunDirectory(tmp_path / "run")), losses(alone)
+    assert found.keys() == expected.keys()
+    for step in range(1, 11):
+        assert found[step][0] == pytest.approx(expected[step][0], abs=1e-4)
