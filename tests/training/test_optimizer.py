@@ -166,5 +166,5 @@ def test_the_moving_average_is_its_equation_and_a_loaded_one_continues() -> None
             average.load(saved)
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * model.weight.detach().double()
-    torch.testing.assert_close(average.weights["weight"].double(), expected, rtol=0, atol=1e-5)
+        torch.testing.assert_close(average.weights["weight"].double(), expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(average.weights["bias"], model.bias.detach())  # it did not change
