@@ -189,7 +189,7 @@ class _VocabularySample:
         cleaner = Cleaner(self.cleaning)
         skip = 0
         for block in (block for text in self.texts for block in text.blocks()):
-            pairs = block.every(self.stride, skip).pairs(cleaner.decoding_errors)
+            pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
             skip = (skip - len(block)) % self.stride
             yield from (pair for pair in pairs if cleaner.reason(pair) is None)
 
@@ -205,8 +205,8 @@ def _write_ids(
     counts, kept_of_each_text = Counts(), []
     seen = SeenHashes()
     with (
-        side_writer(directory, "source", tokenizer.source_vocabulary_size) as source,
-        side_writer(directory, "target", tokenizer.target_vocabulary_size) as target,
+        side_writer(directory, "source", tokenizer.source.size) as source,
+        side_writer(directory, "target", tokenizer.target.size) as target,
     ):
         for text in texts:
             before = counts.kept

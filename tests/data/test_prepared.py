@@ -60,8 +60,8 @@ def test_the_store_holds_the_text_in_order_whatever_the_size_of_blocks(
         [side.sentence(i).tolist() for i in range(len(data.train))]
         for side in (data.train.source, data.train.target)
     )
-    assert sources == data.tokenizer.encode_source(LINES)
-    assert data.tokenizer.decode(targets) == [line.upper() for line in LINES]
+    assert sources == data.tokenizer.source.encode(LINES)
+    assert data.tokenizer.target.decode(targets) == [line.upper() for line in LINES]
     assert all(row[-1] == EOS for row in (*sources, *targets))
     assert data.counts["source_tokens"] == data.train.source.lengths.sum()
     assert data.counts["target_tokens"] == data.train.target.lengths.sum()
@@ -114,7 +114,7 @@ def test_other_settings_have_their_own_folder(tmp_path: Path) -> None:
     smaller = config.model_copy(update={"tokenizer": TokenizerConfig(vocabulary_size=60)})
     two = prepare_quietly(smaller)
     assert {one.fingerprint, two.fingerprint} == set(folders(tmp_path))
-    assert (one.tokenizer.source_vocabulary_size, two.tokenizer.source_vocabulary_size) == (100, 60)
+    assert (one.tokenizer.source.size, two.tokenizer.source.size) == (100, 60)
 
 
 def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_vocabulary_is_learnt_from_a_spread_of_a_large_corpus(
     config = configure(tmp_path, lines).model_copy(update={"tokenizer": characters})
     data = prepare_quietly(config)
     assert len(data.train) == 60
-    assert {"a", "b"} <= set(data.tokenizer.target_vocabulary)
+    assert {"a", "b"} <= set(data.tokenizer.target.pieces)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "source.ids.npy", "tokenizer/tokenizer.model"])

@@ -29,6 +29,9 @@ V = 16
 class Spelling:
     """Ids as words."""
 
+    def __init__(self) -> None:
+        self.target = self
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [" ".join(f"w{token}" for token in row) for row in rows]
 

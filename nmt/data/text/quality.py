@@ -104,7 +104,7 @@ def _sides(
 ) -> Iterator[LanguageStatistics]:
     store, tokenizer = prepared.train, prepared.tokenizer
     stored = store.source.lengths, store.target.lengths
-    encode = tokenizer.encode_source, tokenizer.encode_target
+    encode = tokenizer.source.encode, tokenizer.target.encode
     for side, language in enumerate(languages):
         texts = [pair[side] for pair in held_out]
         yield _side(language, stored[side], texts, encode[side](texts))

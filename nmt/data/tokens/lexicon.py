@@ -98,7 +98,7 @@ def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
     """Return the `count` most frequent target tokens, or fewer if fewer occur."""
-    occurrences = np.zeros(store.target.largest_id() + 1, np.int64)
+    occurrences = np.zeros(int(store.target.ids.max(initial=0)) + 1, np.int64)
     for first in range(0, len(store), _SENTENCES_AT_ONCE):
         numbers = np.arange(first, min(first + _SENTENCES_AT_ONCE, len(store)))
         occurrences += np.bincount(store.target.gather(numbers).ids, minlength=len(occurrences))

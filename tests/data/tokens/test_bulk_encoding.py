@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
 from nmt.config import TokenizerConfig
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens import bulk_encoding
-from nmt.data.tokens.bulk_encoding import WordEncoder, bulk_encoders
+from nmt.data.tokens.bulk_encoding import WordEncoder, bulk_encoder
 from nmt.data.tokens.token_store import Sentences
-from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from tests.data.tokens.small_tokenizers import PAIRS, SIZES, learn
 
@@ -26,11 +26,7 @@ TEXTS = st.lists(st.text("".join("".join(pair) for pair in PAIRS) + RARE) | st.t
 
 
 def rows(sentences: Sentences) -> list[list[int]]:
-    ends = sentences.lengths.cumsum()
-    return [
-        sentences.ids[end - length : end].tolist()
-        for end, length in zip(ends, sentences.lengths, strict=True)
-    ]
+    return [sentences.sentence(i).tolist() for i in range(len(sentences.lengths))]
 
 
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
@@ -47,14 +43,13 @@ TOKENIZERS = {
 @given(TEXTS)
 def test_any_text_has_the_ids_that_sentencepiece_gives(name: str, texts: list[str]) -> None:
     tokenizer = TOKENIZERS[name]
-    encode_source, encode_target = bulk_encoders(tokenizer, threads=1)
-    assert rows(encode_source(texts)) == tokenizer.encode_source(texts)
-    assert rows(encode_target(texts)) == tokenizer.encode_target(texts)
+    for model in (tokenizer.source, tokenizer.target):
+        assert rows(bulk_encoder(model, threads=1)(texts)) == model.encode(texts)
 
 
 def test_every_bpe_model_of_ours_is_encoded_word_by_word() -> None:
     for name, tokenizer in TOKENIZERS.items():
-        by_word = WordEncoder.of(tokenizer.models[-1], 1) is not None
+        by_word = WordEncoder.of(tokenizer.target.model, 1) is not None
         assert by_word == (name not in ("unigram", "char", "word"))
 
 
@@ -81,7 +76,7 @@ def test_models_trained_elsewhere_keep_their_ids(tmp_path: Path, settings: dict[
     config = TokenizerConfig(kind="bpe", model=str(tmp_path / "elsewhere.model"))
     tokenizer = adopt_vocabulary(config)
     texts = ["a b a b", " b a", "ab  a   b ", "c a b x y", "", "   "]
-    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+    assert rows(bulk_encoder(tokenizer.source, 1)(texts)) == tokenizer.source.encode(texts)
 
 
 @pytest.mark.parametrize("kind", [CONTROL, UNUSED])
@@ -89,12 +84,12 @@ def test_a_space_that_the_model_does_not_know_is_unknown_together_with_its_neigh
     kind: int,
 ) -> None:
     proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].models[0])
+    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].source.model)
     (space,) = (piece for piece in proto.pieces if piece.piece == "\u2581")
     space.type = kind
-    tokenizer = Tokenizer(proto.SerializeToString(), None)
+    tokenizer = Tokenizer(SubwordModel(proto.SerializeToString()))
     texts = [" a x     Xdxc", "X X", "a X", "ZZ Z"]
-    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+    assert rows(bulk_encoder(tokenizer.source, 1)(texts)) == tokenizer.source.encode(texts)
 
 
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +97,9 @@ def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(bulk_encoding, "_LONGEST_WORD", 5)
     texts = [side for pair in PAIRS for side in pair] * 2
     tokenizer = TOKENIZERS["nmt_nfkc"]
-    encode = bulk_encoders(tokenizer, 1)[0]
+    encode = bulk_encoder(tokenizer.source, 1)
     for part in (texts[:1], texts[1:3], texts):
-        assert rows(encode(part)) == tokenizer.encode_source(part)
+        assert rows(encode(part)) == tokenizer.source.encode(part)
 
 
 def test_real_text(test_data: Path) -> None:
@@ -115,4 +110,4 @@ def test_real_text(test_data: Path) -> None:
     ]
     pairs = [SentencePair(line, line) for line in lines[::10]]
     tokenizer = learn_vocabulary(pairs, TokenizerConfig(vocabulary_size=4000))
-    assert rows(bulk_encoders(tokenizer, 1)[0](lines)) == tokenizer.encode_source(lines)
+    assert rows(bulk_encoder(tokenizer.source, 1)(lines)) == tokenizer.source.encode(lines)

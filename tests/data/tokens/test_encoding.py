@@ -64,7 +64,7 @@ def test_kept_lines_point_to_their_ids(text: ParallelText, tmp_path: Path) -> No
     tokenizer = Tokenizer.load(tmp_path / "tokenizer")
     for number, block in enumerate(encoded(text, tmp_path, 1)):
         rows = np.split(block.source.ids, np.cumsum(block.source.lengths)[:-1])
-        texts = tokenizer.decode([row.tolist() for row in rows if len(block.lines)])
+        texts = tokenizer.target.decode([row.tolist() for row in rows if len(block.lines)])
         assert texts == [LINES[8 * number + line] for line in block.lines]
 
 
@@ -94,8 +94,7 @@ def test_a_process_that_dies_is_reported(
         encoded(text, tmp_path, 2)
 
 
-def test_selected_sentences_keep_their_ids() -> None:
-    side = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]])
-    chosen = side.select(np.array([True, False, True]))
+def test_gathered_sentences_keep_their_ids() -> None:
+    chosen = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]]).gather(np.array([0, 2]))
     assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
     assert Sentences.of([]).ids.tolist() == []

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.subword_regularization import resample
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from tests.data.tokens.small_tokenizers import PAIRS, learn
@@ -17,8 +16,8 @@ SIZES = {"bpe": 90, "unigram": 33}
 def tokenizer_and_store(kind: str = "bpe") -> tuple[Tokenizer, TokenStore]:
     tokenizer = learn(kind, vocabulary_size=SIZES[kind], normalization="identity")
     rows = (
-        tokenizer.encode_source([pair.source for pair in TEXTS]),
-        tokenizer.encode_target([pair.target for pair in TEXTS]),
+        tokenizer.source.encode([pair.source for pair in TEXTS]),
+        tokenizer.target.encode([pair.target for pair in TEXTS]),
     )
     return tokenizer, TokenStore.of(*rows)
 
@@ -26,7 +25,7 @@ def tokenizer_and_store(kind: str = "bpe") -> tuple[Tokenizer, TokenStore]:
 def drawn(
     store: TokenStore, tokenizer: Tokenizer, alpha: float, *, indices: list[int], step: int = 1
 ) -> list[tuple[list[int], list[int]]]:
-    pairs = resample(store, np.array(indices), tokenizer, alpha, seed=1, step=step)
+    pairs = tokenizer.resample(store, np.array(indices), alpha, seed=1, step=step)
     return [
         (list(pairs.source.sentence(i)), list(pairs.target.sentence(i)))
         for i in range(len(indices))
@@ -37,13 +36,13 @@ def drawn(
 @pytest.mark.parametrize("step", range(5))
 def test_the_pieces_change_and_the_text_stays(kind: str, step: int) -> None:
     tokenizer, store = tokenizer_and_store(kind)
-    pairs = resample(store, np.array([2, 0, 1]), tokenizer, 0.3, seed=1, step=step)
+    pairs = tokenizer.resample(store, np.array([2, 0, 1]), 0.3, seed=1, step=step)
     for place, index in enumerate([2, 0, 1]):
         for side, text in (
             (pairs.source, TEXTS[index].source),
             (pairs.target, TEXTS[index].target),
         ):
-            assert tokenizer.decode([side.sentence(place).tolist()]) == [text]
+            assert tokenizer.target.decode([side.sentence(place).tolist()]) == [text]
             assert side.sentence(place)[-1] == EOS
 
 
@@ -74,6 +73,6 @@ def test_more_dropout_gives_more_pieces() -> None:
 
 def test_an_unknown_symbol_keeps_the_ids() -> None:
     tokenizer, _ = tokenizer_and_store()
-    ids = tokenizer.encode_source(["a xylophone house"])[0]
+    ids = tokenizer.source.encode(["a xylophone house"])[0]
     assert UNK in ids
-    assert all(tokenizer.resample_source(ids, 0.9, seed) == ids for seed in range(5))
+    assert all(tokenizer.source.resample(ids, 0.9, seed) == ids for seed in range(5))

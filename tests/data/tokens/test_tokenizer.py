@@ -31,29 +31,29 @@ def with_bytes() -> Tokenizer:
 def test_text_of_known_units_comes_back(kind: str) -> None:
     tokenizer = learn(kind)
     texts = [pair.target for pair in PAIRS]
-    assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
+    assert tokenizer.target.decode(tokenizer.target.encode(texts)) == texts
     assert tokenizer.shared
-    assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == SIZES[kind]
+    assert tokenizer.source.size == tokenizer.target.size == SIZES[kind]
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(ALPHABET))
 def test_identity_gives_every_space_back(exact: Tokenizer, text: str) -> None:
-    assert exact.decode(exact.encode_target([text])) == [text]
+    assert exact.target.decode(exact.target.encode([text])) == [text]
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
 def test_bytes_spell_any_text(with_bytes: Tokenizer, text: str) -> None:
-    assert with_bytes.decode(with_bytes.encode_target([text])) == [text]
+    assert with_bytes.target.decode(with_bytes.target.encode([text])) == [text]
 
 
 @every_kind
 def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_eos(kind: str) -> None:
     tokenizer = learn(kind)
     assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
-    assert tokenizer.target_pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
-    for encode in (tokenizer.encode_source, tokenizer.encode_target):
+    assert tokenizer.target.pieces_of([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    for encode in (tokenizer.source.encode, tokenizer.target.encode):
         ids, empty = encode(["a small dog", ""])
         assert ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
         assert empty == [EOS]
@@ -62,10 +62,10 @@ def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_eos(kind: s
 @every_kind
 def test_decoding_drops_special_symbols(kind: str) -> None:
     tokenizer = learn(kind)
-    (ids,) = tokenizer.encode_target(["das Haus"])
+    (ids,) = tokenizer.target.encode(["das Haus"])
     noisy = [BOS, *ids[:-1], EOS, PAD, PAD]
-    assert tokenizer.decode([noisy, ids[:-1], []]) == ["das Haus", "das Haus", ""]
-    assert tokenizer.decode([]) == []
+    assert tokenizer.target.decode([noisy, ids[:-1], []]) == ["das Haus", "das Haus", ""]
+    assert tokenizer.target.decode([]) == []
 
 
 @every_kind
@@ -73,7 +73,7 @@ def test_decoding_drops_special_symbols(kind: str) -> None:
 def test_a_symbol_that_is_spelled_out_is_text(kind: Any, symbol: str) -> None:
     pairs = [*PAIRS, SentencePair(f"a {symbol} dog {symbol}", f"{symbol} Hund")]
     tokenizer = learn_vocabulary(pairs, TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind]))
-    (ids,) = tokenizer.encode_target([f"Hund {symbol}"])
+    (ids,) = tokenizer.target.encode([f"Hund {symbol}"])
     assert not {PAD, BOS, EOS} & set(ids[:-1])
 
 
@@ -83,15 +83,14 @@ def test_a_symbol_that_is_spelled_out_is_text(kind: Any, symbol: str) -> None:
 )
 def test_unknown_units_become_the_unknown_symbol(kind: str, text: str, expected: str) -> None:
     tokenizer = learn(kind)
-    (ids,) = tokenizer.encode_target([text])
+    (ids,) = tokenizer.target.encode([text])
     assert ids.count(UNK) == 1
-    assert tokenizer.decode([ids]) == [expected]
+    assert tokenizer.target.decode([ids]) == [expected]
 
 
 def test_pieces_are_what_the_model_reads(exact: Tokenizer) -> None:
-    pieces = exact.source_pieces("the house")
-    assert "".join(pieces) == "▁the▁house</s>"
-    assert exact.target_pieces(exact.encode_target(["the house"])[0]) == pieces
+    (ids,) = exact.source.encode(["the house"])
+    assert "".join(exact.source.pieces_of(ids)) == "▁the▁house</s>"
 
 
 def test_each_language_may_have_its_own_vocabulary_which_is_saved_and_loaded(
@@ -102,14 +101,14 @@ def test_each_language_may_have_its_own_vocabulary_which_is_saved_and_loaded(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.model", "target.model"]
     for one in (tokenizer, Tokenizer.load(tmp_path)):
         assert not one.shared and not one.differs_from(tokenizer)
-        assert one.source_vocabulary_size == one.target_vocabulary_size == 40
-        assert UNK in one.encode_source(["groß"])[0]
-        assert UNK not in one.encode_target(["groß"])[0]
+        assert one.source.size == one.target.size == 40
+        assert UNK in one.source.encode(["groß"])[0]
+        assert UNK not in one.target.encode(["groß"])[0]
 
 
 def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
     texts = [f"{'small ' * (n % 7)}dog{n}" for n in range(1000)]
-    assert exact.encode_source(texts) == [exact.encode_source([text])[0] for text in texts]
+    assert exact.source.encode(texts) == [exact.source.encode([text])[0] for text in texts]
 
 
 def test_a_place_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(test_data: Path) ->
     config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
     tokenizer = learn_vocabulary(text, config)
     targets = [pair.target for pair in text]
-    assert tokenizer.decode(tokenizer.encode_target(targets)) == targets
+    assert tokenizer.target.decode(tokenizer.target.encode(targets)) == targets
 
 
 @every_kind
@@ -157,15 +156,15 @@ def test_spellings_name_every_piece_even_of_the_unknown(kind: str) -> None:
     """SentencePiece makes one unknown piece of several in a row: a spelling may hold spaces."""
     tokenizer = learn(kind)
     for text in ("the house", "the zebra Ω house", "Ω Ω the", "  a   dog ", "", "ΩΩ"):
-        spellings = tokenizer.source_spellings(text)
-        assert len(spellings) == len(tokenizer.encode_source([text])[0]) - 1
+        spellings = tokenizer.source.split(text)
+        assert len(spellings) == len(tokenizer.source.encode([text])[0]) - 1
         assert "".join(spellings).replace("▁", " ").split() == text.split()
 
 
 @every_kind
 def test_spellings_of_a_target_are_what_decoding_writes(kind: str) -> None:
     tokenizer = learn(kind)
-    dog = tokenizer.encode_target(["dog"])[0][:-1]
+    dog = tokenizer.target.encode(["dog"])[0][:-1]
     for ids in ([*dog, UNK, *dog, UNK], [UNK, *dog], [*dog, *dog], []):
-        spelled = "".join(tokenizer.target_spellings(ids)).replace("▁", " ")
-        assert spelled.removeprefix(" ") == tokenizer.decode([ids])[0]
+        spelled = "".join(tokenizer.target.spell(ids)).replace("▁", " ")
+        assert spelled.removeprefix(" ") == tokenizer.target.decode([ids])[0]

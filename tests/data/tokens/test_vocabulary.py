@@ -20,13 +20,13 @@ from tests.data.tokens.small_tokenizers import ALPHABET, PAIRS, SIZES, every_kin
 
 def test_a_character_vocabulary_ends_with_the_alphabet() -> None:
     tokenizer = learn("char", vocabulary_size=5000)
-    specials = tokenizer.target_pieces([PAD, UNK, BOS, EOS])
-    assert set(tokenizer.target_vocabulary) == {*specials, *ALPHABET.replace(" ", "▁")}
+    specials = tokenizer.target.pieces_of([PAD, UNK, BOS, EOS])
+    assert set(tokenizer.target.pieces) == {*specials, *ALPHABET.replace(" ", "▁")}
 
 
 @every_kind
 def test_learning_again_gives_the_same_bytes(kind: str) -> None:
-    assert learn(kind).models == learn(kind).models
+    assert learn(kind).source.model == learn(kind).source.model
 
 
 def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
@@ -34,9 +34,9 @@ def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
     long = SentencePair("dog " * 3000 + "end", "ä" * 100_000)
     config = TokenizerConfig(kind="char", vocabulary_size=12)
     tokenizer = learn_vocabulary([long], config)
-    assert UNK not in tokenizer.encode_source(["dog end ä"])[0]
+    assert UNK not in tokenizer.source.encode(["dog end ä"])[0]
     bpe = learn_vocabulary([long], TokenizerConfig(vocabulary_size=20))
-    assert bpe.decode(bpe.encode_target([long.source])) == [long.source]
+    assert bpe.target.decode(bpe.target.encode([long.source])) == [long.source]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
@@ -48,7 +48,7 @@ def test_vocabulary_larger_than_the_text_allows_names_the_largest(
     found = re.search(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
     assert found is not None
     largest = int(found[1])
-    assert learn(kind, vocabulary_size=largest).target_vocabulary_size == largest
+    assert learn(kind, vocabulary_size=largest).target.size == largest
     with pytest.raises(DataError, match=f"at most {largest}"):
         learn(kind, vocabulary_size=largest + 1)
 
@@ -62,7 +62,7 @@ def test_vocabulary_smaller_than_the_alphabet_names_the_smallest() -> None:
     assert found is not None
     pairs = [SentencePair(pair.source, pair.source) for pair in PAIRS]
     config = TokenizerConfig(vocabulary_size=int(found[1]), shared=False)
-    assert learn_vocabulary(pairs, config).source_vocabulary_size == int(found[1])
+    assert learn_vocabulary(pairs, config).source.size == int(found[1])
 
 
 @pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
@@ -124,15 +124,14 @@ def test_a_given_model_cuts_text_as_before(tmp_path: Path, choice: str, kind: An
     ours = adopt_vocabulary(TokenizerConfig(kind=kind, model=str(path)))
     assert ours.shared
     for text in [pair.source for pair in PAIRS] + [pair.target for pair in PAIRS]:
-        pieces = ours.source_pieces(text)
-        assert pieces[:-1] == theirs.encode(text, out_type=str)
-        ids = ours.encode_target([text])[0]
+        (ids,) = ours.target.encode([text])
+        assert ours.target.pieces_of(ids[:-1]) == theirs.encode(text, out_type=str)
         assert ids[-1] == EOS and not {PAD, UNK, BOS} & set(ids)
-        assert ours.decode([ids]) == [text]
-    assert UNK in ours.encode_source(["%"])[0]
+        assert ours.target.decode([ids]) == [text]
+    assert UNK in ours.source.encode(["%"])[0]
     ours.save(tmp_path / "saved")
     again = Tokenizer.load(tmp_path / "saved")
-    assert again.encode_source(["the house"]) == ours.encode_source(["the house"])
+    assert again.source.encode(["the house"]) == ours.source.encode(["the house"])
 
 
 def test_each_side_may_bring_its_model(tmp_path: Path) -> None:
@@ -140,8 +139,8 @@ def test_each_side_may_bring_its_model(tmp_path: Path) -> None:
     config = TokenizerConfig(shared=False, model=str(models[0]), target_model=str(models[1]))
     tokenizer = adopt_vocabulary(config)
     # one symbol, padding, joins the three that SentencePiece has by itself
-    assert tokenizer.source_vocabulary_size == 61
-    assert tokenizer.target_vocabulary_size == 71
+    assert tokenizer.source.size == 61
+    assert tokenizer.target.size == 71
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
