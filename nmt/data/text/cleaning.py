@@ -1,9 +1,9 @@
 """Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
 
 
-@dataclass(frozen=True)
-class DroppedPair:
+class DroppedPair(TypedDict):
     """A pair that was left out, shortened to be shown, and the file and line of its source."""
 
     file: str
@@ -53,15 +52,15 @@ class Counts:
     """How many pairs were read, and how many of them were left out for which reason."""
 
     read: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
+    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
     """pairs left out, by reason"""
-    examples: dict[str, list[DroppedPair]] = field(default_factory=dict)
+    examples: dict[str, list[DroppedPair]] = field(default_factory=lambda: {r: [] for r in RULES})
     """the first few of each reason"""
 
     @property
     def kept(self) -> int:
         """The number of pairs that stay in the training text."""
-        return self.read - self.dropped.total()
+        return self.read - sum(self.dropped.values())
 
     def sort_out(
         self, block: Block, places: Iterable[int], reasons: Iterable[str | None]
@@ -76,24 +75,23 @@ class Counts:
                 kept.append(place)
                 continue
             self.dropped[reason] += 1
-            examples = self.examples.setdefault(reason, [])
-            if len(examples) < EXAMPLES:
-                examples.append(_example(block, place))
+            if len(self.examples[reason]) < EXAMPLES:
+                self.examples[reason].append(_example(block, place))
         return kept
 
     def add(self, other: "Counts") -> None:
         """Add the counts of the pairs that follow."""
         self.read += other.read
-        self.dropped.update(other.dropped)
-        for reason, examples in other.examples.items():
-            kept = self.examples.setdefault(reason, [])
-            kept += examples[: EXAMPLES - len(kept)]
+        for reason, examples in self.examples.items():
+            self.dropped[reason] += other.dropped[reason]
+            examples += other.examples[reason][: EXAMPLES - len(examples)]
 
 
 def _example(block: Block, place: int) -> DroppedPair:
     [pair] = block[place : place + 1].pairs("surrogateescape")
     source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
-    return DroppedPair(str(block.source_file), block.numbers[place], source, target)
+    file, line = str(block.source_file), block.numbers[place]
+    return {"file": file, "line": line, "source": source, "target": target}
 
 
 class Cleaner:

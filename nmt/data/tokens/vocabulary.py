@@ -15,16 +15,7 @@ import sentencepiece
 
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.tokenizer import (
-    BOS,
-    EOS,
-    ERRORS_ONLY,
-    PAD,
-    UNK,
-    UNKNOWN,
-    SubwordModel,
-    Tokenizer,
-)
+from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
 
 # SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
@@ -136,6 +127,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
     """Learn one SentencePiece model."""
     model = io.BytesIO()
     exact = config.normalization == "identity"
+    special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(_SPECIALS)}
     failure: list[Exception] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -147,10 +139,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
             byte_fallback=config.byte_fallback,
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=not exact,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
+            **special_ids,
             unk_surface=_unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )

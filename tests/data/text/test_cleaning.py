@@ -77,7 +77,7 @@ def test_counts_add_up_and_keep_the_first_examples() -> None:
         assert counts.sort_out(block, [3, 5, 7], ["empty", None, "empty"]) == [5]
         total.add(counts)
     assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
-    assert [example.line for example in total.examples["empty"]] == [4, 8, 4]
+    assert [example["line"] for example in total.examples["empty"]] == [4, 8, 4]
 
 
 @pytest.mark.parametrize("seed", range(5))

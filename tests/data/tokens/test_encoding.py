@@ -53,11 +53,11 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
 def test_what_is_left_out_is_named_by_file_and_line(text: ParallelText, tmp_path: Path) -> None:
     counts = [block.counts for block in encoded(text, tmp_path, 1)]
     assert sum(c.read for c in counts) == 50
-    empty = [example for c in counts for example in c.examples.get("empty", [])]
-    assert [(e.line, e.source) for e in empty] == [(8, ""), (21, "")]
-    assert {e.file for e in empty} == {str(tmp_path / "text.en")}
-    long = [example for c in counts for example in c.examples.get("too_long", [])]
-    assert all(LINES[example.line - 1] == example.source for example in long) and long
+    empty = [example for c in counts for example in c.examples["empty"]]
+    assert [(e["line"], e["source"]) for e in empty] == [(8, ""), (21, "")]
+    assert {e["file"] for e in empty} == {str(tmp_path / "text.en")}
+    long = [example for c in counts for example in c.examples["too_long"]]
+    assert all(LINES[example["line"] - 1] == example["source"] for example in long) and long
 
 
 def test_kept_lines_point_to_their_ids(text: ParallelText, tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_bytes_that_are_not_utf8_are_named_or_counted(
         encoded(text, tmp_path, processes)
     rule = CleaningConfig(invalid_utf8=True)
     blocks = encode_blocks(text.blocks(), tmp_path / "tokenizer", rule, processes)
-    examples = [e for _, b in blocks for e in b.counts.examples.get("invalid_utf8", [])]
-    assert [(e.line, "\\udce4" in e.source) for e in examples] == [(34, True)]
+    examples = [e for _, b in blocks for e in b.counts.examples["invalid_utf8"]]
+    assert [(e["line"], "\\udce4" in e["source"]) for e in examples] == [(34, True)]
 
 
 def _die(block: object) -> None:
