@@ -16,13 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import (
-    Cleaner,
-    Counts,
-    Hashes,
-    SeenHashes,
-    pair_hashes,
-)
+from nmt.data.text.cleaning import Cleaner, Counts, Hashes, SeenHashes, pair_hashes
 from nmt.data.text.parallel_text import Block
 from nmt.data.tokens.bulk_encoding import bulk_encoder
 from nmt.data.tokens.token_store import Indices, Sentences

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def test_every_pair_keeps_its_number(
 ) -> None:
     folder = tmp_path_factory.mktemp("corpus")
 
-    def write(name: str, lines: list[str]) -> str:
+    def write(name: str, lines: Iterable[str]) -> str:
         path = folder / f"{name}{suffix.replace('.txt', '')}"
         data = end.join(line.encode() for line in lines) + end * last_end
         path.write_bytes(COMPRESS[suffix](data))

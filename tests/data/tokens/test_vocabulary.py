@@ -32,8 +32,12 @@ def test_a_character_vocabulary_ends_with_the_alphabet() -> None:
 
 
 @every_kind
-def test_learning_again_gives_the_same_bytes(kind: str) -> None:
-    assert learn(kind).source.model == learn(kind).source.model
+def test_learning_again_gives_the_same_bytes_and_is_silent(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    learn(kind).save(tmp_path)
+    assert Tokenizer.load(tmp_path).source.model == learn(kind).source.model
+    assert capfd.readouterr() == ("", "")
 
 
 def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
@@ -80,12 +84,6 @@ def test_an_error_of_the_reader_is_raised(after: int) -> None:
 
     with pytest.raises(DataError, match="line 7 is broken"):
         learn_vocabulary(pairs(), TokenizerConfig(vocabulary_size=60))
-
-
-def test_learning_and_loading_are_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    learn("unigram").save(tmp_path)
-    Tokenizer.load(tmp_path)
-    assert capfd.readouterr() == ("", "")
 
 
 CHOICES: dict[str, dict[str, Any]] = {
