@@ -176,9 +176,7 @@ class LoadedModel:
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
     """Return a newly initialised Transformer for the vocabularies of `tokenizer`."""
-    return Transformer(
-        config.model, tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size, PAD
-    )
+    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD)
 
 
 def find_run(path: Path) -> RunDirectory:

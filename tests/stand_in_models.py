@@ -108,7 +108,7 @@ def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 @pytest.fixture
 def copying_run(byte_tokenizer: Tokenizer) -> LoadedModel:
     """A run whose translation of a text is the text."""
-    model = Copier(byte_tokenizer.target_vocabulary_size)
+    model = Copier(byte_tokenizer.target.size)
     return LoadedModel(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]
 
 

@@ -46,7 +46,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "click": "cli/",
     "yaml": "strict_yaml.py",
     "pydantic": "config",
-    "pyarrow": "data/text/records.py",
+    "pyarrow": "data/text/",
     "regex": "data/",
     "matplotlib": "report/",
     "jinja2": ("report/page/template.py", "planning/description.py"),

@@ -84,7 +84,7 @@ def test_a_loaded_run_is_ready_to_translate(run: RunDirectory) -> None:
     assert loaded.config == CONFIG
     assert not loaded.model.training
     assert loaded.path == run.checkpoint(1)
-    assert loaded.tokenizer.encode_source(["a dog"])[0][-1] == 3
+    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
 
 
 @pytest.mark.parametrize("name", ["step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""])

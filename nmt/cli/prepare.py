@@ -15,11 +15,10 @@ def prepare(recipe: RecipeOptions) -> None:
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
-    sizes = f"{tokenizer.source_vocabulary_size:,} entries, shared"
+    sizes = f"{tokenizer.source.size:,} entries, shared"
     if not tokenizer.shared:
         sizes = (
-            f"{tokenizer.source_vocabulary_size:,} source entries, "
-            f"{tokenizer.target_vocabulary_size:,} target entries"
+            f"{tokenizer.source.size:,} source entries, {tokenizer.target.size:,} target entries"
         )
     typer.echo(f"directory   {result.directory}")
     typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")

@@ -178,7 +178,7 @@ def _as_json(
         "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
     }
     if per_token:
-        pieces = tokenizer.target_pieces(found.tokens)
+        pieces = tokenizer.target.pieces_of(found.tokens)
         values["pieces"] = [
             {"piece": piece, "log_probability": value}
             for piece, value in zip(pieces, found.token_log_probabilities, strict=True)

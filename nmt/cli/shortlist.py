@@ -37,7 +37,7 @@ def shortlist(
                 f"{prepared.directory}: not the vocabulary that {run.path} was trained with; "
                 "put back the training text as it was then"
             )
-        lexicon = Lexicon(prepared.train, tokenizer.target_vocabulary_size)
+        lexicon = Lexicon(prepared.train, tokenizer.target.size)
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
             lexicon.learn(lambda _: bar.update())
         found = Shortlist.learn(lexicon, prepared.train, tokenizer)
@@ -45,8 +45,8 @@ def shortlist(
     typer.echo(str(run.shortlist))
     validation = resolve(config.data, lambda line: None).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    sources = tokenizer.encode_source([pair.source for pair in pairs])
-    targets = tokenizer.encode_target([pair.target for pair in pairs])
+    sources = tokenizer.source.encode([pair.source for pair in pairs])
+    targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):
         share = covered(found.first(count), sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

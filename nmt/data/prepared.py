@@ -6,7 +6,6 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
-import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +65,9 @@ def prepare(config: Config, log: Log) -> Prepared:
     """
     Cleaner(config.data.cleaning)  # raises here, and not in a process that encodes
     splits = resolve(config.data, log)
-    _check_files_exist(splits.validation)
+    for path in splits.validation.paths:  # before the training text, which takes long
+        if not Path(path).is_file():
+            raise DataError(f"{path}: no such file; check data.validation in the configuration")
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, splits.train, root)
     directory = root / name
@@ -144,13 +145,6 @@ def _open(directory: Path, train: list[TextPair]) -> Prepared:
     )
 
 
-def _check_files_exist(text: TextPair) -> None:
-    """Report a mistyped validation path before the training text is prepared, which takes long."""
-    for path in text.paths:
-        if not Path(path).is_file():
-            raise DataError(f"{path}: no such file; check data.validation in the configuration")
-
-
 def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
     """Learn the vocabulary, encode the training texts, and write the folder."""
     texts = [ParallelText(text, config.data.languages) for text in train]
@@ -189,7 +183,7 @@ class _VocabularySample:
         cleaner = Cleaner(self.cleaning)
         skip = 0
         for block in (block for text in self.texts for block in text.blocks()):
-            pairs = block.every(self.stride, skip).pairs(cleaner.decoding_errors)
+            pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
             skip = (skip - len(block)) % self.stride
             yield from (pair for pair in pairs if cleaner.reason(pair) is None)
 
@@ -202,11 +196,10 @@ def _write_ids(
     processes: int,
 ) -> dict[str, Any]:
     """Write the ids of the pairs that the rules keep, and return `Prepared.counts`."""
-    counts, kept_of_each_text = Counts(), []
-    seen = SeenHashes()
+    counts, kept_of_each_text, seen = Counts(), list[int](), SeenHashes()
     with (
-        side_writer(directory, "source", tokenizer.source_vocabulary_size) as source,
-        side_writer(directory, "target", tokenizer.target_vocabulary_size) as target,
+        side_writer(directory, "source", tokenizer.source.size) as source,
+        side_writer(directory, "target", tokenizer.target.size) as target,
     ):
         for text in texts:
             before = counts.kept
@@ -223,11 +216,8 @@ def _write_ids(
         "read": counts.read,
         "kept": counts.kept,
         "kept_of_each_text": kept_of_each_text,
-        "dropped": {reason: counts.dropped[reason] for reason in RULES},
-        "examples": {
-            reason: [dataclasses.asdict(pair) for pair in counts.examples.get(reason, [])]
-            for reason in RULES
-        },
+        "dropped": counts.dropped,
+        "examples": counts.examples,
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
     }

@@ -149,12 +149,12 @@ def _learn_sample_vocabulary(profile: TextProfile) -> tuple[list[Choice], TokenS
             if size <= 500:
                 raise
             size //= 2
-    sources = tokenizer.encode_source([pair.source for pair in profile.sample])
-    targets = tokenizer.encode_target([pair.target for pair in profile.sample])
+    sources = tokenizer.source.encode([pair.source for pair in profile.sample])
+    targets = tokenizer.target.encode([pair.target for pair in profile.sample])
     longest = Config().data.cleaning.max_length
     kept = [(s, t) for s, t in zip(sources, targets, strict=True) if max(len(s), len(t)) <= longest]
     store = TokenStore.of([s for s, _ in kept], [t for _, t in kept])
-    return choices, store, tokenizer.target_vocabulary_size
+    return choices, store, tokenizer.target.size
 
 
 def _alphabet_choices(profile: TextProfile) -> list[Choice]:

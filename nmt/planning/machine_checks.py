@@ -28,7 +28,6 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
-    "zstd": ("zstandard", ".zst files are read"),
 }
 _LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6
 

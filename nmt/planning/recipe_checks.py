@@ -115,7 +115,8 @@ def _vocabulary(config: Config) -> Check:
         if prepared is None:
             return _future_vocabulary(config)
         sizes = _sizes(prepared.tokenizer)
-        largest = prepared.train.source.largest_id(), prepared.train.target.largest_id()
+        sides = prepared.train.source, prepared.train.target
+        largest = [int(side.ids.max(initial=0)) for side in sides]
     except NmtError as error:
         return failure("tokenizer", str(error), "prepare the data again with `nmt prepare`")
     if any(found >= size for found, size in zip(largest, sizes, strict=True)):
@@ -140,7 +141,7 @@ def _future_vocabulary(config: Config) -> Check:
 
 
 def _sizes(tokenizer: Tokenizer) -> tuple[int, int]:
-    return tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
+    return tokenizer.source.size, tokenizer.target.size
 
 
 def _fit(config: Config, runs: Path) -> Iterator[Check]:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from nmt.config import Config
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import raw_lines
 from nmt.data.tokens.batches import BatchPlan
-from nmt.data.tokens.token_store import Sentences, StoredSentences, TokenStore
+from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
@@ -104,8 +104,8 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
         source_length=float(lengths[0].mean()),
         target_length=float(lengths[1].mean()),
         steps_per_epoch=round(plan.steps_per_epoch * times),
-        source_vocabulary=tokenizer.source_vocabulary_size,
-        target_vocabulary=tokenizer.target_vocabulary_size,
+        source_vocabulary=tokenizer.source.size,
+        target_vocabulary=tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
     )
 
@@ -123,7 +123,7 @@ def _assumed_workload(config: Config) -> Workload:
     sizes = size, size
     if config.tokenizer.models:
         tokenizer = adopt_vocabulary(config.tokenizer)
-        sizes = tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
+        sizes = tokenizer.source.size, tokenizer.target.size
     steps = None if pairs is None else max(1, round(pairs * length / config.training.batch_tokens))
     here = _validation_pairs(config)
     return Workload(origin, pairs, length, length, steps, *sizes, here or held_out or None)
@@ -159,12 +159,12 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
 
 def _random_sentences(
     lengths: npt.NDArray[np.floating], vocabulary: int, random: np.random.Generator
-) -> StoredSentences:
+) -> Sentences:
     """Return sentences of random ids; each has its length in `lengths` and ends with EOS."""
-    whole = lengths.astype(np.int64)
-    ids = random.integers(_FIRST_WORD, vocabulary, whole.sum(), dtype=np.uint32)
-    ids[np.cumsum(whole) - 1] = EOS
-    return StoredSentences.of(Sentences(ids, whole))
+    offsets = np.concatenate(([0], np.cumsum(lengths.astype(np.int64))))
+    ids = random.integers(_FIRST_WORD, vocabulary, offsets[-1], dtype=np.uint32)
+    ids[offsets[1:] - 1] = EOS
+    return Sentences(ids, offsets)
 
 
 def _sample(store: TokenStore) -> TokenStore:
@@ -172,6 +172,4 @@ def _sample(store: TokenStore) -> TokenStore:
     if len(store) <= _LARGEST_SAMPLE:
         return store
     places = np.linspace(0, len(store) - 1, _LARGEST_SAMPLE).astype(np.int64)
-    return TokenStore(
-        *(StoredSentences.of(side.gather(places)) for side in (store.source, store.target))
-    )
+    return TokenStore(store.source.gather(places), store.target.gather(places))

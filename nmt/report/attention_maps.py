@@ -114,18 +114,20 @@ def record_attention(
             its translation has more than `MAX_PIECES`.
     """
     check_text(sentence, f"the sentence {sentence!a}")
-    read = readable_pieces(run.tokenizer.source_pieces(sentence)[:-1])
+    vocabulary = run.tokenizer.source
+    ids = vocabulary.encode([sentence])
+    read = readable_pieces(vocabulary.pieces_of(ids[0][:-1]))
     if not read.labels:
         raise DataError("the sentence is empty; give some text to translate")
     _check_length(read.labels, "sentence", longest)
     device = next(run.model.parameters()).device
-    source = torch.tensor(run.tokenizer.encode_source([sentence]), device=device)  # (1, S)
+    source = torch.tensor(ids, device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
         best = beam_search(run.model, source, run.config.decoding, BOS, EOS)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
-    written = readable_pieces(run.tokenizer.target_pieces(best.tokens))
+    written = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))
     _check_length(written.labels, "translation", MAX_PIECES)
     return SentenceAttention(sentence, read, written, record)
 

@@ -101,7 +101,7 @@ class ConstrainedSentence:
 
         A vocabulary may lack one of their characters, or normalise it to another form.
         """
-        decode = self.spelling.tokenizer.decode
+        decode = self.spelling.tokenizer.target.decode
         begun = self.spelled.prefix.decoded(self.spelling)
         for placed in sorted(self._follow(tokens).met, key=lambda placed: -placed.start):
             before, until = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))

@@ -111,8 +111,8 @@ def _check_same_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
     """Raise a ConfigError unless all ids have the same spelling; the files may differ."""
     one, two = first.tokenizer, other.tokenizer
     sides = {
-        "source": (one.source_vocabulary, two.source_vocabulary),
-        "target": (one.target_vocabulary, two.target_vocabulary),
+        "source": (one.source.pieces, two.source.pieces),
+        "target": (one.target.pieces, two.target.pieces),
     }
     for side, (mine, its) in sides.items():
         if mine == its:

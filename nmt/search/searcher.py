@@ -151,7 +151,7 @@ def _search_best(
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
     """Raise a ConfigError if a beam is wider than the vocabulary or too wide for `memory` bytes."""
-    beam, vocabulary = settings.beam_size, run.tokenizer.target_vocabulary_size
+    beam, vocabulary = settings.beam_size, run.tokenizer.target.size
     if beam > vocabulary:
         raise ConfigError(
             f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
@@ -172,7 +172,7 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
     of these positions, and k queries attend to all of them at once, in each head and through a
     mask. On a CPU one process a core may search at the same time.
     """
-    config, vocabulary = run.config, run.tokenizer.target_vocabulary_size
+    config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:
         return vocabulary
     if next(run.model.parameters()).device.type == "cpu":

@@ -61,8 +61,8 @@ class Shortlist:
     def learn(cls, lexicon: Lexicon, store: TokenStore, tokenizer: Tokenizer) -> Self:
         """Build a shortlist from a lexicon of the pairs of ids in a store."""
         always = np.union1d(SPECIAL, most_frequent(store, FREQUENT))
-        best = lexicon.best(tokenizer.source_vocabulary_size, MOST_CANDIDATES, always)
-        return cls(best, always, tokenizer.target_vocabulary_size, tokenizer.shared)
+        best = lexicon.best(tokenizer.source.size, MOST_CANDIDATES, always)
+        return cls(best, always, tokenizer.target.size, tokenizer.shared)
 
     @classmethod
     def load(cls, path: Path, tokenizer: Tokenizer) -> Self:
@@ -92,7 +92,7 @@ class Shortlist:
             )
         if vocabularies != _digest_of(tokenizer):
             raise CheckpointError(f"{path}: learnt with other vocabularies than the run's; {again}")
-        return cls(candidates, always, tokenizer.target_vocabulary_size, tokenizer.shared)
+        return cls(candidates, always, tokenizer.target.size, tokenizer.shared)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
         """Write the file, completely or not at all, with a digest of the vocabularies."""
@@ -129,7 +129,7 @@ class Shortlist:
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
     """A digest of both vocabularies."""
-    both = json.dumps([tokenizer.source_vocabulary, tokenizer.target_vocabulary])
+    both = json.dumps([tokenizer.source.pieces, tokenizer.target.pieces])
     return hashlib.sha256(both.encode()).digest()
 
 

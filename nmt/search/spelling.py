@@ -24,7 +24,7 @@ class Spelling:
         """`tokenized` says that the text also has spaces between words and marks."""
         self.tokenizer = tokenizer
         self.tokenized = tokenized
-        self.bytes = tokenizer.target_bytes()
+        self.bytes = tokenizer.target.piece_bytes()
         """the UTF-8 text that each id adds"""
 
     @cached_property
@@ -53,7 +53,7 @@ class Spelling:
         Raises:
             DataError: the text leaves no id, or the vocabulary does not mark where words begin.
         """
-        ids = self.tokenizer.encode_target([text])[0][:-1]
+        ids = self.tokenizer.target.encode([text])[0][:-1]
         if not ids:
             raise DataError(
                 f"{text!r} leaves nothing behind when it is cut into pieces; leave it out"
@@ -77,7 +77,7 @@ class Spelling:
         if self.tokenized:
             return ()
         for mark in _MARKS:
-            ids = self.tokenizer.encode_target([mark + text])[0][:-1]
+            ids = self.tokenizer.target.encode([mark + text])[0][:-1]
             for end in (1, 2):
                 if self.spelled(ids[:end]) == f" {mark}".encode():
                     return tuple(ids[end:])
@@ -113,7 +113,7 @@ class Spelling:
     @cached_property
     def _sorted(self) -> list[tuple[bytes, int]]:
         # Decoding drops the first space of a text, but not one that is spelled as a byte.
-        spelled = enumerate(zip(self.bytes, self.tokenizer.target_vocabulary, strict=True))
+        spelled = enumerate(zip(self.bytes, self.tokenizer.target.pieces, strict=True))
         return sorted(
             (text, i)
             for i, (text, piece) in spelled

@@ -32,8 +32,8 @@ class TargetPrefix:
         if not prefix.strip():
             return cls()
         complete, _, begun = re.sub(r"\s+", " ", prefix.lstrip()).rpartition(" ")
-        [known] = spelling.tokenizer.encode_target([begun])
-        [begun] = spelling.tokenizer.decode([known])
+        [known] = spelling.tokenizer.target.encode([begun])
+        [begun] = spelling.tokenizer.target.decode([known])
         rest = f" {begun}".encode()
         if UNK in known or not spelling.can_spell(rest):
             complete, rest = prefix, b""
@@ -59,4 +59,4 @@ class TargetPrefix:
         rest = self.text[len(spelling.spelled(self.ids)) :].decode("utf-8")
         if not self.ids:
             return rest[1:]
-        return spelling.tokenizer.decode([self.ids])[0] + rest
+        return spelling.tokenizer.target.decode([self.ids])[0] + rest

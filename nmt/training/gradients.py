@@ -17,7 +17,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
-from nmt.data.tokens.subword_regularization import resample
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import hardware_kind, is_out_of_memory, step_seed, widest_float
 from nmt.model.dropout import masks_from
@@ -147,7 +146,7 @@ class GradientComputer:
         sampling, seed = self._run.config.tokenizer.sampling, self._run.config.seed
         if not sampling:
             return self._store, pairs
-        sampled = resample(self._store, pairs, self._run.tokenizer, sampling, seed, step)
+        sampled = self._run.tokenizer.resample(self._store, pairs, sampling, seed, step)
         return sampled, np.arange(len(pairs))
 
     def _compute_until_it_fits(
@@ -282,5 +281,5 @@ class GradientComputer:
 
     def _describe(self, store: TokenStore, rows: Indices) -> str:
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
-        texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.decode(targets))
+        texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.target.decode(targets))
         return f"{len(rows)} pairs such as the translations {texts}"

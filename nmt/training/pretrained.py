@@ -74,8 +74,8 @@ def load_pretrained(
 def _pieces(tokenizer: Tokenizer, embedding: str) -> list[str]:
     """Return the vocabulary piece of each row of an embedding."""
     if embedding.startswith("source_"):
-        return tokenizer.source_vocabulary
-    return tokenizer.target_vocabulary
+        return tokenizer.source.pieces
+    return tokenizer.target.pieces
 
 
 @torch.no_grad()

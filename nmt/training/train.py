@@ -142,7 +142,7 @@ def _build_trainer(
 def _describe(run: LoadedModel, prepared: Prepared) -> str:
     return (
         f"{parameter_count(run.model):,} parameters, "
-        f"vocabulary {run.tokenizer.target_vocabulary_size:,}, "
+        f"vocabulary {run.tokenizer.target.size:,}, "
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)})"
     )
 

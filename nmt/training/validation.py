@@ -52,8 +52,8 @@ class Validator:
         self.run = run
         self.precision = precision
         encoded = TokenStore.of(
-            run.tokenizer.encode_source([pair.source for pair in pairs]),
-            run.tokenizer.encode_target([pair.target for pair in pairs]),
+            run.tokenizer.source.encode([pair.source for pair in pairs]),
+            run.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths
         parts = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)

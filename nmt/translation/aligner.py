@@ -101,8 +101,8 @@ class AlignmentStage:
     ) -> Alignment:
         tokenizer = self.searcher.run.tokenizer
         tokens = translation.tokens
-        read = tokenizer.source_spellings(line.line.text)[: len(line.ids) - 1]
-        words = align_words(read, tokenizer.target_spellings(tokens), attended)
+        read = tokenizer.source.split(line.line.text)[: len(line.ids) - 1]
+        words = align_words(read, tokenizer.target.spell(tokens), attended)
         predicted = list(tokens) if translation.is_truncated else [*tokens, EOS]
-        pieces = tuple(tokenizer.target_pieces(predicted))
+        pieces = tuple(tokenizer.target.pieces_of(predicted))
         return Alignment(words, pieces, tuple(scores[: len(pieces)]))

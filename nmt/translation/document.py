@@ -46,7 +46,7 @@ class SentenceStage:
             split_sentences(line.text, language) if has_words(line.text) else [line.text]
             for line in lines
         ]
-        ids = iter(self.run.tokenizer.encode_source([s for own in sentences for s in own]))
+        ids = iter(self.run.tokenizer.source.encode([s for own in sentences for s in own]))
         return [
             list(self._lines(line, own, list(islice(ids, len(own))), warn))
             for line, own in zip(lines, sentences, strict=True)
@@ -78,7 +78,7 @@ class SentenceStage:
         if len(ids) <= MAX_SOURCE_TOKENS or len(text) == 1:
             return [(text, ids)]
         parts = halves(text)
-        rows = self.run.tokenizer.encode_source(parts)
+        rows = self.run.tokenizer.source.encode(parts)
         return [
             piece
             for part, row in zip(parts, rows, strict=True)

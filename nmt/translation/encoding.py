@@ -24,7 +24,7 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
         )
 
     unknown = [line.text for line in lines if not line.ids]
-    encoded = iter(tokenizer.encode_source(unknown))
+    encoded = iter(tokenizer.source.encode(unknown))
     rows = [list(line.ids) or next(encoded) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
     to_translate = set(non_blank([line.text for line in lines], rows))
@@ -43,7 +43,7 @@ def decode(
     """The hypotheses of a line as text."""
     room = line.constraints.room if line.constraints else 0
     limit = len(line.ids) + settings.max_length_offset + room
-    texts = tokenizer.decode([h.tokens for h in hypotheses])
+    texts = tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
         Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)

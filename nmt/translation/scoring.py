@@ -125,8 +125,8 @@ class Scorer:
                 f"{limit} count: split it into sentences"
             )
 
-        sources = self.run.tokenizer.encode_source([source for source, _ in pairs])
-        targets = self.run.tokenizer.encode_target([target for _, target in pairs])
+        sources = self.run.tokenizer.source.encode([source for source, _ in pairs])
+        targets = self.run.tokenizer.target.encode([target for _, target in pairs])
         return (
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),

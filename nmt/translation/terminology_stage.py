@@ -72,7 +72,7 @@ class TerminologyStage:
 
     def _source_pieces(self, text: str) -> Sequence[str]:
         """The pieces of a text; none if normalisation changes it, because places would differ."""
-        pieces = self.searcher.run.tokenizer.source_spellings(text)
+        pieces = self.searcher.run.tokenizer.source.split(text)
         spelled = "".join(pieces).replace("▁", "")
         same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())
         return pieces if same else ()

@@ -42,7 +42,7 @@ class UnknownWordStage:
         batch = batch.to(self.searcher.device)
         _, weights = teacher_forced_attention(run.model, batch)
         places = most_attended(weights, batch.source, run.model.padding).tolist()
-        pieces = run.tokenizer.source_spellings(line.line.text)
+        pieces = run.tokenizer.source.split(line.line.text)
         changed = list(found)
         for k, attended in zip(rows, places, strict=True):
             words = [
@@ -58,7 +58,7 @@ def _copied(tokenizer: Tokenizer, tokens: Sequence[int], text: str, words: Seque
     """Replace token t of a text by word t where the token is unknown."""
     for t in reversed(range(len(tokens))):
         if tokens[t] == UNK:
-            before, until = map(len, tokenizer.decode([tokens[:t], tokens[: t + 1]]))
+            before, until = map(len, tokenizer.target.decode([tokens[:t], tokens[: t + 1]]))
             space = " " if text[before:until].startswith(" ") else ""
             text = text[:before] + space + words[t] + text[until:]
     return text

@@ -25,7 +25,7 @@ from measuring import apart, report
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.prepared import prepare
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import raw_lines
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -169,7 +169,7 @@ def padded_share(model: str, text: TextPair) -> dict[str, Any]:
     """What a batch of 25,000 tokens a side holds besides tokens."""
     tokenizer = Tokenizer.load(Path(model).parent)
     lines = [[line.decode().rstrip("\n") for line in raw_lines(Path(p))] for p in text.paths]
-    store = TokenStore.of(tokenizer.encode_source(lines[0]), tokenizer.encode_target(lines[1]))
+    store = TokenStore.of(tokenizer.source.encode(lines[0]), tokenizer.target.encode(lines[1]))
     plan = BatchPlan(store.source.lengths, store.target.lengths, 25_000, seed=1)
     seen = np.zeros(len(store), np.int64)
     cells = {"source": 0, "target": 0}

@@ -141,7 +141,7 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
     prepared = prepare(config, lambda message: None)
     store = prepared.train
     torch.manual_seed(1)
-    model: Any = marian_model(sizes, prepared.tokenizer.target_vocabulary_size)
+    model: Any = marian_model(sizes, prepared.tokenizer.target.size)
     for module in model.modules():
         if isinstance(module, torch.nn.Linear) and module is not model.lm_head:
             torch.nn.init.xavier_uniform_(module.weight)

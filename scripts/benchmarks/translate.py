@@ -67,9 +67,9 @@ class Task:
             self.tokenizer = run.tokenizer
             data = run.config.data
             self.tokenize = bleu_tokenizer(data.target_language, data.tokenized)
-            self.pieces = list(run.tokenizer.target_vocabulary)
+            self.pieces = list(run.tokenizer.target.pieces)
             lines = arguments.source.read_text("utf-8").split("\n")[: arguments.sentences]
-            self.rows: Rows = run.tokenizer.encode_source(lines)
+            self.rows: Rows = run.tokenizer.source.encode(lines)
             return
         self.sizes = SIZES[arguments.size]
         words = arguments.vocabulary
@@ -121,7 +121,9 @@ def figures(
             best = {"tokens_per_second": tokens / seconds, "batch": size, "tokens": tokens}
     if task.tokenizer and arguments.reference:
         references = arguments.reference.read_text("utf-8").split("\n")[: arguments.sentences]
-        score = bleu(task.tokenizer.decode(found), references, task.tokenize, confidence=False)
+        score = bleu(
+            task.tokenizer.target.decode(found), references, task.tokenize, confidence=False
+        )
         best["bleu"] = score.value
     threads_tried = {1} if on_gpu else {1, available_cores()}
     for threads in threads_tried if arguments.latency_sentences else ():

@@ -84,7 +84,7 @@ def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetSco
     lines = succeed("score", "-m", tiny_run, "--json", "--per-token", text=TABS).split("\n")[:-1]
     for line, known in zip(lines, scores, strict=True):
         pieces = json.loads(line)["pieces"]
-        assert [p["piece"] for p in pieces] == tokenizer.target_pieces(known.tokens)
+        assert [p["piece"] for p in pieces] == tokenizer.target.pieces_of(known.tokens)
         values = [p["log_probability"] for p in pieces]
         assert values == list(known.token_log_probabilities)
         assert pieces[-1]["piece"] == "</s>"

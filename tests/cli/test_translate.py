@@ -184,7 +184,7 @@ def test_settings_of_the_search_are_obeyed(tiny_run: Path) -> None:
     long = succeed("translate", "-m", tiny_run, "--json", "--min-length", "20", text=b"a small dog")
     translation = json.loads(long)["translations"][0]["text"]
     run = load_run(tiny_run, torch.device("cpu"))
-    assert len(run.tokenizer.encode_target([translation])[0]) > 1
+    assert len(run.tokenizer.target.encode([translation])[0]) > 1
     options = ("--json", "--length-normalization")
     kinds = ("none", "average")
     found = {succeed("translate", "-m", tiny_run, *options, kind, text=b"a dog") for kind in kinds}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig, TrainingConfig
+from nmt.config import Config, TextPair
 from nmt.data.fingerprint import fingerprint
 from nmt.errors import DataError
 
@@ -25,42 +25,38 @@ def settle(path: Path, seconds: int = 1_000_000_000) -> None:
     os.utime(path, (seconds, seconds))
 
 
-def data(**settings: Any) -> Config:
-    return Config(data=DataConfig(**settings))
-
-
-def tokenizer(**settings: Any) -> Config:
-    return Config(tokenizer=TokenizerConfig(**settings))
-
-
 @pytest.mark.parametrize(
-    ("config", "counts"),
+    ("section", "settings", "counts"),
     [
-        (data(cleaning=CleaningConfig(max_length=255)), True),
-        (data(cleaning=CleaningConfig(max_length_ratio=3.0)), True),
-        (data(cleaning=CleaningConfig(duplicates=True)), True),
-        (tokenizer(kind="unigram"), True),
-        (tokenizer(vocabulary_size=8001), True),
-        (tokenizer(character_coverage=0.9995), True),
-        (tokenizer(byte_fallback=True), True),
-        (tokenizer(normalization="identity"), True),
-        (Config(seed=2), False),
-        (Config(training=TrainingConfig(batch_tokens=1)), False),
-        (data(directory="elsewhere"), False),
-        (data(source_language="de", target_language="en"), False),
-        (data(tokenized=True), False),
+        ("data", {"cleaning": {"max_length": 255}}, True),
+        ("data", {"cleaning": {"max_length_ratio": 3.0}}, True),
+        ("data", {"cleaning": {"duplicates": True}}, True),
+        ("tokenizer", {"kind": "unigram"}, True),
+        ("tokenizer", {"vocabulary_size": 8001}, True),
+        ("tokenizer", {"character_coverage": 0.9995}, True),
+        ("tokenizer", {"byte_fallback": True}, True),
+        ("tokenizer", {"normalization": "identity"}, True),
+        ("training", {"batch_tokens": 1}, False),
+        ("data", {"directory": "elsewhere"}, False),
+        ("data", {"source_language": "de", "target_language": "en"}, False),
+        ("data", {"tokenized": True}, False),
     ],
 )
 def test_settings_that_shape_the_data_count_and_others_do_not(
-    tmp_path: Path, text: TextPair, config: Config, counts: bool
+    tmp_path: Path, text: TextPair, section: str, settings: dict[str, Any], counts: bool
 ) -> None:
-    name = fingerprint(Config(), [text], tmp_path)
+    name = fingerprint(Config(seed=2), [text], tmp_path)
+    config = Config.model_validate({section: settings})
     assert (fingerprint(config, [text], tmp_path) != name) == counts
 
 
-def test_contents_count_and_places_do_not(tmp_path: Path, text: TextPair) -> None:
+def test_contents_and_their_order_count_and_places_do_not(tmp_path: Path, text: TextPair) -> None:
     before = fingerprint(Config(), [text], tmp_path)
     assert len(before) == 16 and int(before, 16) > 0
+    other = TextPair(source=text.target, target=text.target)
+    turned = TextPair(source=text.target, target=text.source)
+    texts = ([text], [turned], [text, text], [text, other], [other, text])
+    assert len({fingerprint(Config(), list(t), tmp_path) for t in texts}) == 5
     moved = tmp_path / "moved.en"
     Path(text.paths[0]).rename(moved)
     same = TextPair(source=str(moved), target=text.target)
@@ -69,21 +65,14 @@ def test_contents_count_and_places_do_not(tmp_path: Path, text: TextPair) -> Non
     assert fingerprint(Config(), [same], tmp_path) != before
 
 
-def test_the_order_and_number_of_texts_and_the_sides_count(tmp_path: Path, text: TextPair) -> None:
-    other = TextPair(source=text.target, target=text.target)
-    turned = TextPair(source=text.target, target=text.source)
-    texts = ([text], [turned], [text, text], [text, other], [other, text])
-    assert len({fingerprint(Config(), list(t), tmp_path) for t in texts}) == 5
-
-
 def test_weights_do_not_count_but_the_fields_of_records_do(tmp_path: Path) -> None:
-    path = tmp_path / "a.tsv"
-    path.write_text("a\tb\n")
-    name = fingerprint(Config(), [TextPair(file=str(path))], tmp_path)
-    heavy = TextPair(file=str(path), weight=2.0)
-    assert fingerprint(Config(), [heavy], tmp_path) == name
-    turned = TextPair(file=str(path), source_field=2, target_field=1)
-    assert fingerprint(Config(), [turned], tmp_path) != name
+    (tmp_path / "a.tsv").write_text("a\tb\n")
+
+    def name(**settings: Any) -> str:
+        text = TextPair(file=str(tmp_path / "a.tsv"), **settings)
+        return fingerprint(Config(), [text], tmp_path)
+
+    assert name(weight=2.0) == name() != name(source_field=2, target_field=1)
 
 
 def test_unchanged_files_are_read_once(

@@ -60,32 +60,35 @@ def test_the_store_holds_the_text_in_order_whatever_the_size_of_blocks(
         [side.sentence(i).tolist() for i in range(len(data.train))]
         for side in (data.train.source, data.train.target)
     )
-    assert sources == data.tokenizer.encode_source(LINES)
-    assert data.tokenizer.decode(targets) == [line.upper() for line in LINES]
+    assert sources == data.tokenizer.source.encode(LINES)
+    assert data.tokenizer.target.decode(targets) == [line.upper() for line in LINES]
     assert all(row[-1] == EOS for row in (*sources, *targets))
     assert data.counts["source_tokens"] == data.train.source.lengths.sum()
     assert data.counts["target_tokens"] == data.train.target.lengths.sum()
 
 
-def test_counts_are_read_without_the_text(tmp_path: Path) -> None:
-    data = prepare_quietly(configure(tmp_path))
-    (tmp_path / "text.en").unlink()
-    assert read_counts(data.directory) == data.counts
-    (data.directory / "source.ids.npy").write_bytes(b"")
-    for folder in (data.directory, tmp_path / "nowhere"):
-        with pytest.raises(DataError, match=f"{folder}: no prepared data here; `nmt prepare`"):
-            read_counts(folder)
-
-
-def test_a_second_call_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_call_does_nothing_and_counts_are_read_without_the_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = configure(tmp_path)
     messages: list[str] = []
     first = prepare(config, messages.append)
     assert len(messages) == 2
-    monkeypatch.setattr(prepared, "_make", None)
-    second = prepare(config, messages.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(prepared, "_make", None)
+        second = prepare(config, messages.append)
     assert len(messages) == 2
     assert (second.directory, second.counts) == (first.directory, first.counts)
+    smaller = config.model_copy(update={"tokenizer": TokenizerConfig(vocabulary_size=60)})
+    other = prepare_quietly(smaller)
+    assert {first.fingerprint, other.fingerprint} == set(folders(tmp_path))
+    assert (first.tokenizer.source.size, other.tokenizer.source.size) == (100, 60)
+    (tmp_path / "text.en").unlink()
+    assert read_counts(first.directory) == first.counts
+    (first.directory / "source.ids.npy").write_bytes(b"")
+    for folder in (first.directory, tmp_path / "nowhere"):
+        with pytest.raises(DataError, match=f"{folder}: no prepared data here; `nmt prepare`"):
+            read_counts(folder)
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
@@ -108,15 +111,6 @@ def test_a_folder_of_a_newer_format_is_refused_and_one_without_a_version_is_read
         assert path.read_bytes() == before
 
 
-def test_other_settings_have_their_own_folder(tmp_path: Path) -> None:
-    config = configure(tmp_path)
-    one = prepare_quietly(config)
-    smaller = config.model_copy(update={"tokenizer": TokenizerConfig(vocabulary_size=60)})
-    two = prepare_quietly(smaller)
-    assert {one.fingerprint, two.fingerprint} == set(folders(tmp_path))
-    assert (one.tokenizer.source_vocabulary_size, two.tokenizer.source_vocabulary_size) == (100, 60)
-
-
 def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
     good = [SentencePair(line, line) for line in LINES]
     empty = [SentencePair("", "dog"), SentencePair("dog", " \u00a0 "), SentencePair("\u200b", "a")]
@@ -129,19 +123,15 @@ def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
     assert (counts["read"], counts["kept"]) == (66, 60)
     assert {k: n for k, n in counts["dropped"].items() if n} == dropped
     assert json.loads(json.dumps(counts)) == counts
+    lines = configure(tmp_path)
+    longest = int(prepare_quietly(lines).train.target.lengths.max()) - 1
+    for limit, all_kept in ((longest, True), (longest - 1, False)):
+        some = configure(tmp_path, cleaning=CleaningConfig(max_length=limit))
+        kept = prepare_quietly(some).counts
+        assert (kept["kept"] == 60) == (describe_dropped(kept) == "none left out") == all_kept
     assert describe_dropped(counts) == (
         "3 empty, 2 longer than data.cleaning.max_length, 1 beyond data.cleaning.max_length_ratio"
     )
-
-
-def test_the_longest_pair_allowed_is_kept(tmp_path: Path) -> None:
-    def counts(**limits: Any) -> dict[str, Any]:
-        return prepare_quietly(configure(tmp_path, cleaning=CleaningConfig(**limits))).counts
-
-    longest = int(prepare_quietly(configure(tmp_path)).train.target.lengths.max()) - 1
-    kept = counts(max_length=longest)
-    assert (kept["kept"], describe_dropped(kept)) == (60, "none left out")
-    assert counts(max_length=longest - 1)["kept"] < 60
 
 
 def test_the_vocabulary_is_learnt_from_a_spread_of_a_large_corpus(
@@ -153,66 +143,62 @@ def test_the_vocabulary_is_learnt_from_a_spread_of_a_large_corpus(
     config = configure(tmp_path, lines).model_copy(update={"tokenizer": characters})
     data = prepare_quietly(config)
     assert len(data.train) == 60
-    assert {"a", "b"} <= set(data.tokenizer.target_vocabulary)
+    assert {"a", "b"} <= set(data.tokenizer.target.pieces)
 
 
-@pytest.mark.parametrize("name", ["manifest.json", "source.ids.npy", "tokenizer/tokenizer.model"])
-@pytest.mark.parametrize("cut", [True, False])
-def test_a_damaged_folder_is_made_again(tmp_path: Path, name: str, cut: bool) -> None:
+def test_a_damaged_folder_is_made_again(tmp_path: Path) -> None:
     config = configure(tmp_path)
-    path = prepare_quietly(config).directory / name
-    data = path.read_bytes()
-    path.unlink()
-    if cut:
-        path.write_bytes(data[:-9])
-    prepare_quietly(config)
-    assert path.read_bytes() == data
+    for name in ("manifest.json", "source.ids.npy", "tokenizer/tokenizer.model"):
+        path = prepare_quietly(config).directory / name
+        data = path.read_bytes()
+        for left in (b"", data[:-9]):
+            path.unlink()
+            if left:
+                path.write_bytes(left)
+            prepare_quietly(config)
+            assert path.read_bytes() == data
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "message"),
+    ("source", "target", "limits", "message"),
     [
-        (b"a\nb\n", b"a\n", "has 2 lines, .* has 1 line"),
-        (b"", b"", "are empty"),
-        (b"a\n", b"\xff\n", "text.de:1: not valid UTF-8"),
-        (b"a\n", b"b\n", "vocabulary_size is 100, but .* at most"),
-        (b"\n\n", b"\n\n", "is blank"),
+        (b"a\nb\n", b"a\n", {}, "has 2 lines, .* has 1 line"),
+        (b"", b"", {}, "are empty"),
+        (b"a\n", b"\xff\n", {}, "text.de:1: not valid UTF-8"),
+        (b"a\n", b"b\n", {}, "vocabulary_size is 100, but .* at most"),
+        (b"\n\n", b"\n\n", {}, "is blank"),
+        (None, None, {"max_length": 1}, r"all 60 training pairs are left out \(60 longer than"),
     ],
 )
 def test_bad_text_leaves_nothing_behind(
-    tmp_path: Path, source: bytes, target: bytes, message: str
+    tmp_path: Path,
+    source: bytes | None,
+    target: bytes | None,
+    limits: dict[str, Any],
+    message: str,
 ) -> None:
-    config = configure(tmp_path)
-    (tmp_path / "text.en").write_bytes(source)
-    (tmp_path / "text.de").write_bytes(target)
+    config = configure(tmp_path, cleaning=CleaningConfig(**limits))
+    for name, data in (("text.en", source), ("text.de", target)):
+        if data is not None:
+            (tmp_path / name).write_bytes(data)
     with pytest.raises(DataError, match=message):
         prepare_quietly(config)
     assert folders(tmp_path) == []
 
 
-def test_text_without_a_pair_to_keep_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"all 60 training pairs are left out \(60 longer than"):
-        prepare_quietly(configure(tmp_path, cleaning=CleaningConfig(max_length=1)))
-    assert folders(tmp_path) == []
-
-
-def test_a_mistyped_validation_file_is_found_first(tmp_path: Path) -> None:
+def test_a_missing_training_text_or_validation_file_is_found_first(tmp_path: Path) -> None:
     config = configure(tmp_path)
-    (tmp_path / "text.fr").write_text("a\n")
-    text = TextPair(source=str(tmp_path / "text.fr"), target=str(tmp_path / "absent"))
+    text = TextPair(source=str(tmp_path / "text.en"), target=str(tmp_path / "absent"))
     config = config.model_copy(update={"data": config.data.model_copy(update={"validation": text})})
     with pytest.raises(DataError, match="absent: no such file; check data.validation"):
         prepare_quietly(config)
     assert not (tmp_path / "data").exists()
-
-
-def test_a_configuration_without_text_is_refused() -> None:
     with pytest.raises(ConfigError, match="data.train is not given"):
         prepare_quietly(Config())
 
 
 @pytest.mark.parametrize(("name", "call"), [("add", 1), ("write_header", 1), ("write_header", 5)])
-def test_a_full_disk_is_reported_and_leaves_nothing(
+def test_a_full_disk_or_a_file_in_the_place_of_the_folder_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, call: int
 ) -> None:
     """The disk is full while ids are written, or the headers of the four files at either end."""
@@ -226,13 +212,11 @@ def test_a_full_disk_is_reported_and_leaves_nothing(
 
     write = getattr(_ArrayWriter, name)
     monkeypatch.setattr(_ArrayWriter, name, fail)
-    with pytest.raises(DataError, match="cannot be written: No space left on device; free some"):
-        prepare_quietly(configure(tmp_path))
-    assert folders(tmp_path) == []
-
-
-def test_a_data_directory_that_is_a_file_is_refused(tmp_path: Path) -> None:
     config = configure(tmp_path)
+    with pytest.raises(DataError, match="cannot be written: No space left on device; free some"):
+        prepare_quietly(config)
+    assert folders(tmp_path) == []
+    (tmp_path / "data").rename(tmp_path / "other")
     (tmp_path / "data").write_text("")
     with pytest.raises(DataError, match="cannot be written: Not a directory"):
         prepare_quietly(config)

@@ -150,7 +150,6 @@ def test_a_full_disk_is_a_failure(
 
 def test_a_missing_extra_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert str(module._extra("zstd")) == (
-        "ok       extra       zstd is not installed; "
-        "with pip install 'nmt[zstd]' .zst files are read"
+    assert str(module._extra("plot")) == (
+        "ok       extra       plot is not installed; with pip install 'nmt[plot]' `nmt plot` draws"
     )

@@ -102,7 +102,7 @@ def test_random_sentences_have_the_expected_lengths_and_ids(recipe: Recipe) -> N
     assert store.source.lengths.mean() == pytest.approx(mean, rel=0.1)
     assert store.target.lengths.mean() == pytest.approx(mean, rel=0.1)
     assert store.source.lengths.min() >= 2
-    assert max(store.source.largest_id(), store.target.largest_id()) < 60
+    assert max(store.source.ids.max(), store.target.ids.max()) < 60
     steps = BatchPlan(store.source.lengths, store.target.lengths, 4000, 1).steps_per_epoch
     assert 115 < steps < 150
     ids = np.concatenate([store.source.sentence(n) for n in range(20)])

@@ -12,16 +12,13 @@ from nmt.model.transformer import Transformer
 LETTERS = "▁abcdefghijklmnopqrstuvwxyz"
 
 
-class LetterTokenizer:
-    """A letter a piece: as much of a tokenizer as the maps need."""
+class LetterVocabulary:
+    """A letter a piece: as much of a vocabulary as the maps need."""
 
-    def encode_source(self, texts: list[str]) -> list[list[int]]:
+    def encode(self, texts: list[str]) -> list[list[int]]:
         return [[4 + LETTERS.index(c) for c in text.replace(" ", "▁")] + [3] for text in texts]
 
-    def source_pieces(self, text: str) -> list[str]:
-        return [*text.replace(" ", "▁"), "</s>"]
-
-    def target_pieces(self, ids: Any) -> list[str]:
+    def pieces_of(self, ids: Any) -> list[str]:
         return [LETTERS[i - 4] if i >= 4 else "<unk>" for i in ids]
 
 
@@ -44,4 +41,7 @@ def run() -> Any:
     size = 4 + len(LETTERS)
     model = Transformer(config.model, size, size).eval()
     model.target_embedding.weight.data[3] = 0.0  # never the most probable: it does not stop
-    return SimpleNamespace(config=config, tokenizer=LetterTokenizer(), model=model)
+    letters = LetterVocabulary()
+    return SimpleNamespace(
+        config=config, tokenizer=SimpleNamespace(source=letters, target=letters), model=model
+    )

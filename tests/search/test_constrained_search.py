@@ -54,7 +54,7 @@ def count(term: str, text: str) -> int:
 def test_without_constraints_it_is_beam_search(
     random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
 ) -> None:
-    model = table_model(random_run.tokenizer.target_vocabulary_size, seed)
+    model = table_model(random_run.tokenizer.target.size, seed)
     found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam)
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     expected = beam_search(model, SOURCE, settings, BOS, EOS, beam)
@@ -70,14 +70,14 @@ def test_without_constraints_it_is_beam_search(
 def test_a_model_of_noise_writes_what_it_must_and_not_what_it_must_not(
     random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
 ) -> None:
-    model = table_model(random_run.tokenizer.target_vocabulary_size, seed)
+    model = table_model(random_run.tokenizer.target.size, seed)
     constraints = [
         LexicalConstraints(("Hund", "Hund", "ein d"), prefix="du "),
         LexicalConstraints((), ("a", "e", "i"), prefix="Ж"),
         LexicalConstraints(("kl😀", "n"), ("e",)),
     ]
     for own, found in zip(constraints, search(random_run, constraints, model, beam), strict=True):
-        [text] = random_run.tokenizer.decode([found[0].tokens])
+        [text] = random_run.tokenizer.target.decode([found[0].tokens])
         assert text.startswith(own.prefix)
         assert all(count(term, text) >= own.terms.count(term) for term in own.terms), text
         assert not own.forbidden or not any_of(own.forbidden).search(text), text

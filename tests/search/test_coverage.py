@@ -22,7 +22,7 @@ def test_it_is_equation_15_without_padding_and_the_end_of_the_source() -> None:
 
 
 def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> None:
-    ids = random_run.tokenizer.encode_source(["a small dog"])[0]
+    ids = random_run.tokenizer.source.encode(["a small dog"])[0]
     found = [Hypothesis((), -1.0), Hypothesis(tuple(range(10, 30)), -1.5)]
     batch = paired([ids, ids], [h.tokens for h in found])
     _, weights = teacher_forced_attention(random_run.model, batch)
@@ -35,7 +35,7 @@ def test_the_better_covered_translation_comes_first(random_run: LoadedModel) -> 
 
 
 def test_attention_is_the_same_however_rows_are_padded(random_run: LoadedModel) -> None:
-    sources = random_run.tokenizer.encode_source(["a dog", "a much longer sentence"])
+    sources = random_run.tokenizer.source.encode(["a dog", "a much longer sentence"])
     together = attend(random_run.model, paired(sources, [(5, 6), (7, 8, 9, 10)]))
     alone = attend(random_run.model, paired(sources[:1], [(5, 6)]))
     assert together.places[0, :2].tolist() == alone.places[0].tolist()

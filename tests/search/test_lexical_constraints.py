@@ -40,7 +40,7 @@ def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintPr
 
 
 def still_needed(sentence: ConstrainedSentence, text: str) -> int:
-    ids = sentence.spelling.tokenizer.encode_target([text])[0]
+    ids = sentence.spelling.tokenizer.target.encode([text])[0]
     progress = follow(sentence, ids)
     assert progress is not None
     return sentence.needed(progress)
@@ -70,7 +70,7 @@ def test_a_term_is_met_where_it_stands_as_a_whole_word(
 
 def test_wanted_tokens_always_lead_to_all_terms(spelling: Spelling) -> None:
     sentence = constrained(spelling, "Katze", "Hund", "Hund", "die Hunde")
-    progress = follow(sentence, spelling.tokenizer.encode_target(["Der Hunde"])[0][:-1])
+    progress = follow(sentence, spelling.tokenizer.target.encode(["Der Hunde"])[0][:-1])
     assert progress is not None
     while needed := sentence.needed(progress):
         after = [sentence.advance(progress, token) for token in sentence.wanted(progress)]
@@ -80,7 +80,7 @@ def test_wanted_tokens_always_lead_to_all_terms(spelling: Spelling) -> None:
 
 def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spelling) -> None:
     sentence = constrained(spelling, forbidden=("hund",))
-    spelled = spelling.tokenizer.target_vocabulary.index
+    spelled = spelling.tokenizer.target.pieces.index
     letters = [spelled(piece) for piece in ("▁", "H", "u", "n", "d")]
     for ids in (letters, spelling.ids("Hund")):
         assert (before := follow(sentence, ids)) is not None and sentence.is_pending(before)
@@ -93,14 +93,14 @@ def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spellin
 def test_a_prefix_is_followed_letter_by_letter_in_its_last_word(spelling: Spelling) -> None:
     sentence = constrained(spelling, prefix="Der Hu")
     for text, allowed in {"Der Hund": True, "Der Hunde.": True, "Der Katze": False}.items():
-        ids = spelling.tokenizer.encode_target([text])[0]
+        ids = spelling.tokenizer.target.encode([text])[0]
         assert (follow(sentence, ids) is not None) is allowed, text
 
 
 def test_a_space_behind_a_prefix_ends_its_last_word(spelling: Spelling) -> None:
     sentence = constrained(spelling, prefix="Der Hund ")
     for text, allowed in {"Der Hund und": True, "Der Hunde": False, "Der Hund": False}.items():
-        ids = spelling.tokenizer.encode_target([text])[0]
+        ids = spelling.tokenizer.target.encode([text])[0]
         assert (follow(sentence, ids) is not None) is allowed, text
 
 
@@ -114,7 +114,7 @@ def test_the_prefix_is_restored_to_the_letter(spelling: Spelling, prefix: str) -
         assert after is not None
         progress = after
     tokens += spelling.ids("Katze")
-    [text] = spelling.tokenizer.decode([tokens])
+    [text] = spelling.tokenizer.target.decode([tokens])
     assert sentence.restore(text, tokens).startswith(prefix)
     assert sentence.restore(text, tokens).endswith(" Katze")
 
@@ -123,7 +123,7 @@ def test_unknown_characters_of_terms_are_restored(spelling: Spelling) -> None:
     sentence = constrained(spelling, "Жук", "Ωmega")
     tokens = [*spelling.ids("Der"), *spelling.ids("Жук"), *spelling.ids("und")]
     tokens += [*spelling.ids("Ωmega"), *spelling.ids("Hund")]
-    [text] = spelling.tokenizer.decode([tokens])
+    [text] = spelling.tokenizer.target.decode([tokens])
     assert sentence.restore(text, tokens) == "Der Жук und Ωmega Hund"
 
 

@@ -222,12 +222,12 @@ def captions(test_data: Path) -> tuple[Transformer, list[list[int]]]:
         initialization_gain=0.5,
     )
     model = Transformer(config, 2000, 2000, PAD)
-    source, target = map(tokenizer.encode_source, texts["train"])
+    source, target = map(tokenizer.source.encode, texts["train"])
     order = sorted(range(len(source)), key=lambda i: len(source[i]))
     starts = torch.randint(0, len(order) - 64, (400,)).tolist()
     places = [order[start : start + 64] for start in starts]
     fit(model, [([source[i] for i in rows], [target[i] for i in rows]) for rows in places])
-    return model.eval(), tokenizer.encode_source(texts["test_2016_flickr"][0][:SENTENCES])
+    return model.eval(), tokenizer.source.encode(texts["test_2016_flickr"][0][:SENTENCES])
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from nmt.translation.translator import Translator
 def test_a_beam_as_wide_as_the_vocabulary_is_allowed_and_a_wider_one_refused(
     random_run: LoadedModel,
 ) -> None:
-    size = random_run.tokenizer.target_vocabulary_size
+    size = random_run.tokenizer.target.size
     check_beam_size(random_run, DecodingConfig(beam_size=size), None)
     with pytest.raises(ConfigError, match=f"wider than the vocabulary of {size} .*at most {size}"):
         check_beam_size(random_run, DecodingConfig(beam_size=size + 1), None)

@@ -58,7 +58,7 @@ def test_the_numbers_of_target_tokens_are_few() -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
     tokenizer = byte_tokenizer
-    source_size, target_size = tokenizer.source_vocabulary_size, tokenizer.target_vocabulary_size
+    source_size, target_size = tokenizer.source.size, tokenizer.target.size
     random = np.random.default_rng(1)
     table = random.integers(0, target_size, (source_size, 5))
     written = Shortlist(table, np.arange(8), target_size, tokenizer.shared)
@@ -72,7 +72,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, byte_tokenizer: Tokenizer
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, byte_tokenizer: Tokenizer) -> None:
-    size = byte_tokenizer.target_vocabulary_size
+    size = byte_tokenizer.target.size
     written = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
     path = tmp_path / "shortlist.npz"
     written.save(path, byte_tokenizer)
@@ -101,7 +101,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, byte_tokenizer: Tokenizer)
 def test_an_older_one_stays_where_a_new_one_cannot_be_written(
     tmp_path: Path, byte_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size, path = byte_tokenizer.target_vocabulary_size, tmp_path / "shortlist.npz"
+    size, path = byte_tokenizer.target.size, tmp_path / "shortlist.npz"
     shortlist = Shortlist(np.zeros((size, 1), np.int64), np.arange(8), size, shared=True)
     shortlist.save(path, byte_tokenizer)
 
@@ -119,7 +119,7 @@ def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:
     tokenizer = byte_tokenizer
     rows = [[4 + i % 20, 5 + i % 7, EOS] for i in range(200)]
     store = TokenStore.of(rows, [[token + 30 for token in row[:-1]] + [EOS] for row in rows])
-    lexicon = Lexicon(store, tokenizer.target_vocabulary_size)
+    lexicon = Lexicon(store, tokenizer.target.size)
     lexicon.learn()
     shortlist = Shortlist.learn(lexicon, store, tokenizer)
     assert shortlist.always[:4].tolist() == [0, 1, 2, 3]
@@ -152,13 +152,13 @@ def test_a_translation_has_tokens_of_the_shortlist_alone(
     random_run: LoadedModel, beam_size: int
 ) -> None:
     tokenizer = random_run.tokenizer
-    size = tokenizer.target_vocabulary_size
+    size = tokenizer.target.size
     random = np.random.default_rng(1)
-    table = random.integers(4, size, (tokenizer.source_vocabulary_size, 2))
+    table = random.integers(4, size, (tokenizer.source.size, 2))
     shortlist = Shortlist(table, np.arange(4), size, tokenizer.shared)
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=4)
     texts = ["A dog sleeps.", "Two men"]
-    allowed = set(shortlist.target_ids(tokenizer.encode_source(texts)).tolist())
+    allowed = set(shortlist.target_ids(tokenizer.source.encode(texts)).tolist())
     assert len(allowed) < size
     for found in Translator(random_run, settings, shortlist=shortlist).translate(texts):
         assert set(found.tokens) <= allowed
@@ -167,8 +167,8 @@ def test_a_translation_has_tokens_of_the_shortlist_alone(
 
 
 def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedModel) -> None:
-    size = random_run.tokenizer.target_vocabulary_size
-    nothing = np.zeros((random_run.tokenizer.source_vocabulary_size, 1), np.int64)
+    size = random_run.tokenizer.target.size
+    nothing = np.zeros((random_run.tokenizer.source.size, 1), np.int64)
     shortlist = Shortlist(nothing, np.arange(4), size, shared=False)
     asked = Terminology.of({"dog": "Hund"})
     translator = Translator(random_run, shortlist=shortlist)
@@ -179,7 +179,7 @@ def test_terms_and_forbidden_words_have_the_whole_vocabulary(random_run: LoadedM
 
 
 def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: LoadedModel) -> None:
-    size = random_run.tokenizer.target_vocabulary_size
+    size = random_run.tokenizer.target.size
     table = np.arange(size)[:, None]
     everything = Shortlist(table, np.arange(size), size, shared=True)
     settings = DecodingConfig(beam_size=3, max_length_offset=5, coverage_penalty=0.3)

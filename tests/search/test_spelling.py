@@ -24,7 +24,7 @@ def test_ids_add_what_is_decoded(subwords: Spelling) -> None:
     for text in ("Der Hund", "und die Hunde"):
         ids = subwords.ids(text)
         assert subwords.spelled(ids).decode() == f" {text}"
-        assert subwords.tokenizer.decode([ids]) == [text]
+        assert subwords.tokenizer.target.decode([ids]) == [text]
 
 
 def test_behind_a_mark_a_word_has_no_space(subwords: Spelling) -> None:
@@ -44,14 +44,14 @@ def test_a_text_can_be_spelled_or_not(subwords: Spelling) -> None:
 
 
 def test_a_space_or_a_mark_ends_a_word(subwords: Spelling) -> None:
-    vocabulary = subwords.tokenizer.target_vocabulary
+    vocabulary = subwords.tokenizer.target.pieces
     ends = {vocabulary[i] for i, end in enumerate(subwords.ends_word) if end}
     assert {"</s>", "▁", ","} <= ends and not {"u", "n", "e", "<unk>"} & ends
     assert subwords.has_inner_pieces and not Spelling(learnt("word", 11)).has_inner_pieces
 
 
 def test_in_tokenised_text_only_a_space_closes_a_term(subwords: Spelling) -> None:
-    comma = subwords.tokenizer.target_vocabulary.index(",")
+    comma = subwords.tokenizer.target.pieces.index(",")
     tokenised = Spelling(subwords.tokenizer, tokenized=True)
     assert subwords.closes_term(comma) and not tokenised.closes_term(comma)
     assert tokenised.closes_term(EOS)

@@ -93,6 +93,9 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
 class Spelling:
     """A tokenizer that spells ids as words."""
 
+    def __init__(self) -> None:
+        self.target = self
+
     def decode(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [" ".join(f"w{token}" for token in row) for row in rows]
 

@@ -59,7 +59,7 @@ def test_rows_of_another_vocabulary_are_taken_by_spelling(
 ) -> None:
     settings = tiny_step(BEGIN.format(first.path), "tokenizer.vocabulary_size=44")
     run, log = begun(recipe(*settings), tmp_path / "run")
-    old, new = (Tokenizer.load(r.tokenizer).target_vocabulary for r in (first, run))
+    old, new = (Tokenizer.load(r.tokenizer).target.pieces for r in (first, run))
     there = load_weights(checkpoint_folder(first, "best"))["target_embedding.weight"]
     here = load_weights(run.checkpoint(1))["target_embedding.weight"]
     both = set(old) & set(new)

@@ -41,8 +41,8 @@ def loss_one_by_one(run: LoadedModel, pairs: list[SentencePair]) -> float:
     """Mean cross-entropy of a target token, each sentence alone."""
     total, tokens = 0.0, 0
     for pair in pairs:
-        source = torch.tensor(run.tokenizer.encode_source([pair.source]))
-        target = torch.tensor(run.tokenizer.encode_target([pair.target]))
+        source = torch.tensor(run.tokenizer.source.encode([pair.source]))
+        target = torch.tensor(run.tokenizer.target.encode([pair.target]))
         logits = run.model(source, F.pad(target[:, :-1], (1, 0), value=BOS))
         total += F.cross_entropy(logits[0].double(), target[0], reduction="sum").item()
         tokens += target.shape[1]

@@ -184,7 +184,7 @@ def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
 def test_unknown_words_of_a_word_level_model_keep_their_places(copier: Translator) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
     tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
-    model = type(copier.run.model)(tokenizer.target_vocabulary_size)  # type: ignore[arg-type, call-arg]
+    model = type(copier.run.model)(tokenizer.target.size)  # type: ignore[arg-type, call-arg]
     run = replace(copier.run, tokenizer=tokenizer, model=model)
     text = "a zebra dog okapi a"
     translator = Translator(run, DecodingConfig(beam_size=1))

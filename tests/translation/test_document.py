@@ -49,10 +49,10 @@ def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel
 
 def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    tokenizer = copier.run.tokenizer
-    encode = tokenizer.encode_source
+    vocabulary = copier.run.tokenizer.source
+    encode = vocabulary.encode
     monkeypatch.setattr(
-        tokenizer, "encode_source", lambda texts: (encoded.extend(texts), encode(texts))[1]
+        vocabulary, "encode", lambda texts: (encoded.extend(texts), encode(texts))[1]
     )
     documents(copier, PARAGRAPHS)
     assert len(encoded) == len(set(encoded)) == 9

@@ -39,8 +39,8 @@ def batch_of(sources: list[list[int]], targets: list[list[int]]) -> Batch:
 
 def written_out(run: LoadedModel, source: str, target: str) -> list[float]:
     """log p of each token, one position after the other, by the definition of the softmax."""
-    (source_ids,) = run.tokenizer.encode_source([source])
-    (target_ids,) = run.tokenizer.encode_target([target])
+    (source_ids,) = run.tokenizer.source.encode([source])
+    (target_ids,) = run.tokenizer.target.encode([target])
     found = []
     for t, token in enumerate(target_ids):
         prefix = torch.tensor([[BOS, *target_ids[:t]]])

@@ -54,10 +54,10 @@ def test_an_unknown_symbol_becomes_the_word_that_was_looked_at(
     monkeypatch.setattr(unknown_words, "teacher_forced_attention", diagonal)
     run = LoadedModel(Config(), words, Diagonal(1, 1), Path("run"))  # type: ignore[arg-type]
     stage = UnknownWordStage(Searcher(run, DecodingConfig()))
-    [text] = words.decode([tokens])
-    line = EncodedLine(Line(1, source), words.encode_source([source])[0])
+    [text] = words.target.decode([tokens])
+    line = EncodedLine(Line(1, source), words.source.encode([source])[0])
     [[found]] = stage.leave([line], [[Translation(text, 0.0, tuple(tokens))]])
-    known = {str(i): piece.replace("▁", "") for i, piece in enumerate(words.target_vocabulary)}
+    known = {str(i): piece.replace("▁", "") for i, piece in enumerate(words.target.pieces)}
     for i, piece in known.items():
         expected = expected.replace(f"{{{i}}}", piece)
     assert found.text == expected

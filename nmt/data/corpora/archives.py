@@ -9,10 +9,9 @@ import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path, PurePosixPath
 
-from nmt.data.text.compressed import open_bytes
+from nmt.data.text.lines import open_bytes
 from nmt.errors import DataError
 
 _CHUNK = 1 << 18
@@ -29,7 +28,7 @@ def unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
             with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
         else:
-            with closing(open_bytes(archive)) as file:
+            with open_bytes(archive) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
         raise DataError(f"{archive}: damaged or cut short ({error}); fetch it again") from error

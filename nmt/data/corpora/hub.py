@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from nmt.data.corpora.download import Log, Origin, disk_errors
 from nmt.data.corpora.splits import SPLITS, complete_splits
-from nmt.data.text.records import TRANSLATION
+from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
 
 ENDPOINT: str | None = None

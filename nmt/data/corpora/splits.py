@@ -6,7 +6,7 @@ from pathlib import Path
 
 from nmt.data.corpora.download import Log, disk_errors
 from nmt.data.corpora.held_out import hold_out
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.errors import DataError
 

@@ -1,16 +1,16 @@
 """Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 import regex
 
 from nmt.config import CleaningConfig
-from nmt.data.text.parallel_text import SentencePair
+from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.errors import ConfigError
 
 RULES = {
@@ -32,14 +32,14 @@ _Rule = Callable[[SentencePair], object]  # whether to leave a pair out
 EXAMPLES = 3
 """How many left-out pairs are kept as examples of each reason."""
 
+_LETTER = regex.compile(r"\p{L}")
 _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
 # what `surrogateescape` makes of a byte that is not UTF-8
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
 
 
-@dataclass(frozen=True)
-class DroppedPair:
-    """A pair that was left out, and the file and line of its source."""
+class DroppedPair(TypedDict):
+    """A pair that was left out, shortened to be shown, and the file and line of its source."""
 
     file: str
     line: int
@@ -52,30 +52,46 @@ class Counts:
     """How many pairs were read, and how many of them were left out for which reason."""
 
     read: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
+    dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
     """pairs left out, by reason"""
-    examples: dict[str, list[DroppedPair]] = field(default_factory=dict)
+    examples: dict[str, list[DroppedPair]] = field(default_factory=lambda: {r: [] for r in RULES})
     """the first few of each reason"""
 
     @property
     def kept(self) -> int:
         """The number of pairs that stay in the training text."""
-        return self.read - self.dropped.total()
+        return self.read - sum(self.dropped.values())
 
-    def drop(self, reason: str, example: DroppedPair) -> None:
-        """Count a pair that is left out."""
-        self.dropped[reason] += 1
-        kept = self.examples.setdefault(reason, [])
-        if len(kept) < EXAMPLES:
-            kept.append(example)
+    def sort_out(
+        self, block: Block, places: Iterable[int], reasons: Iterable[str | None]
+    ) -> list[int]:
+        """Count the pairs at some places of a block that have a reason to be left out.
+
+        Returns the places of the other pairs.
+        """
+        kept = []
+        for place, reason in zip(places, reasons, strict=True):
+            if reason is None:
+                kept.append(place)
+                continue
+            self.dropped[reason] += 1
+            if len(self.examples[reason]) < EXAMPLES:
+                self.examples[reason].append(_example(block, place))
+        return kept
 
     def add(self, other: "Counts") -> None:
         """Add the counts of the pairs that follow."""
         self.read += other.read
-        self.dropped.update(other.dropped)
-        for reason, examples in other.examples.items():
-            kept = self.examples.setdefault(reason, [])
-            kept += examples[: EXAMPLES - len(kept)]
+        for reason, examples in self.examples.items():
+            self.dropped[reason] += other.dropped[reason]
+            examples += other.examples[reason][: EXAMPLES - len(examples)]
+
+
+def _example(block: Block, place: int) -> DroppedPair:
+    [pair] = block[place : place + 1].pairs("surrogateescape")
+    source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
+    file, line = str(block.source_file), block.numbers[place]
+    return {"file": file, "line": line, "source": source, "target": target}
 
 
 class Cleaner:
@@ -88,15 +104,18 @@ class Cleaner:
             ConfigError: a script that Unicode does not know.
         """
         self._config = config
-        rules: dict[str, _Rule | None] = {
-            "invalid_utf8": _is_undecoded if config.invalid_utf8 else None,
-            "empty": _is_empty,
-            "control_characters": _has_control if config.control_characters else None,
-            "identical": _is_identical if config.identical else None,
-            "source_script": _other_script("source_script", config.source_script, 0),
-            "target_script": _other_script("target_script", config.target_script, 1),
-        }
-        self._rules = {reason: rule for reason, rule in rules.items() if rule}
+        self._rules: dict[str, _Rule] = {}
+        if config.invalid_utf8:
+            self._rules["invalid_utf8"] = lambda pair: any(map(_UNDECODED.search, pair))
+        self._rules["empty"] = lambda pair: not all(map(str.strip, pair))
+        if config.control_characters:
+            self._rules["control_characters"] = lambda pair: any(map(_has_control, pair))
+        if config.identical:
+            self._rules["identical"] = lambda pair: pair.source == pair.target
+        if config.source_script:
+            self._rules["source_script"] = _other_script(config.source_script, 0)
+        if config.target_script:
+            self._rules["target_script"] = _other_script(config.target_script, 1)
 
     @property
     def decoding_errors(self) -> str:
@@ -123,42 +142,26 @@ class Cleaner:
         return None
 
 
-def _is_undecoded(pair: SentencePair) -> object:
-    return _UNDECODED.search(pair.source) or _UNDECODED.search(pair.target)
-
-
-def _is_empty(pair: SentencePair) -> bool:
-    return not pair.source or not pair.target or pair.source.isspace() or pair.target.isspace()
-
-
-def _has_control(pair: SentencePair) -> bool:
+def _has_control(text: str) -> bool:
     # `isprintable` is much cheaper than the search, and printable text has no other control
     # characters than U+FFFD
-    return any(_CONTROL.search(side) for side in pair if "\ufffd" in side or not side.isprintable())
+    suspicious = "\ufffd" in text or not text.isprintable()
+    return suspicious and _CONTROL.search(text) is not None
 
 
-def _is_identical(pair: SentencePair) -> bool:
-    return pair.source == pair.target
-
-
-def _other_script(key: str, script: str | None, side: int) -> _Rule | None:
-    """Return a rule: fewer than half of the letters of a side are in the script; None without one.
-
-    `side` is 0 for the source and 1 for the target.
-    """
-    if not script:
-        return None
+def _other_script(script: str, side: int) -> _Rule:
+    """Return a rule: fewer than half of the letters of a side, 0 or 1, are in the script."""
     try:
         inside = regex.compile(rf"\p{{Script={script}}}")
     except regex.error as error:
+        key = ("source_script", "target_script")[side]
         raise ConfigError(
             f"data.cleaning.{key}: '{script}' is not a script of Unicode; "
             "write for instance Latin, Cyrillic, Greek, Arabic, Han"
         ) from error
-    letter = regex.compile(r"\p{L}")
 
     def is_other(pair: SentencePair) -> bool:
-        letters = letter.findall(pair[side])
+        letters = _LETTER.findall(pair[side])
         return 2 * sum(1 for c in letters if inside.match(c)) < len(letters)
 
     return is_other

@@ -5,7 +5,7 @@ overlap. A lower-case term matches any casing, a term with a capital only its ow
 """
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -13,19 +13,6 @@ from typing import Self
 from nmt.data.text.lines import check_text, read_lines
 from nmt.data.text.words import has_capital, words
 from nmt.errors import DataError
-
-
-@dataclass(frozen=True)
-class GlossaryEntry:
-    """A source term, split into words, and its translation."""
-
-    words: tuple[str, ...]
-    cased: bool
-    target: str
-
-    def is_at(self, found: tuple[str, ...]) -> bool:
-        """Return whether these words of a text are the source term."""
-        return self.words == (found if self.cased else _folded(found))
 
 
 @dataclass(frozen=True)
@@ -48,14 +35,18 @@ class Glossary:
             DataError: a term or a translation is blank or holds a line end.
         """
         self.terms = dict(terms or {})
-        self._entries: dict[str, list[GlossaryEntry]] = {}
+        self._translations: dict[tuple[bool, tuple[str, ...]], str] = {}
+        """by whether the term has a capital, and its words; those without are case-folded"""
+        self._longest: dict[str, int] = {}
+        """the number of words of the longest term that begins with a case-folded word"""
         for source, target in self.terms.items():
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
-            entry = _entry(source, target)
-            self._entries.setdefault(entry.words[0].casefold(), []).append(entry)
-        for first, entries in self._entries.items():
-            self._entries[first] = _longest_first(entries)
+            cased, found = has_capital(source), _words(source)
+            key = cased, found if cased else _folded(found)
+            self._translations.setdefault(key, target.strip())
+            first = found[0].casefold()
+            self._longest[first] = max(len(found), self._longest.get(first, 0))
 
     def __or__(self, other: Self) -> "Glossary":
         """Return the terms of both; a term in both has the other's translation."""
@@ -63,29 +54,39 @@ class Glossary:
             return self
         both = Glossary()
         both.terms = self.terms | other.terms
-        both._entries = dict(self._entries)
-        for first, added in other._entries.items():
-            replaced = {(entry.words, entry.cased) for entry in added}
-            kept = [e for e in both._entries.get(first, []) if (e.words, e.cased) not in replaced]
-            both._entries[first] = _longest_first([*added, *kept])
+        both._translations = self._translations | other._translations
+        both._longest = dict(self._longest)
+        for first, length in other._longest.items():
+            both._longest[first] = max(length, both._longest.get(first, 0))
         return both
 
     def occurrences(self, text: str) -> list[Occurrence]:
         """Return the terms that occur in a text, in its order."""
-        if not self._entries:
+        if not self.terms:
             return []
-        found = tuple(words(_composed(text)))
+        found = _words(text)
         occurrences = []
         i = 0
         while i < len(found):
-            entries = self._entries.get(found[i].casefold(), ())
-            here = (e for e in entries if e.is_at(found[i : i + len(e.words)]))
-            if entry := next(here, None):
+            length, target = self._longest_term(found, i)
+            if target is not None:
                 before = sum(map(len, found[:i]))
-                until = before + sum(map(len, found[i : i + len(entry.words)]))
-                occurrences.append(Occurrence(entry.target, range(before, until)))
-            i += len(entry.words) if entry else 1
+                until = before + sum(map(len, found[i : i + length]))
+                occurrences.append(Occurrence(target, range(before, until)))
+            i += length
         return occurrences
+
+    def _longest_term(self, found: tuple[str, ...], i: int) -> tuple[int, str | None]:
+        """Return how many words from word `i` on are a term, and its translation; 1, None if none.
+
+        Of equally long terms, one with a capital comes first.
+        """
+        for length in range(self._longest.get(found[i].casefold(), 0), 0, -1):
+            part = found[i : i + length]
+            for key in ((True, part), (False, _folded(part))):
+                if key in self._translations:
+                    return len(part), self._translations[key]
+        return 1, None
 
 
 def read_glossary(path: Path) -> Glossary:
@@ -143,7 +144,7 @@ def check_term(text: str, where: str) -> None:
     check_text(text, f"{where}: the term {text!r}")
 
 
-def _lines(path: Path) -> Iterable[tuple[int, str]]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file that are not blank, with their numbers from 1."""
     if not path.exists():
         raise DataError(f"{path}: no such file; name a text file of terms")
@@ -152,21 +153,10 @@ def _lines(path: Path) -> Iterable[tuple[int, str]]:
             yield number, line
 
 
-def _longest_first(entries: list[GlossaryEntry]) -> list[GlossaryEntry]:
-    """Sort by length; of equally long entries those with capitals come first."""
-    return sorted(entries, key=lambda entry: (len(entry.words), entry.cased), reverse=True)
-
-
-def _entry(source: str, target: str) -> GlossaryEntry:
-    cased = has_capital(source)
-    found = tuple(words(_composed(source)))
-    return GlossaryEntry(found if cased else _folded(found), cased, target.strip())
+def _words(text: str) -> tuple[str, ...]:
+    """Return the words of a text in NFC, in which a letter with its accent is one character."""
+    return tuple(words(unicodedata.normalize("NFC", text)))
 
 
 def _folded(found: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word.casefold() for word in found)
-
-
-def _composed(text: str) -> str:
-    """Return the text in NFC, in which a letter with its accent is one character."""
-    return unicodedata.normalize("NFC", text)

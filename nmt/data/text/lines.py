@@ -1,4 +1,4 @@
-r"""The lines of a text file: where they end, and how their bytes become text.
+r"""The lines of a text file, decompressed by its suffix: where they end, and how they are decoded.
 
 A line ends at the byte "\n" and nowhere else. `str.splitlines` and text mode also split at
 carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
@@ -6,11 +6,18 @@ shift every later line.
 """
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import contextlib
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from nmt.data.text.compressed import raw_lines
 from nmt.errors import DataError
+
+SUFFIXES = (".gz", ".xz", ".zst")
+"""The suffixes of compressed files."""
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -21,38 +28,70 @@ def read_lines(path: Path) -> Iterator[str]:
 
     Raises:
         DataError: the file is missing, unreadable, cut short or not UTF-8 (with its line number).
-        MissingExtraError: a .zst file without the `zstd` extra.
     """
     for number, line in enumerate(raw_lines(path), start=1):
-        yield from decode_lines([line], path, range(number, number + 1))
+        yield decode_line(line, path, number)
 
 
-def decode_lines(
-    lines: Sequence[bytes], path: Path, numbers: range, errors: str = "strict"
-) -> list[str]:
-    """Decode the lines that have these numbers in a file, without their ends.
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file with their line feeds, decompressed by suffix.
+
+    Raises:
+        DataError: what `open_bytes` raises.
+    """
+    with open_bytes(path) as file:
+        yield from file
+
+
+@contextlib.contextmanager
+def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
+    """Open a file for reading, decompressed by suffix; lines end with a line feed alone.
+
+    Raises:
+        DataError: also while reading: the file is missing, unreadable, damaged or cut short.
+    """
+    try:
+        with _decompressed(path) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check the path in the configuration") from error
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        if isinstance(error, OSError) and error.errno:  # from the system, not from a decompressor
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
+
+
+def _decompressed(path: Path) -> io.BufferedIOBase:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")
+    if path.suffix == ".zst":
+        import pyarrow
+
+        return io.BufferedReader(pyarrow.CompressedInputStream(open(path, "rb"), "zstd"), 1 << 17)
+    return open(path, "rb")
+
+
+def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
+    """Return a line as text, without its end.
 
     Args:
-        lines: The bytes of each line.
+        line: The bytes of the line.
         path: The file, for the message.
-        numbers: The number of each line in the file, from 1.
+        number: The number of the line in the file, from 1. Line 1 may begin with a byte order mark.
         errors: That of `bytes.decode`: what to do where the bytes are not UTF-8.
 
     Raises:
-        DataError: naming file and line: a line is not UTF-8 and `errors` is "strict".
+        DataError: naming file and line: it is not UTF-8 and `errors` is "strict".
     """
-    if lines and numbers.start == 1:
-        lines = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]]
-    decoded = []
-    for number, line in zip(numbers, lines, strict=True):
-        try:
-            decoded.append(line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors))
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}:{number}: {_describe_invalid_byte(error)}; "
-                "convert the file to UTF-8, for instance with iconv"
-            ) from error
-    return decoded
+    try:
+        return _without_end(line, number).decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path}:{number}: {_describe_invalid_byte(error)}; "
+            "convert the file to UTF-8, for instance with iconv"
+        ) from error
 
 
 def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:
@@ -61,15 +100,19 @@ def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None
     `warn` receives a message for each such line, with the name of the input and the line's number.
     """
     for number, line in enumerate(lines, start=1):
-        if number == 1:
-            line = line.removeprefix(codecs.BOM_UTF8)
-        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        line = _without_end(line, number)
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             invalid = _describe_invalid_byte(error)
             warn(f"{name}:{number}: {invalid}; the invalid bytes are replaced by U+FFFD")
             yield line.decode("utf-8", errors="replace")
+
+
+def _without_end(line: bytes, number: int) -> bytes:
+    if number == 1:
+        line = line.removeprefix(codecs.BOM_UTF8)
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _describe_invalid_byte(error: UnicodeDecodeError) -> str:

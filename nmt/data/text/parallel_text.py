@@ -1,21 +1,33 @@
-"""Sentence pairs from line-aligned files, or from one file of records, in blocks of lines."""
+"""Sentence pairs, in blocks of lines: from two line-aligned files, or one file with both sides.
 
+A file with both sides is TSV, JSON lines or parquet.
+"""
+
+import itertools
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nmt.config import TextPair
-from nmt.data.text.compressed import raw_lines
-from nmt.data.text.lines import decode_lines
-from nmt.data.text.records import LinePair, read_records
+from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines
 from nmt.errors import DataError
 
 BLOCK = 20_000
 """The most pairs in a block: bounds the memory, whatever the size of the corpus."""
 BLOCK_BYTES = 1 << 24
 """A block ends earlier where its source sides come to more bytes than this."""
+
+TRANSLATION = "translation"
+"""The key that holds one text a language, in the data sets of the Hugging Face Hub."""
+
+_LINE_BREAKS = re.compile(r"[\r\n]+")
+_MISSING = object()
+
+Field = str | int | None
+LinePair = tuple[bytes, bytes]
 
 
 class SentencePair(NamedTuple):
@@ -29,25 +41,19 @@ class SentencePair(NamedTuple):
 class Block:
     """Consecutive pairs as undecoded lines, which are cheap to send to another process."""
 
-    sources: list[bytes]
-    targets: list[bytes]
+    lines: list[LinePair]
     source_file: Path
     target_file: Path
     numbers: range
     """the number of each pair's line in both files, from 1"""
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.lines)
 
-    def every(self, stride: int, skip: int) -> "Block":
-        """Return every `stride`-th pair after the first `skip`."""
-        sources, targets = self.sources[skip::stride], self.targets[skip::stride]
-        numbers = self.numbers[skip::stride]
-        return Block(sources, targets, self.source_file, self.target_file, numbers)
-
-    def pair(self, place: int) -> SentencePair:
-        """Return the pair at `place`, from 0; bytes that are not UTF-8 become lone surrogates."""
-        return self.every(len(self), place).pairs("surrogateescape")[0]
+    def __getitem__(self, places: slice) -> "Block":
+        """Return the pairs at some places of the block, counted from 0."""
+        lines, numbers = self.lines[places], self.numbers[places]
+        return Block(lines, self.source_file, self.target_file, numbers)
 
     def pairs(self, errors: str = "strict") -> list[SentencePair]:
         """Decode the lines; line ends and a byte order mark of the file are dropped.
@@ -57,9 +63,13 @@ class Block:
         Raises:
             DataError: naming file and line: a line is not UTF-8 and `errors` is "strict".
         """
-        sources = decode_lines(self.sources, self.source_file, self.numbers, errors)
-        targets = decode_lines(self.targets, self.target_file, self.numbers, errors)
-        return list(map(SentencePair, sources, targets))
+        return [
+            SentencePair(
+                decode_line(source, self.source_file, number, errors),
+                decode_line(target, self.target_file, number, errors),
+            )
+            for number, (source, target) in zip(self.numbers, self.lines, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +92,15 @@ class ParallelText:
                 line counts), or a file cannot be read.
         """
         source, target = Path(self.text.paths[0]), Path(self.text.paths[-1])
-        one_file = self.text.file is not None
-        if one_file:
-            fields = self.text.source_field, self.text.target_field
-            pairs = read_records(source, fields, self.languages)
-        else:  # a line is never b"", which stands for a missing one
-            pairs = zip_longest(raw_lines(source), raw_lines(target), fillvalue=b"")
+        if self.text.file:
+            pairs = _read_records(self.text, self.languages)
+        else:
+            pairs = _read_aligned(source, target)
         count = 0
-        while taken := _take_block(pairs):
-            sources, targets = [pair[0] for pair in taken], [pair[1] for pair in taken]
-            if not one_file and not (all(sources) and all(targets)):
-                rest = sum(1 for _ in pairs)  # lines that only the longer file has
-                found = [count + sum(map(bool, s)) + rest * bool(s[-1]) for s in (sources, targets)]
-                raise DataError(
-                    f"{source} has {_plural(found[0])}, {target} has {_plural(found[1])}; "
-                    "expected as many, line n of one being the translation of line n of the other"
-                )
-            numbers = range(count + 1, count + 1 + len(taken))
-            yield Block(sources, targets, source, target, numbers)
-            count += len(taken)
-        if count == 0 and one_file:
+        while lines := _take_block(pairs):
+            yield Block(lines, source, target, range(count + 1, count + 1 + len(lines)))
+            count += len(lines)
+        if count == 0 and self.text.file:
             raise DataError(f"{source} is empty; expected one sentence pair a record")
         if count == 0:
             raise DataError(f"{source} and {target} are empty; expected one sentence per line")
@@ -122,7 +121,7 @@ def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:
     taken: list[LinePair] = []
     size = 0
     while len(taken) < BLOCK and size < BLOCK_BYTES:
-        some = list(islice(pairs, min(500, BLOCK - len(taken))))
+        some = list(itertools.islice(pairs, min(500, BLOCK - len(taken))))
         if not some:
             break
         taken += some
@@ -130,5 +129,123 @@ def _take_block(pairs: Iterator[LinePair]) -> list[LinePair]:
     return taken
 
 
-def _plural(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
+def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
+    """Yield the lines of the same number in two files.
+
+    Raises:
+        DataError: the files differ in length.
+    """
+    pairs = itertools.zip_longest(raw_lines(source), raw_lines(target))
+    for count, pair in enumerate(pairs):
+        if None in pair:
+            more = 1 + sum(1 for _ in pairs)  # lines that only the longer file has
+            lines = [count + more * (line is not None) for line in pair]
+            found = ["1 line" if n == 1 else f"{n} lines" for n in lines]
+            raise DataError(
+                f"{source} has {found[0]}, {target} has {found[1]}; "
+                "expected as many, line n of one being the translation of line n of the other"
+            )
+        yield pair
+
+
+def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair]:
+    """Return source and target of each record as UTF-8 without line breaks.
+
+    A field of `text` is a column number (TSV, counted from 1) or a key, with dots into nested
+    records. None means columns 1 and 2, or the language code as the key.
+
+    Raises:
+        DataError: an unknown kind of file, or a record without the fields (with its number).
+    """
+    path, fields = Path(text.paths[0]), (text.source_field, text.target_field)
+    kind = path.with_suffix("").suffix if path.suffix in SUFFIXES else path.suffix
+    if kind in (".tsv", ".tab", ".txt"):
+        return _read_tsv(path, fields)
+    if kind in (".jsonl", ".json", ".ndjson"):
+        records = _read_json_lines(path)
+    elif kind == ".parquet" and path.suffix == kind:
+        records = _read_parquet(path)
+    else:
+        raise DataError(
+            f"{path}: unknown kind of file; expected .tsv, .jsonl (either may be compressed: .gz, "
+            ".xz or .zst) or .parquet. Give two line-aligned files as source and target"
+        )
+    return (
+        (_text_of(record, fields[0], languages[0]), _text_of(record, fields[1], languages[1]))
+        for record in records
+    )
+
+
+def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
+    for field in fields:
+        if isinstance(field, str):
+            raise DataError(
+                f"{path}: '{field}' is not the number of a column; columns are counted from 1"
+            )
+    source, target = int(fields[0] or 1), int(fields[1] or 2)
+    for number, line in enumerate(raw_lines(path), start=1):
+        columns = line.removesuffix(b"\n").removesuffix(b"\r").split(b"\t")
+        if max(source, target) > len(columns):
+            raise DataError(
+                f"{path}:{number}: {len(columns)} column{'s'[: len(columns) != 1]}, expected "
+                f"at least {max(source, target)}, separated by tabs; check source_field and "
+                "target_field"
+            )
+        yield columns[source - 1], columns[target - 1]
+
+
+def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield where each record is, for messages, and the record."""
+    for number, line in enumerate(raw_lines(path), start=1):
+        place = f"{path}:{number}"
+        if not line.strip():
+            continue
+        try:
+            yield place, json.loads(line.decode("utf-8-sig", "surrogateescape"))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{place}: not a JSON object on one line ({error})") from error
+
+
+def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield where each record is, for messages, and the record."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(path, memory_map=True)
+        batches = (batch.to_pylist() for batch in file.iter_batches(batch_size=10_000))
+        for number, record in enumerate(itertools.chain.from_iterable(batches), start=1):
+            yield f"{path}, row {number}", record
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check the path in the configuration") from error
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
+
+
+def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
+    """Return one side of a record as one line; null is an empty text."""
+    place, record = located
+    key = language if field is None else str(field)
+    text = _look_up(record, key)
+    if text is _MISSING and field is None:
+        text = _look_up(record, f"{TRANSLATION}.{key}")
+    if text is None:
+        return b""
+    if not isinstance(text, str):
+        found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
+        raise DataError(
+            f"{place}: no text under '{key}', found {found}; "
+            "name the keys with source_field and target_field, with dots into nested records"
+        )
+    text = _LINE_BREAKS.sub(" ", text)
+    try:
+        return text.encode("utf-8", "surrogateescape")  # bytes that were not UTF-8 when read
+    except UnicodeEncodeError:  # a JSON escape such as "\ud800"
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _look_up(record: Any, key: str) -> Any:
+    """Return the value under a dotted key, or `_MISSING`."""
+    for part in key.split("."):
+        record = record.get(part, _MISSING) if isinstance(record, dict) else _MISSING
+    return record

@@ -4,7 +4,7 @@ A leak is a sentence of the validation or test set that occurs in the training t
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,10 +14,10 @@ import regex
 from nmt.config import Config
 from nmt.data.corpora.download import Log
 from nmt.data.corpora.registry import resolve
-from nmt.data.prepared import Prepared, prepare
+from nmt.data.prepared import prepare
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.token_store import Lengths
-from nmt.data.tokens.tokenizer import UNK
+from nmt.data.tokens.tokenizer import UNK, SubwordModel
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
@@ -83,38 +83,29 @@ def inspect(config: Config, log: Log) -> Quality:
     """
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
-    languages = config.data.languages
+    store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
     held_out = {"validation": list(ParallelText(splits.validation, languages))}
     if splits.test is not None:
         held_out["test"] = list(ParallelText(splits.test, languages))
     log("looking for held-out sentences in the training text")
-    training = (pair for text in splits.train for pair in _readable(ParallelText(text, languages)))
-    both_sets = [pair for pairs in held_out.values() for pair in pairs]
-    source, target = _sides(prepared, languages, both_sets)
-    return Quality(prepared.counts, source, target, find_leaks(training, held_out))
+    blocks = (b for text in splits.train for b in ParallelText(text, languages).blocks())
+    training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
+    pairs = [pair for pairs in held_out.values() for pair in pairs]
+    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    return Quality(
+        prepared.counts,
+        _statistics(languages[0], store.source.lengths - 1, sources, tokenizer.source),
+        _statistics(languages[1], store.target.lengths - 1, targets, tokenizer.target),
+        find_leaks(training, held_out),
+    )
 
 
-def _readable(text: ParallelText) -> Iterable[SentencePair]:
-    for block in text.blocks():
-        yield from block.pairs("surrogateescape")
-
-
-def _sides(
-    prepared: Prepared, languages: tuple[str, str], held_out: Sequence[SentencePair]
-) -> Iterator[LanguageStatistics]:
-    store, tokenizer = prepared.train, prepared.tokenizer
-    stored = store.source.lengths, store.target.lengths
-    encode = tokenizer.encode_source, tokenizer.encode_target
-    for side, language in enumerate(languages):
-        texts = [pair[side] for pair in held_out]
-        yield _side(language, stored[side], texts, encode[side](texts))
-
-
-def _side(
-    language: str, lengths: Lengths, texts: list[str], encoded: list[list[int]]
+def _statistics(
+    language: str, lengths: Lengths, held_out: list[str], vocabulary: SubwordModel
 ) -> LanguageStatistics:
-    lengths = lengths - 1  # without EOS
-    words = sum(len(text.split()) for text in texts)
+    """Describe the training text by its lengths (without EOS), and the held-out texts."""
+    encoded = vocabulary.encode(held_out)
+    words = sum(len(text.split()) for text in held_out)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
     values = np.percentile(lengths, PERCENTILES, method="nearest")

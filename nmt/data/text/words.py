@@ -49,11 +49,6 @@ def opens(character: str) -> bool:
     return _OPENING.match(character) is not None
 
 
-def in_a_word(text: str) -> bool:
-    """Return whether the text ends with a word, so that the next word needs a space."""
-    return bool(text) and _GLUED.match(text[-1]) is not None
-
-
 @functools.lru_cache(maxsize=256)
 def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
     """Return a pattern that finds each of the terms as whole words, with any white space inside.
@@ -65,7 +60,7 @@ def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
 
 def _whole(term: str) -> str:
     spelled = r"\s+".join(regex.escape(part, literal_spaces=True) for part in term.split())
-    before = _BEFORE if in_a_word(term[0]) else ""
-    after = _AFTER if in_a_word(term[-1]) else ""
+    before = _BEFORE if continues_word(term[0]) else ""
+    after = _AFTER if continues_word(term[-1]) else ""
     cased = spelled if has_capital(term) else f"(?i:{spelled})"
     return f"(?:{before}{cased}{after})"

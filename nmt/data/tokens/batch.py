@@ -26,15 +26,12 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on another device; the copy to a GPU is asynchronous."""
-
-        def sent(ids: torch.Tensor) -> torch.Tensor:
-            if device.type == "cuda":
-                return ids.pin_memory().to(device, non_blocking=True)
-            return ids.to(device)
-
-        return Batch(
-            sent(self.source), sent(self.target_input), sent(self.target_output), self.tokens
+        is_gpu = device.type == "cuda"
+        source, target_input, target_output = (
+            (ids.pin_memory() if is_gpu else ids).to(device, non_blocking=is_gpu)
+            for ids in (self.source, self.target_input, self.target_output)
         )
+        return Batch(source, target_input, target_output, self.tokens)
 
 
 def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:

@@ -38,7 +38,6 @@ _EIGHTHS = 8
 _LONGEST = 8000  # tokens; longer sentences sort as if they had this length
 _LONGEST_KEY = np.uint16((_LONGEST + _NOISE) * _EIGHTHS)
 _LAST_BAND = (1 << 16) - 1  # only an epoch of over 600 million steps has more bands
-_WINDOW = 1 << 20  # pairs that are cut into steps at once
 
 _Keys = npt.NDArray[np.uint16]
 
@@ -124,7 +123,7 @@ class BatchPlan:
         if layout.steps > self.steps_per_epoch:
             pairs = self._generator(epoch).permutation(self._pairs_of_epoch(epoch))
             layout = self._noiseless_layout(pairs)
-        cuts = self._join_emptiest(self._halve_fullest(layout.cuts))
+        cuts = self._fit_step_count(layout.cuts)
         steps = [layout.order[start:end] for start, end in pairwise(cuts)]
         return [steps[i] for i in self._generator(epoch).permutation(len(steps))]
 
@@ -178,50 +177,37 @@ class BatchPlan:
 
     def _cut(self, order: Indices) -> list[int]:
         """Return the positions between steps (`_Layout.cuts`), each step as full as possible."""
+        source = np.cumsum(self._source[order], dtype=np.int64)
+        target = np.cumsum(self._target[order], dtype=np.int64)
         cuts = [0]
-        while cuts[-1] < len(order):
-            # a step has at most as many pairs as tokens, so each window holds a whole step
-            window = order[cuts[-1] : cuts[-1] + max(_WINDOW, self._budget + 1)]
-            ends = self._cut_window(window)
-            if cuts[-1] + len(window) < len(order):
-                ends = ends[:-1]  # the last step may go on beyond the window
-            cuts += [cuts[-1] + end for end in ends]
-        return cuts
-
-    def _cut_window(self, order: Indices) -> list[int]:
-        """Return where the steps of an order end."""
-        source_ends = np.cumsum(self._source[order], dtype=np.int64)
-        target_ends = np.cumsum(self._target[order], dtype=np.int64)
-        ends: list[int] = []
-        while (start := ends[-1] if ends else 0) < len(order):
-            used_source = source_ends[start - 1] if start else 0
-            used_target = target_ends[start - 1] if start else 0
+        while (start := cuts[-1]) < len(order):
+            used_source, used_target = (source[start - 1], target[start - 1]) if start else (0, 0)
             end = min(
-                np.searchsorted(source_ends, used_source + self._budget, "right"),
-                np.searchsorted(target_ends, used_target + self._budget, "right"),
+                np.searchsorted(source, used_source + self._budget, "right"),
+                np.searchsorted(target, used_target + self._budget, "right"),
             )
-            ends.append(max(int(end), start + 1))
-        return ends
+            cuts.append(max(int(end), start + 1))
+        return cuts
 
     def _fewest_pairs(self) -> int:
         """Return a lower bound of the pairs in an epoch; each fractional text may add one."""
         return sum(math.floor(text.pairs * text.weight) for text in self._weights)
 
-    def _join_emptiest(self, cuts: list[int]) -> list[int]:
-        """Join neighbouring steps while there are too many, as with fractional weights."""
-        while len(cuts) - 1 > self.steps_per_epoch:
-            sizes = np.diff(cuts)
-            del cuts[int((sizes[:-1] + sizes[1:]).argmin()) + 1]
-        return cuts
+    def _fit_step_count(self, cuts: list[int]) -> list[int]:
+        """Halve the fullest steps, or join the emptiest ones, until there are `steps_per_epoch`.
 
-    def _halve_fullest(self, cuts: list[int]) -> list[int]:
-        """Halve the step with the most pairs until there are `steps_per_epoch`."""
-        ends = np.array(cuts)
-        while len(ends) - 1 < self.steps_per_epoch:
-            sizes = np.diff(ends)
-            fullest = int(sizes.argmax())
-            ends = np.insert(ends, fullest + 1, ends[fullest] + sizes[fullest] // 2)
-        return list(ends)
+        There are too many steps only with fractional weights.
+        """
+        fitted = np.array(cuts)
+        while (steps := len(fitted) - 1) != self.steps_per_epoch:
+            sizes = np.diff(fitted)
+            if steps < self.steps_per_epoch:
+                fullest = int(sizes.argmax())
+                middle = fitted[fullest] + sizes[fullest] // 2
+                fitted = np.insert(fitted, fullest + 1, middle)
+            else:
+                fitted = np.delete(fitted, int((sizes[:-1] + sizes[1:]).argmin()) + 1)
+        return list(fitted)
 
 
 def _sort_key(lengths: Lengths) -> _Keys:

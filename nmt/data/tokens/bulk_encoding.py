@@ -12,9 +12,7 @@ import numpy as np
 import sentencepiece
 
 from nmt.data.tokens.token_store import Sentences
-from nmt.data.tokens.tokenizer import EOS, Tokenizer
-
-BulkEncoder = Callable[[list[str]], Sentences]
+from nmt.data.tokens.tokenizer import EOS, SubwordModel
 
 _SPACE = "▁"  # how SentencePiece writes it
 _BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # of sentencepiece_model.proto
@@ -24,18 +22,10 @@ _LONGEST_WORD = 20  # characters; longer words are rarely repeated
 _ID = np.dtype(np.uint32)
 
 
-def bulk_encoders(tokenizer: Tokenizer, threads: int) -> tuple[BulkEncoder, BulkEncoder]:
-    """Return an encoder of source texts and one of target texts; both end each text with EOS."""
-    source = _bulk_encoder(tokenizer.models[0], tokenizer.encode_source, threads)
-    if tokenizer.shared:
-        return source, source
-    return source, _bulk_encoder(tokenizer.models[1], tokenizer.encode_target, threads)
-
-
-def _bulk_encoder(
-    model: bytes, encode: Callable[[list[str], int], list[list[int]]], threads: int
-) -> BulkEncoder:
-    return WordEncoder.of(model, threads) or (lambda texts: Sentences.of(encode(texts, threads)))
+def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
+    """Return a function that encodes many texts, each with EOS at the end."""
+    by_word = WordEncoder.of(model.model, threads)
+    return by_word or (lambda texts: Sentences.of(model.encode(texts, threads)))
 
 
 class WordEncoder:
@@ -90,8 +80,8 @@ class WordEncoder:
         ids_of = self._ids.__getitem__
         rows = [b"".join(map(ids_of, words)) + end for words in split]
         self._forget(new)
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows)) // _ID.itemsize
-        return Sentences(np.frombuffer(b"".join(rows), _ID), lengths)
+        offsets = np.cumsum([0, *map(len, rows)]) // _ID.itemsize
+        return Sentences(np.frombuffer(b"".join(rows), _ID), offsets)
 
     def _forget(self, new: list[str]) -> None:
         """Limit the cache to few and short words; frequent ones are soon cached again."""

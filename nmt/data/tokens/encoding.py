@@ -10,23 +10,15 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import (
-    Cleaner,
-    Counts,
-    DroppedPair,
-    Hashes,
-    SeenHashes,
-    pair_hashes,
-)
-from nmt.data.text.parallel_text import Block, SentencePair
-from nmt.data.tokens.bulk_encoding import bulk_encoders
+from nmt.data.text.cleaning import Cleaner, Counts, Hashes, SeenHashes, pair_hashes
+from nmt.data.text.parallel_text import Block
+from nmt.data.tokens.bulk_encoding import bulk_encoder
 from nmt.data.tokens.token_store import Indices, Sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import DataError
@@ -45,29 +37,28 @@ class EncodedBlock:
     """the hash of each kept pair if duplicates are to be left out, else empty"""
     counts: Counts
 
-    def select(self, keep: npt.NDArray[np.bool_]) -> "EncodedBlock":
-        """Return only the pairs that `keep` marks."""
-        return replace(
-            self,
-            source=self.source.select(keep),
-            target=self.target.select(keep),
-            lines=self.lines[keep],
-            hashes=self.hashes[keep] if len(self.hashes) else self.hashes,
-        )
+    def select(self, lines: list[int]) -> "EncodedBlock":
+        """Return only the pairs at these places in the block."""
+        if len(lines) == len(self.lines):
+            return self
+        kept = np.flatnonzero(np.isin(self.lines, lines))
+        sides = self.source.gather(kept), self.target.gather(kept)
+        hashes = self.hashes[kept] if len(self.hashes) else self.hashes
+        return EncodedBlock(*sides, self.lines[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
         """Leave out the pairs of `block` that are in `seen` or occur earlier in the block."""
-        repeated = seen.add(self.hashes)
-        for line in self.lines[repeated].tolist():
-            self.counts.drop("duplicate", _dropped(block, line, block.pair(line)))
-        return self.select(~repeated)
+        reasons = ("duplicate" if repeated else None for repeated in seen.add(self.hashes))
+        return self.select(self.counts.sort_out(block, self.lines.tolist(), reasons))
 
 
 class BlockEncoder:
     """Cleans and encodes blocks by the rules of one configuration."""
 
     def __init__(self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int) -> None:
-        self._encode_source, self._encode_target = bulk_encoders(tokenizer, threads)
+        self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
+        if not tokenizer.shared:
+            self._encode_target = bulk_encoder(tokenizer.target, threads)
         self._duplicates = cleaning.duplicates
         self._cleaner = Cleaner(cleaning)
 
@@ -79,12 +70,7 @@ class BlockEncoder:
         """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        lines = []
-        for line, pair in enumerate(pairs):
-            if reason := self._cleaner.reason(pair):
-                counts.drop(reason, _dropped(block, line, pair))
-            else:
-                lines.append(line)
+        lines = counts.sort_out(block, range(len(pairs)), map(self._cleaner.reason, pairs))
         kept = [pairs[line] for line in lines]
         encoded = EncodedBlock(
             source=self._encode_source([pair.source for pair in kept]),
@@ -94,22 +80,8 @@ class BlockEncoder:
             counts=counts,
         )
         lengths = ((side.lengths - 1).tolist() for side in (encoded.source, encoded.target))
-        reasons = list(map(self._cleaner.reason_by_length, *lengths))
-        if not any(reasons):
-            return encoded
-        for line, pair, reason in zip(lines, kept, reasons, strict=True):
-            if reason:
-                counts.drop(reason, _dropped(block, line, pair))
-        return encoded.select(np.array([reason is None for reason in reasons]))
-
-
-def _dropped(block: Block, line: int, pair: SentencePair) -> DroppedPair:
-    """Return a left-out pair of a block with its place, shortened to be shown."""
-    source, target = (
-        side[:200].encode("utf-8", "backslashreplace").decode()
-        for side in (pair.source, pair.target)
-    )
-    return DroppedPair(str(block.source_file), block.numbers[line], source, target)
+        reasons = map(self._cleaner.reason_by_length, *lengths)
+        return encoded.select(counts.sort_out(block, lines, reasons))
 
 
 def encode_blocks(

@@ -17,7 +17,6 @@ MOST_COOCCURRENCES = 64_000_000
 """The most pairs of a source and a target token of one sentence pair that are counted. Of a larger
 corpus only every n-th sentence pair is used."""
 _AT_ONCE = 4_000_000
-_SENTENCES_AT_ONCE = 100_000
 
 Numbers = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
@@ -98,9 +97,9 @@ def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
     """Return the `count` most frequent target tokens, or fewer if fewer occur."""
-    occurrences = np.zeros(store.target.largest_id() + 1, np.int64)
-    for first in range(0, len(store), _SENTENCES_AT_ONCE):
-        numbers = np.arange(first, min(first + _SENTENCES_AT_ONCE, len(store)))
-        occurrences += np.bincount(store.target.gather(numbers).ids, minlength=len(occurrences))
+    ids = store.target.ids
+    occurrences = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
+    for first in range(0, len(ids), _AT_ONCE):
+        occurrences += np.bincount(ids[first : first + _AT_ONCE], minlength=len(occurrences))
     ranked = np.argsort(-occurrences, kind="stable")[:count]
     return ranked[occurrences[ranked] > 0]

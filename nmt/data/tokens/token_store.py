@@ -21,59 +21,40 @@ Lengths = npt.NDArray[np.signedinteger]
 Indices = npt.NDArray[np.integer]
 
 
-@dataclass(frozen=True)
 class Sentences:
-    """The ids of several sentences in one flat array; each sentence ends with EOS."""
-
-    ids: Ids
-    lengths: Lengths
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
-        """Build the flat array from the ids of each sentence."""
-        lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-        flat = itertools.chain.from_iterable(rows)
-        return cls(np.fromiter(flat, np.uint32, int(lengths.sum())), lengths)
-
-    def select(self, keep: npt.NDArray[np.bool_]) -> "Sentences":
-        """Return only the sentences that `keep` marks."""
-        return Sentences(self.ids[np.repeat(keep, self.lengths)], self.lengths[keep])
-
-
-class StoredSentences:
-    """All sentences of one language, which are read by their numbers."""
+    """The ids of sentences in one flat array; each sentence ends with EOS."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
-        self._ids, self._offsets = ids, offsets
+        """Take the flat array, and where each sentence begins in it; the last offset is its end."""
+        self.ids, self._offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""
 
     @classmethod
-    def of(cls, sentences: Sentences) -> "StoredSentences":
-        """Hold sentences in memory."""
-        return cls(sentences.ids, np.concatenate(([0], np.cumsum(sentences.lengths))))
+    def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
+        """Build the flat array from the ids of each sentence."""
+        offsets = np.cumsum([0, *map(len, rows)])
+        flat = itertools.chain.from_iterable(rows)
+        return cls(np.fromiter(flat, np.uint32, int(offsets[-1])), offsets)
 
     def sentence(self, index: int) -> Ids:
         """Return the ids of one sentence, the last one EOS."""
-        return self._ids[self._offsets[index] : self._offsets[index + 1]]
+        return self.ids[self._offsets[index] : self._offsets[index + 1]]
 
-    def largest_id(self) -> int:
-        """Return the largest id of all sentences."""
-        return int(self._ids.max(initial=0))
-
-    def gather(self, indices: Indices) -> Sentences:
+    def gather(self, indices: Indices) -> "Sentences":
         """Return the sentences with these numbers, in this order."""
         lengths = self.lengths[indices]
-        starts = np.cumsum(lengths) - lengths  # in the array that is returned
-        places = np.repeat(self._offsets[indices] - starts, lengths) + np.arange(lengths.sum())
-        return Sentences(self._ids[places], lengths)
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        places = np.repeat(self._offsets[indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return Sentences(self.ids[places], offsets)
 
 
+@dataclass(frozen=True)
 class TokenStore:
     """The ids of sentence pairs: memory-mapped from a directory, or a few in memory."""
 
-    def __init__(self, source: StoredSentences, target: StoredSentences) -> None:
-        self.source, self.target = source, target
+    source: Sentences
+    target: Sentences
 
     @classmethod
     def open(cls, directory: Path) -> "TokenStore":
@@ -87,12 +68,24 @@ class TokenStore:
     @classmethod
     def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
         """Hold rows of ids, each ending with EOS, in memory."""
-        return cls(
-            StoredSentences.of(Sentences.of(sources)), StoredSentences.of(Sentences.of(targets))
-        )
+        return cls(Sentences.of(sources), Sentences.of(targets))
 
     def __len__(self) -> int:
         return len(self.source.lengths)
+
+
+def _open_side(directory: Path, side: str) -> Sentences:
+    try:
+        ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
+        offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
+        if offsets[-1] != len(ids):
+            raise ValueError(f"{len(ids)} ids, but the last offset is {offsets[-1]}")
+    except (OSError, ValueError, EOFError) as error:
+        raise DataError(
+            f"{directory}: damaged token store ({error}); delete it and prepare again"
+        ) from error
+    # as plain arrays: slicing an np.memmap takes several times as long
+    return Sentences(np.asarray(ids), np.asarray(offsets))
 
 
 class SideWriter:
@@ -103,7 +96,7 @@ class SideWriter:
 
     @property
     def tokens(self) -> int:
-        """Return the number of ids that were added so far."""
+        """The number of ids that were added so far."""
         return self._ids.length
 
     def add(self, sentences: Sentences) -> None:
@@ -145,17 +138,3 @@ class _ArrayWriter:
         self._file.seek(0)
         header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)
-
-
-def _open_side(directory: Path, side: str) -> StoredSentences:
-    try:
-        ids = np.load(directory / f"{side}.ids.npy", mmap_mode="r")
-        offsets = np.load(directory / f"{side}.offsets.npy", mmap_mode="r")
-        if offsets[-1] != len(ids):
-            raise ValueError(f"{len(ids)} ids, but the last offset is {offsets[-1]}")
-    except (OSError, ValueError, EOFError) as error:
-        raise DataError(
-            f"{directory}: damaged token store ({error}); delete it and prepare again"
-        ) from error
-    # as plain arrays: slicing an np.memmap takes several times as long
-    return StoredSentences(np.asarray(ids), np.asarray(offsets))

@@ -15,7 +15,7 @@ import sentencepiece
 
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.tokenizer import BOS, EOS, ERRORS_ONLY, PAD, UNK, UNKNOWN, Tokenizer
+from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
 
 # SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
@@ -36,8 +36,8 @@ def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> 
         DataError: the text is blank, or it allows only another vocabulary size.
     """
     if config.shared:
-        both = (text for pair in pairs for text in (pair.source, pair.target))
-        return Tokenizer(_learn(both, config, "both languages"), None)
+        both = (text for pair in pairs for text in pair)
+        return Tokenizer(_learn(both, config, "both languages"))
     source = _learn((pair.source for pair in pairs), config, "the source language")
     target = _learn((pair.target for pair in pairs), config, "the target language")
     return Tokenizer(source, target)
@@ -50,11 +50,10 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
         DataError: a file is missing or is not a SentencePiece model.
         ConfigError: a model is of another kind than `tokenizer.kind`.
     """
-    models = [_adopt(Path(path), config.kind) for path in config.models]
-    return Tokenizer(models[0], models[1] if len(models) > 1 else None)
+    return Tokenizer(*(_adopt(Path(path), config.kind) for path in config.models))
 
 
-def _adopt(path: Path, kind: str) -> bytes:
+def _adopt(path: Path, kind: str) -> SubwordModel:
     """Return the model in a file with padding, unknown, begin and end as ids 0 to 3.
 
     A special symbol that the model lacks is added; the other pieces keep their order. The pieces
@@ -87,8 +86,7 @@ def _adopt(path: Path, kind: str) -> bytes:
     others = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
     del proto.pieces[:]
     proto.pieces.extend([*specials, *others])
-    model: bytes = proto.SerializeToString()
-    return model
+    return SubwordModel(proto.SerializeToString())
 
 
 def _read_model(path: Path) -> Any:
@@ -125,10 +123,11 @@ def _cut(texts: Iterable[str]) -> Iterator[str]:
         yield text
 
 
-def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
-    """Learn one SentencePiece model and return its bytes."""
+def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordModel:
+    """Learn one SentencePiece model."""
     model = io.BytesIO()
     exact = config.normalization == "identity"
+    special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(_SPECIALS)}
     failure: list[Exception] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -140,10 +139,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
             byte_fallback=config.byte_fallback,
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=not exact,
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
+            **special_ids,
             unk_surface=_unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )
@@ -153,7 +149,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> bytes:
         raise DataError(_explain(str(error), config, side)) from error
     if failure:
         raise failure[0]
-    return model.getvalue()
+    return SubwordModel(model.getvalue())
 
 
 def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:

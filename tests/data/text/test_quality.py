@@ -1,6 +1,7 @@
 """The report counts what is there: lengths, unknown symbols, and what leaked."""
 
 import json
+from dataclasses import astuple
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.text.quality import BINS, find_leaks, inspect, normalize
+from nmt.data.text.quality import BINS, Quality, find_leaks, inspect, normalize
 from nmt.report.data_quality import render_quality
 
 TRAIN = [
@@ -28,13 +29,12 @@ def test_leaks_are_told_apart() -> None:
         SentencePair("Nothing like it.", "Nichts dergleichen."),
         TRAIN[0],
     ]
-    other = [SentencePair("x", "y")]
-    leak, none, empty = find_leaks(TRAIN, {"test": held_out, "a": other, "b": []})
-    assert (none.sources, none.sources_normalized, none.sentences) == (0, 0, 1)
-    assert (empty.sources, empty.sources_normalized, empty.sentences) == (0, 0, 0)
-    assert (leak.sentences, leak.pairs, leak.sources) == (6, 2, 3)
-    assert (leak.pairs_normalized, leak.sources_normalized) == (3, 5)
-    assert leak.examples == ["A dog sees the house.", "The house is small!"]
+    leaks = find_leaks(TRAIN, {"test": held_out, "a": [SentencePair("x", "y")], "b": []})
+    assert [astuple(leak) for leak in leaks] == [
+        ("test", 6, 2, 3, 3, 5, ["A dog sees the house.", "The house is small!"]),
+        ("a", 1, 0, 0, 0, 0, []),
+        ("b", 0, 0, 0, 0, 0, []),
+    ]
 
 
 @given(st.text())
@@ -45,24 +45,23 @@ def test_normalising_twice_is_normalising_once(text: str) -> None:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
+def quality(tmp_path: Path) -> Quality:
     def written(name: str, pairs: list[SentencePair]) -> TextPair:
         path = tmp_path / f"{name}.tsv"
         path.write_text("".join(f"{p.source}\t{p.target}\n" for p in pairs), "utf-8")
         return TextPair(file=str(path))
 
-    empty = SentencePair("", "leer")
     data = DataConfig(
-        train=[written("train", [*TRAIN * 9, empty])],
+        train=[written("train", [*TRAIN * 9, SentencePair("", "leer")])],
         validation=written("validation", [TRAIN[1], SentencePair("A 9 dog.", "Ein 9 Hund.")]),
         directory=str(tmp_path / "data"),
         cleaning=CleaningConfig(duplicates=True),
     )
-    return Config(data=data, tokenizer=TokenizerConfig(kind="char", vocabulary_size=60))
+    tokenizer = TokenizerConfig(kind="char", vocabulary_size=60)
+    return inspect(Config(data=data, tokenizer=tokenizer), lambda message: None)
 
 
-def test_report_of_a_small_corpus(config: Config) -> None:
-    quality = inspect(config, lambda message: None)
+def test_report_of_a_small_corpus(quality: Quality) -> None:
     assert (quality.counts["read"], quality.counts["kept"]) == (28, 3)
     assert (quality.counts["dropped"]["duplicate"], quality.counts["dropped"]["empty"]) == (24, 1)
     # characters, and the mark in front of the first word
@@ -78,8 +77,8 @@ def test_report_of_a_small_corpus(config: Config) -> None:
     assert json.loads(json.dumps(quality.as_json()))["target"]["language"] == "de"
 
 
-def test_the_table_names_rules_examples_and_leaks(config: Config) -> None:
-    table = render_quality(inspect(config, lambda message: None))
+def test_the_table_names_rules_examples_and_leaks(quality: Quality) -> None:
+    table = render_quality(quality)
     for part in (
         "left out: duplicate",
         "train.tsv:4: 'A dog sees the house.' | 'Ein Hund sieht das Haus.'",

@@ -2,7 +2,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.data.text.sentences import split_sentences
@@ -21,16 +21,13 @@ def test_sentences_end_where_a_reader_ends_them(case: str) -> None:
     assert split_sentences(joined.strip(), language) == sentences
 
 
-def test_a_blank_text_has_no_sentences() -> None:
-    assert split_sentences("") == split_sentences(" \u2028\t") == []
-
-
 def test_a_region_changes_no_rule_and_an_unknown_language_knows_all_abbreviations() -> None:
     assert split_sentences("Am 3. Mai. Gut.", "de-AT") == ["Am 3. Mai.", "Gut."]
     text = "Mr. Brown, M. Dupont und Hr. Meier kamen. Alle blieben."
     assert len(split_sentences(text, "xx")) == len(split_sentences(text)) == 2
 
 
+@example(" \u2028\t", "en")
 @given(
     st.text(st.sampled_from('aB1.!? \u00a0\n«»"(…。」😀-')),
     st.sampled_from(["en", "de", "fr", "zh"]),

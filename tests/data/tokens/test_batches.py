@@ -49,14 +49,12 @@ def test_every_pair_comes_once_an_epoch_and_no_step_is_over_budget(
         assert len(step) == 1 or max(source[step].sum(), target[step].sum()) <= budget
 
 
-def test_one_step_holds_all_that_fits() -> None:
-    source, target = natural(50)
-    assert BatchPlan(source, target, 5000, seed=1).steps_per_epoch == 1
-
-
-def test_a_step_holds_other_pairs_in_the_next_epoch() -> None:
+def test_steps_come_in_mixed_order_and_hold_other_pairs_in_the_next_epoch() -> None:
     source, target = natural(5000)
+    assert BatchPlan(source[:50], target[:50], 5000, seed=1).steps_per_epoch == 1
     plan = BatchPlan(source, target, 1000, seed=1)
+    means = [target[step].mean() for step in epoch_of(plan, 0)]
+    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.3
     step_of = np.empty((2, 5000), np.int64)
     for epoch in (0, 1):
         for number, step in enumerate(epoch_of(plan, epoch)):
@@ -66,13 +64,6 @@ def test_a_step_holds_other_pairs_in_the_next_epoch() -> None:
     before = together.sum(1)
     met_again = (together * (together - 1)).sum() / (before * (before - 1)).sum()
     assert met_again < 0.25  # 1 if steps stayed as they are
-
-
-def test_short_and_long_steps_come_in_mixed_order() -> None:
-    source, target = natural(5000)
-    plan = BatchPlan(source, target, 1000, seed=1)
-    means = [target[step].mean() for step in epoch_of(plan, 0)]
-    assert abs(np.corrcoef(means[:-1], means[1:])[0, 1]) < 0.3
 
 
 def test_similar_lengths_share_a_step_and_steps_are_nearly_as_few_as_the_budget_allows() -> None:
@@ -124,19 +115,7 @@ def test_micro_batches_pad_less_than_the_step() -> None:
     assert len(parts) < 1.4 * np.maximum(source, target).sum() / 512
 
 
-def test_batch_moves_as_a_whole() -> None:
-    store = TokenStore.of([[5, 6, 7, EOS]], [[8, EOS]])
-    batch = collate(store, np.array([0])).to(torch.device("meta"))
-    tensors = (batch.source, batch.target_input, batch.target_output)
-    assert {tensor.device.type for tensor in tensors} == {"meta"}
-    assert batch.tokens == 2
-
-
-def test_source_rows_are_filled_up() -> None:
-    assert collate_source([[5, EOS], [EOS]]).tolist() == [[5, EOS], [EOS, PAD]]
-
-
-def test_a_plan_that_starts_at_any_step_continues_like_the_whole_one() -> None:
+def test_a_plan_that_starts_at_any_step_or_goes_back_gives_the_same_steps() -> None:
     """50 random places in four epochs, over two weighted texts; another seed gives other steps."""
     source, target = natural(900)
     weights = [CorpusWeight(600, 0.4), CorpusWeight(300, 2.0)]
@@ -150,13 +129,8 @@ def test_a_plan_that_starts_at_any_step_continues_like_the_whole_one() -> None:
     assert steps(8, 0, count) != whole
     for start in np.random.default_rng(1).integers(count - 40, size=50):
         assert steps(7, start, start + 40) == whole[start : start + 40]
-
-
-def test_a_plan_can_go_back() -> None:
-    source, target = natural(500)
-    plan = BatchPlan(source, target, 300, seed=1)
-    first, *_ = epoch_of(plan, 0), epoch_of(plan, 1)
-    assert [step.tolist() for step in epoch_of(plan, 0)] == [step.tolist() for step in first]
+    plan = BatchPlan(source, target, 300, 7, weights)
+    assert [plan.step(step).tolist() for step in range(count - 1, -1, -1)] == whole[::-1]
 
 
 def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
@@ -165,12 +139,16 @@ def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
     return np.array(rows)
 
 
-@pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0)])
-def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) -> None:
+@pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0), (1.0, 1.0, 1.0)])
+def test_whole_weights_repeat_the_pairs_of_a_text_and_those_of_one_change_nothing(
+    weights: tuple[float, ...],
+) -> None:
     source, target = natural(300)
     texts = [CorpusWeight(100, weight) for weight in weights]
-    plan = BatchPlan(source, target, 200, seed=1, corpus_weights=texts)
+    plan, plain = (BatchPlan(source, target, 200, 1, some) for some in (texts, ()))
     assert (times_in(plan, 3, 300) == np.repeat(weights, 100)).all()
+    unchanged = all(np.array_equal(plan.step(step), plain.step(step)) for step in range(30))
+    assert unchanged == (max(weights) == 1)
 
 
 @settings(max_examples=40, deadline=None)
@@ -184,14 +162,6 @@ def test_parts_of_a_weight_take_turns(weight: float, seed: int) -> None:
         assert (times[300:] == epoch).all()
         assert (abs(times[:300] - epoch * weight) < 1.01).all()
         assert abs(times[:300].sum() - 300 * epoch * weight) <= epoch
-
-
-def test_weights_of_one_change_nothing() -> None:
-    source, target = natural(300)
-    plain = BatchPlan(source, target, 300, seed=1)
-    weighted = BatchPlan(source, target, 300, 1, [CorpusWeight(100), CorpusWeight(200)])
-    for step in range(2 * plain.steps_per_epoch):
-        assert plain.step(step).tolist() == weighted.step(step).tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -218,6 +188,11 @@ def test_a_batch_holds_the_sentences_it_was_asked_for(data: st.DataObject) -> No
     assert batch.source.shape == (len(chosen), -(-longest // multiple) * multiple)
     tensors = (batch.source, batch.target_input, batch.target_output)
     assert {tensor.dtype for tensor in tensors} == {torch.int64}
+    assert torch.equal(collate_source([rows[n][0] for n in chosen]), batch.source[:, :longest])
+    moved = batch.to(torch.device("meta"))
+    tensors = (moved.source, moved.target_input, moved.target_output)
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert moved.tokens == batch.tokens
 
 
 def test_small_weights_leave_no_step_empty_and_lose_no_pair() -> None:

@@ -1,36 +1,36 @@
 """Word by word gives what sentence by sentence gives, whatever stands in the text."""
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
 from nmt.config import TokenizerConfig
-from nmt.data.text.compressed import raw_lines
+from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens import bulk_encoding
-from nmt.data.tokens.bulk_encoding import WordEncoder, bulk_encoders
+from nmt.data.tokens.bulk_encoding import WordEncoder, bulk_encoder
 from nmt.data.tokens.token_store import Sentences
-from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import SubwordModel
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
-from tests.data.tokens.small_tokenizers import PAIRS, SIZES, learn
+from tests.data.tokens.small_tokenizers import ALPHABET, SIZES, TEXTS, foreign_model, learn
 
 CONTROL, UNUSED = 3, 5  # of sentencepiece_model.proto
 RARE = "\u2581\u00a0\u3000\u2028\u0000\ufeff\ufffd\t\r\u0301\ufb01中文 Ⅷ"
-TEXTS = st.lists(st.text("".join("".join(pair) for pair in PAIRS) + RARE) | st.text())
+ANY_TEXTS = st.lists(st.text(ALPHABET + RARE) | st.text())
 
 
-def rows(sentences: Sentences) -> list[list[int]]:
-    ends = sentences.lengths.cumsum()
-    return [
-        sentences.ids[end - length : end].tolist()
-        for end, length in zip(ends, sentences.lengths, strict=True)
-    ]
+def assert_same_ids(
+    model: SubwordModel, texts: list[str], encode: Callable[[list[str]], Sentences] | None = None
+) -> None:
+    """Compare with SentencePiece itself."""
+    found = (encode or bulk_encoder(model, 1))(texts)
+    assert [found.sentence(i).tolist() for i in range(len(texts))] == model.encode(texts)
 
 
 NORMALIZATIONS = ("nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity")
@@ -44,17 +44,16 @@ TOKENIZERS = {
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 @settings(max_examples=150, deadline=None)
-@given(TEXTS)
+@given(ANY_TEXTS)
 def test_any_text_has_the_ids_that_sentencepiece_gives(name: str, texts: list[str]) -> None:
     tokenizer = TOKENIZERS[name]
-    encode_source, encode_target = bulk_encoders(tokenizer, threads=1)
-    assert rows(encode_source(texts)) == tokenizer.encode_source(texts)
-    assert rows(encode_target(texts)) == tokenizer.encode_target(texts)
+    for model in (tokenizer.source, tokenizer.target):
+        assert_same_ids(model, texts)
 
 
 def test_every_bpe_model_of_ours_is_encoded_word_by_word() -> None:
     for name, tokenizer in TOKENIZERS.items():
-        by_word = WordEncoder.of(tokenizer.models[-1], 1) is not None
+        by_word = WordEncoder.of(tokenizer.target.model, 1) is not None
         assert by_word == (name not in ("unigram", "char", "word"))
 
 
@@ -69,19 +68,15 @@ def test_every_bpe_model_of_ours_is_encoded_word_by_word() -> None:
     ],
 )
 def test_models_trained_elsewhere_keep_their_ids(tmp_path: Path, settings: dict[str, Any]) -> None:
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a b a b  a b", "a b a c a b   c"] * 3),
-        model_prefix=str(tmp_path / "elsewhere"),
-        model_type="bpe",
-        vocab_size=12,
+    path = foreign_model(
+        tmp_path / "elsewhere.model",
+        size=12,
+        texts=["a b a b  a b", "a b a c a b   c"],
         hard_vocab_limit=False,
-        minloglevel=2,
         **settings,
     )
-    config = TokenizerConfig(kind="bpe", model=str(tmp_path / "elsewhere.model"))
-    tokenizer = adopt_vocabulary(config)
-    texts = ["a b a b", " b a", "ab  a   b ", "c a b x y", "", "   "]
-    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+    model = adopt_vocabulary(TokenizerConfig(model=str(path))).source
+    assert_same_ids(model, ["a b a b", " b a", "ab  a   b ", "c a b x y", "", "   "])
 
 
 @pytest.mark.parametrize("kind", [CONTROL, UNUSED])
@@ -89,30 +84,25 @@ def test_a_space_that_the_model_does_not_know_is_unknown_together_with_its_neigh
     kind: int,
 ) -> None:
     proto = sentencepiece_model_pb2.ModelProto()
-    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].models[0])
+    proto.ParseFromString(TOKENIZERS["nmt_nfkc"].source.model)
     (space,) = (piece for piece in proto.pieces if piece.piece == "\u2581")
     space.type = kind
-    tokenizer = Tokenizer(proto.SerializeToString(), None)
-    texts = [" a x     Xdxc", "X X", "a X", "ZZ Z"]
-    assert rows(bulk_encoders(tokenizer, 1)[0](texts)) == tokenizer.encode_source(texts)
+    model = SubwordModel(proto.SerializeToString())
+    assert_same_ids(model, [" a x     Xdxc", "X X", "a X", "ZZ Z"])
 
 
 def test_more_words_than_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bulk_encoding, "_WORDS", 3)
     monkeypatch.setattr(bulk_encoding, "_LONGEST_WORD", 5)
-    texts = [side for pair in PAIRS for side in pair] * 2
-    tokenizer = TOKENIZERS["nmt_nfkc"]
-    encode = bulk_encoders(tokenizer, 1)[0]
-    for part in (texts[:1], texts[1:3], texts):
-        assert rows(encode(part)) == tokenizer.encode_source(part)
+    model = TOKENIZERS["nmt_nfkc"].source
+    encode = bulk_encoder(model, 1)
+    for part in (TEXTS[:1], TEXTS[1:3], TEXTS * 2):
+        assert_same_ids(model, part, encode)
 
 
 def test_real_text(test_data: Path) -> None:
-    lines = [
-        line.decode().rstrip("\n")
-        for side in ("en", "fr")
-        for line in islice(raw_lines(test_data / "canada_laws" / f"train.{side}.xz"), 10_000)
-    ]
-    pairs = [SentencePair(line, line) for line in lines[::10]]
-    tokenizer = learn_vocabulary(pairs, TokenizerConfig(vocabulary_size=4000))
-    assert rows(bulk_encoders(tokenizer, 1)[0](lines)) == tokenizer.encode_source(lines)
+    paths = (test_data / "canada_laws" / f"train.{side}.xz" for side in ("en", "fr"))
+    lines = [line for path in paths for line in islice(read_lines(path), 10_000)]
+    pairs = [SentencePair(line, line) for line in lines[::20]]
+    model = learn_vocabulary(pairs, TokenizerConfig(vocabulary_size=2000)).source
+    assert_same_ids(model, lines)

@@ -24,22 +24,34 @@ CLEANING = CleaningConfig(max_length=12, duplicates=True)
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ParallelText:
     monkeypatch.setattr(parallel_text, "BLOCK", 8)
-    path = tmp_path / "text.en"
-    path.write_text("".join(f"{line}\n" for line in LINES), "utf-8")
+    return written(tmp_path, LINES, 60)
+
+
+def written(folder: Path, lines: list[str], vocabulary_size: int) -> ParallelText:
+    path = folder / "text.en"
+    path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     text = ParallelText(TextPair(source=str(path), target=str(path)))
-    config = TokenizerConfig(vocabulary_size=60)
-    tokenizer = learn_vocabulary((pair for pair in text if pair.source), config)
-    tokenizer.save(tmp_path / "tokenizer")
+    config = TokenizerConfig(vocabulary_size=vocabulary_size)
+    learn_vocabulary((pair for pair in text if pair.source), config).save(folder / "tokenizer")
     return text
 
 
-def encoded(text: ParallelText, folder: Path, processes: int) -> list[EncodedBlock]:
-    blocks = encode_blocks(text.blocks(), folder / "tokenizer", CLEANING, processes)
+def encoded(
+    text: ParallelText, folder: Path, processes: int, cleaning: CleaningConfig = CLEANING
+) -> list[EncodedBlock]:
+    blocks = encode_blocks(text.blocks(), folder / "tokenizer", cleaning, processes)
     return [block for _, block in blocks]
 
 
 def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_path: Path) -> None:
-    alone, together = (encoded(text, tmp_path, processes) for processes in (1, 2))
+    """They name what is left out, and stop at bytes that are not UTF-8 unless a rule drops them."""
+    path = tmp_path / "text.en"
+    path.write_bytes(path.read_bytes().replace(b"number 33", b"number \xe4"))
+    for processes in (1, 2):
+        with pytest.raises(DataError, match=r"text\.en:34: not valid UTF-8 \(byte 0xe4\)"):
+            encoded(text, tmp_path, processes)
+    rule = CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True)
+    alone, together = (encoded(text, tmp_path, processes, rule) for processes in (1, 2))
     assert len(alone) == len(together) == 7
     for one, other in zip(alone, together, strict=True):
         for a, b in ((one.source, other.source), (one.target, other.target)):
@@ -48,38 +60,23 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
         assert one.lines.tolist() == other.lines.tolist()
         assert one.hashes.tolist() == other.hashes.tolist()
         assert one.counts == other.counts
-
-
-def test_what_is_left_out_is_named_by_file_and_line(text: ParallelText, tmp_path: Path) -> None:
-    counts = [block.counts for block in encoded(text, tmp_path, 1)]
-    assert sum(c.read for c in counts) == 50
-    empty = [example for c in counts for example in c.examples.get("empty", [])]
-    assert [(e.line, e.source) for e in empty] == [(8, ""), (21, "")]
-    assert {e.file for e in empty} == {str(tmp_path / "text.en")}
-    long = [example for c in counts for example in c.examples.get("too_long", [])]
-    assert all(LINES[example.line - 1] == example.source for example in long) and long
+    assert sum(block.counts.read for block in alone) == 50
+    dropped = {
+        reason: [example for block in alone for example in block.counts.examples[reason]]
+        for reason in ("empty", "too_long", "invalid_utf8")
+    }
+    assert [(e["line"], e["source"]) for e in dropped["empty"]] == [(8, ""), (21, "")]
+    assert {e["file"] for e in dropped["empty"]} == {str(path)}
+    assert all(LINES[e["line"] - 1] == e["source"] for e in dropped["too_long"])
+    assert dropped["too_long"]
+    assert [(e["line"], "\\udce4" in e["source"]) for e in dropped["invalid_utf8"]] == [(34, True)]
 
 
 def test_kept_lines_point_to_their_ids(text: ParallelText, tmp_path: Path) -> None:
     tokenizer = Tokenizer.load(tmp_path / "tokenizer")
     for number, block in enumerate(encoded(text, tmp_path, 1)):
-        rows = np.split(block.source.ids, np.cumsum(block.source.lengths)[:-1])
-        texts = tokenizer.decode([row.tolist() for row in rows if len(block.lines)])
-        assert texts == [LINES[8 * number + line] for line in block.lines]
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_bytes_that_are_not_utf8_are_named_or_counted(
-    text: ParallelText, tmp_path: Path, processes: int
-) -> None:
-    path = tmp_path / "text.en"
-    path.write_bytes(path.read_bytes().replace(b"number 33", b"number \xe4"))
-    with pytest.raises(DataError, match=r"text\.en:34: not valid UTF-8 \(byte 0xe4\)"):
-        encoded(text, tmp_path, processes)
-    rule = CleaningConfig(invalid_utf8=True)
-    blocks = encode_blocks(text.blocks(), tmp_path / "tokenizer", rule, processes)
-    examples = [e for _, b in blocks for e in b.counts.examples.get("invalid_utf8", [])]
-    assert [(e.line, "\\udce4" in e.source) for e in examples] == [(34, True)]
+        rows = [block.source.sentence(i).tolist() for i in range(len(block.lines))]
+        assert tokenizer.source.decode(rows) == [LINES[8 * number + line] for line in block.lines]
 
 
 def _die(block: object) -> None:
@@ -94,8 +91,16 @@ def test_a_process_that_dies_is_reported(
         encoded(text, tmp_path, 2)
 
 
-def test_selected_sentences_keep_their_ids() -> None:
-    side = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]])
-    chosen = side.select(np.array([True, False, True]))
+def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
+    """SentencePiece learns nothing from such lines, but nothing may break or be lost."""
+    lines = ["a b c " * 10, "long " * 200_000, "d e f " * 10, "x" * 1_000_000]
+    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, CleaningConfig())
+    assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
+    assert block.lines.tolist() == [0, 2]
+    assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]
+
+
+def test_gathered_sentences_keep_their_ids() -> None:
+    chosen = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]]).gather(np.array([0, 2]))
     assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
     assert Sentences.of([]).ids.tolist() == []

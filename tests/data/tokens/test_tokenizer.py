@@ -1,71 +1,57 @@
 """Text survives the way to ids and back; a tokenizer that cannot be used is refused."""
 
-import io
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config import TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
-from tests.data.tokens.small_tokenizers import ALPHABET, PAIRS, SIZES, every_kind, learn
+from tests.data.tokens.small_tokenizers import (
+    ALPHABET,
+    PAIRS,
+    SIZES,
+    every_kind,
+    foreign_model,
+    learn,
+)
 
-
-@pytest.fixture(scope="module")
-def exact() -> Tokenizer:
-    return learn(normalization="identity")
-
-
-@pytest.fixture(scope="module")
-def with_bytes() -> Tokenizer:
-    return learn(vocabulary_size=310, byte_fallback=True, normalization="identity")
+EXACT = learn(vocabulary_size=90, normalization="identity")
+WITH_BYTES = learn(vocabulary_size=310, byte_fallback=True, normalization="identity")
 
 
 @every_kind
-def test_text_of_known_units_comes_back(kind: str) -> None:
+def test_text_of_known_units_comes_back_without_special_symbols(kind: str) -> None:
     tokenizer = learn(kind)
+    model = tokenizer.target
+    assert tokenizer.shared and model.size == SIZES[kind]
+    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
+    assert model.pieces_of([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
     texts = [pair.target for pair in PAIRS]
-    assert tokenizer.decode(tokenizer.encode_target(texts)) == texts
-    assert tokenizer.shared
-    assert tokenizer.source_vocabulary_size == tokenizer.target_vocabulary_size == SIZES[kind]
+    *rows, empty = model.encode([*texts, ""])
+    assert model.decode(rows) == texts
+    assert empty == [EOS]
+    for ids in rows:
+        assert ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
+    noisy = [BOS, *rows[0][:-1], EOS, PAD, PAD]
+    assert model.decode([noisy, rows[0][:-1], []]) == [texts[0], texts[0], ""]
+    assert model.decode([]) == []
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(ALPHABET))
-def test_identity_gives_every_space_back(exact: Tokenizer, text: str) -> None:
-    assert exact.decode(exact.encode_target([text])) == [text]
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
-def test_bytes_spell_any_text(with_bytes: Tokenizer, text: str) -> None:
-    assert with_bytes.decode(with_bytes.encode_target([text])) == [text]
-
-
-@every_kind
-def test_special_symbols_have_fixed_ids_and_every_sentence_ends_with_eos(kind: str) -> None:
-    tokenizer = learn(kind)
-    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
-    assert tokenizer.target_pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
-    for encode in (tokenizer.encode_source, tokenizer.encode_target):
-        ids, empty = encode(["a small dog", ""])
-        assert ids[-1] == EOS and not {PAD, BOS, EOS} & set(ids[:-1])
-        assert empty == [EOS]
-
-
-@every_kind
-def test_decoding_drops_special_symbols(kind: str) -> None:
-    tokenizer = learn(kind)
-    (ids,) = tokenizer.encode_target(["das Haus"])
-    noisy = [BOS, *ids[:-1], EOS, PAD, PAD]
-    assert tokenizer.decode([noisy, ids[:-1], []]) == ["das Haus", "das Haus", ""]
-    assert tokenizer.decode([]) == []
+@given(st.text(ALPHABET), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
+def test_identity_gives_every_space_back_and_bytes_spell_any_text(
+    known: str, any_text: str
+) -> None:
+    assert EXACT.target.decode(EXACT.target.encode([known])) == [known]
+    assert WITH_BYTES.target.decode(WITH_BYTES.target.encode([any_text])) == [any_text]
 
 
 @every_kind
@@ -73,7 +59,7 @@ def test_decoding_drops_special_symbols(kind: str) -> None:
 def test_a_symbol_that_is_spelled_out_is_text(kind: Any, symbol: str) -> None:
     pairs = [*PAIRS, SentencePair(f"a {symbol} dog {symbol}", f"{symbol} Hund")]
     tokenizer = learn_vocabulary(pairs, TokenizerConfig(kind=kind, vocabulary_size=SIZES[kind]))
-    (ids,) = tokenizer.encode_target([f"Hund {symbol}"])
+    (ids,) = tokenizer.target.encode([f"Hund {symbol}"])
     assert not {PAD, BOS, EOS} & set(ids[:-1])
 
 
@@ -82,62 +68,57 @@ def test_a_symbol_that_is_spelled_out_is_text(kind: Any, symbol: str) -> None:
     [("word", "ein Zebra frisst", "ein ⁇ frisst"), ("word", "Zebra", "⁇"), ("char", "aЖb", "a⁇b")],
 )
 def test_unknown_units_become_the_unknown_symbol(kind: str, text: str, expected: str) -> None:
-    tokenizer = learn(kind)
-    (ids,) = tokenizer.encode_target([text])
+    model = learn(kind).target
+    (ids,) = model.encode([text])
     assert ids.count(UNK) == 1
-    assert tokenizer.decode([ids]) == [expected]
-
-
-def test_pieces_are_what_the_model_reads(exact: Tokenizer) -> None:
-    pieces = exact.source_pieces("the house")
-    assert "".join(pieces) == "▁the▁house</s>"
-    assert exact.target_pieces(exact.encode_target(["the house"])[0]) == pieces
+    assert model.decode([ids]) == [expected]
 
 
 def test_each_language_may_have_its_own_vocabulary_which_is_saved_and_loaded(
     tmp_path: Path,
 ) -> None:
     tokenizer = learn(vocabulary_size=40, shared=False)
+    EXACT.save(tmp_path)
     tokenizer.save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source.model", "target.model"]
     for one in (tokenizer, Tokenizer.load(tmp_path)):
-        assert not one.shared and not one.differs_from(tokenizer)
-        assert one.source_vocabulary_size == one.target_vocabulary_size == 40
-        assert UNK in one.encode_source(["groß"])[0]
-        assert UNK not in one.encode_target(["groß"])[0]
+        assert not one.shared and not one.differs_from(tokenizer) and one.differs_from(EXACT)
+        assert one.source.size == one.target.size == 40
+        assert UNK in one.source.encode(["groß"])[0]
+        assert UNK not in one.target.encode(["groß"])[0]
 
 
-def test_many_texts_are_encoded_as_each_alone(exact: Tokenizer) -> None:
+def test_many_texts_are_encoded_as_each_alone() -> None:
     texts = [f"{'small ' * (n % 7)}dog{n}" for n in range(1000)]
-    assert exact.encode_source(texts) == [exact.encode_source([text])[0] for text in texts]
+    assert EXACT.source.encode(texts) == [EXACT.source.encode([text])[0] for text in texts]
 
 
-def test_a_place_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    missing = "no tokenizer here; expected tokenizer.model, or source.model and target.model"
-    for folder, message in (
-        (tmp_path, missing),
-        (tmp_path / "absent", missing),
-        (tmp_path / "file", "cannot be read: Not a directory"),
-    ):
-        with pytest.raises(DataError, match=message):
-            Tokenizer.load(folder)
+MISSING = "no tokenizer here; expected tokenizer.model, or source.model and target.model"
+DAMAGED = "not a SentencePiece model, or a damaged one; prepare"
 
 
-@pytest.mark.parametrize("data", [b"", b"no model", b"\x00" * 99])
-def test_a_damaged_tokenizer_is_refused(tmp_path: Path, data: bytes) -> None:
-    (tmp_path / "tokenizer.model").write_bytes(data)
-    with pytest.raises(DataError, match="not a SentencePiece model, or a damaged one; prepare"):
-        Tokenizer.load(tmp_path)
+@pytest.mark.parametrize(
+    ("place", "data", "message"),
+    [
+        (".", None, MISSING),
+        ("absent", None, MISSING),
+        ("tokenizer.model", b"", "cannot be read: Not a directory"),
+        (".", b"", DAMAGED),
+        (".", b"no model", DAMAGED),
+        (".", b"\x00" * 99, DAMAGED),
+    ],
+)
+def test_what_is_no_tokenizer_is_refused(
+    tmp_path: Path, place: str, data: bytes | None, message: str
+) -> None:
+    if data is not None:
+        (tmp_path / "tokenizer.model").write_bytes(data)
+    with pytest.raises(DataError, match=message):
+        Tokenizer.load(tmp_path / place)
 
 
 def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
-    model = io.BytesIO()
-    texts = iter([pair.source for pair in PAIRS])
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=texts, model_writer=model, vocab_size=21, minloglevel=2
-    )
-    (tmp_path / "tokenizer.model").write_bytes(model.getvalue())
+    foreign_model(tmp_path / "tokenizer.model")
     with pytest.raises(DataError, match=r"are \(-1, 0, 1, 2\), expected \(0, 1, 2, 3\); use a"):
         Tokenizer.load(tmp_path)
 
@@ -146,26 +127,73 @@ def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(test_data: Path) ->
     folder = test_data / "multi30k_tok"
     source, target = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
     text = ParallelText(TextPair(source=source, target=target))
-    config = TokenizerConfig(vocabulary_size=2000, normalization="identity")
-    tokenizer = learn_vocabulary(text, config)
+    config = TokenizerConfig(vocabulary_size=1000, normalization="identity")
+    model = learn_vocabulary(text, config).target
     targets = [pair.target for pair in text]
-    assert tokenizer.decode(tokenizer.encode_target(targets)) == targets
+    assert model.decode(model.encode(targets)) == targets
 
 
 @every_kind
 def test_spellings_name_every_piece_even_of_the_unknown(kind: str) -> None:
     """SentencePiece makes one unknown piece of several in a row: a spelling may hold spaces."""
-    tokenizer = learn(kind)
+    model = learn(kind).source
     for text in ("the house", "the zebra Ω house", "Ω Ω the", "  a   dog ", "", "ΩΩ"):
-        spellings = tokenizer.source_spellings(text)
-        assert len(spellings) == len(tokenizer.encode_source([text])[0]) - 1
+        spellings = model.split(text)
+        assert len(spellings) == len(model.encode([text])[0]) - 1
         assert "".join(spellings).replace("▁", " ").split() == text.split()
-
-
-@every_kind
-def test_spellings_of_a_target_are_what_decoding_writes(kind: str) -> None:
-    tokenizer = learn(kind)
-    dog = tokenizer.encode_target(["dog"])[0][:-1]
+    dog = model.encode(["dog"])[0][:-1]
     for ids in ([*dog, UNK, *dog, UNK], [UNK, *dog], [*dog, *dog], []):
-        spelled = "".join(tokenizer.target_spellings(ids)).replace("▁", " ")
-        assert spelled.removeprefix(" ") == tokenizer.decode([ids])[0]
+        spelled = "".join(model.spell(ids)).replace("▁", " ")
+        assert spelled.removeprefix(" ") == model.decode([ids])[0]
+
+
+# two spaces in a row must come back
+TEXTS = [*PAIRS[:2], SentencePair("a  dog eats !", "ein  Hund frisst !")]
+
+
+def resampled(
+    tokenizer: Tokenizer, alpha: float, step: int, places: list[int]
+) -> list[tuple[list[int], list[int]]]:
+    """Draw other segmentations of some of `TEXTS`."""
+    sources, targets = zip(*TEXTS, strict=True)
+    store = TokenStore.of(tokenizer.source.encode(sources), tokenizer.target.encode(targets))
+    pairs = tokenizer.resample(store, np.array(places), alpha, seed=1, step=step)
+    return [
+        (pairs.source.sentence(i).tolist(), pairs.target.sentence(i).tolist())
+        for i in range(len(places))
+    ]
+
+
+@pytest.mark.parametrize(
+    "tokenizer", [EXACT, learn("unigram", normalization="identity")], ids=["bpe", "unigram"]
+)
+def test_resampling_changes_pieces_but_no_text(tokenizer: Tokenizer) -> None:
+    for step in range(5):
+        sources, targets = zip(*resampled(tokenizer, 0.3, step, [2, 0, 1]), strict=True)
+        assert all(row[-1] == EOS for row in (*sources, *targets))
+        assert tokenizer.target.decode(sources) == [TEXTS[i].source for i in (2, 0, 1)]
+        assert tokenizer.target.decode(targets) == [TEXTS[i].target for i in (2, 0, 1)]
+
+
+def test_in_one_process_a_draw_is_a_function_of_seed_step_and_pair() -> None:
+    together = resampled(EXACT, 0.5, 1, [0, 1, 2])
+    assert resampled(EXACT, 0.5, 1, [2, 1, 0]) == together[::-1]
+    assert [resampled(EXACT, 0.5, 1, [i])[0] for i in range(3)] == together
+    assert resampled(EXACT, 0.5, 2, [0, 1, 2]) != together
+
+
+def test_more_dropout_gives_more_pieces_and_none_the_usual_ones() -> None:
+    sources, targets = zip(*resampled(EXACT, 0.0, 1, [0, 1, 2]), strict=True)
+    assert list(sources) == EXACT.source.encode([pair.source for pair in TEXTS])
+    assert list(targets) == EXACT.target.encode([pair.target for pair in TEXTS])
+    lengths = [
+        sum(len(resampled(EXACT, alpha, step, [0])[0][0]) for step in range(50))
+        for alpha in (0.0, 0.1, 0.5, 0.99)
+    ]
+    assert lengths == sorted(set(lengths))
+
+
+def test_an_unknown_symbol_keeps_the_ids() -> None:
+    (ids,) = EXACT.source.encode(["a xylophone house"])
+    assert UNK in ids
+    assert all(EXACT.source.resample(ids, 0.9, seed) == ids for seed in range(5))

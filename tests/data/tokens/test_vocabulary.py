@@ -1,6 +1,5 @@
 """Vocabularies are learnt from all of the text, or adopted as they are; refusals say what fits."""
 
-import io
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,18 +14,30 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import ConfigError, DataError
-from tests.data.tokens.small_tokenizers import ALPHABET, PAIRS, SIZES, every_kind, learn
+from tests.data.tokens.small_tokenizers import (
+    ALPHABET,
+    PAIRS,
+    SIZES,
+    TEXTS,
+    every_kind,
+    foreign_model,
+    learn,
+)
 
 
 def test_a_character_vocabulary_ends_with_the_alphabet() -> None:
     tokenizer = learn("char", vocabulary_size=5000)
-    specials = tokenizer.target_pieces([PAD, UNK, BOS, EOS])
-    assert set(tokenizer.target_vocabulary) == {*specials, *ALPHABET.replace(" ", "▁")}
+    specials = tokenizer.target.pieces_of([PAD, UNK, BOS, EOS])
+    assert set(tokenizer.target.pieces) == {*specials, *ALPHABET.replace(" ", "▁")}
 
 
 @every_kind
-def test_learning_again_gives_the_same_bytes(kind: str) -> None:
-    assert learn(kind).models == learn(kind).models
+def test_learning_again_gives_the_same_bytes_and_is_silent(
+    kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    learn(kind).save(tmp_path)
+    assert Tokenizer.load(tmp_path).source.model == learn(kind).source.model
+    assert capfd.readouterr() == ("", "")
 
 
 def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
@@ -34,35 +45,29 @@ def test_training_lines_of_any_length_are_learnt_from(tmp_path: Path) -> None:
     long = SentencePair("dog " * 3000 + "end", "ä" * 100_000)
     config = TokenizerConfig(kind="char", vocabulary_size=12)
     tokenizer = learn_vocabulary([long], config)
-    assert UNK not in tokenizer.encode_source(["dog end ä"])[0]
+    assert UNK not in tokenizer.source.encode(["dog end ä"])[0]
     bpe = learn_vocabulary([long], TokenizerConfig(vocabulary_size=20))
-    assert bpe.decode(bpe.encode_target([long.source])) == [long.source]
+    assert bpe.target.decode(bpe.target.encode([long.source])) == [long.source]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
-def test_vocabulary_larger_than_the_text_allows_names_the_largest(
-    kind: str,
-) -> None:
+def test_vocabulary_larger_than_the_text_allows_names_the_largest(kind: str) -> None:
     with pytest.raises(DataError, match=r"is 5000, but .* both languages allows at most") as error:
         learn(kind, vocabulary_size=5000)
-    found = re.search(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
-    assert found is not None
-    largest = int(found[1])
-    assert learn(kind, vocabulary_size=largest).target_vocabulary_size == largest
+    [largest] = re.findall(r"set tokenizer.vocabulary_size to (\d+) or less", str(error.value))
+    assert learn(kind, vocabulary_size=int(largest)).target.size == int(largest)
     with pytest.raises(DataError, match=f"at most {largest}"):
-        learn(kind, vocabulary_size=largest + 1)
+        learn(kind, vocabulary_size=int(largest) + 1)
 
 
 def test_vocabulary_smaller_than_the_alphabet_names_the_smallest() -> None:
-    with pytest.raises(
-        DataError, match="is 10, but .* the source language needs at least"
-    ) as error:
+    message = "is 10, but .* the source language needs at least"
+    with pytest.raises(DataError, match=message) as error:
         learn(vocabulary_size=10, shared=False)
-    found = re.search(r"at least (\d+), one for each character; raise it", str(error.value))
-    assert found is not None
+    [smallest] = re.findall(r"at least (\d+), one for each character; raise it", str(error.value))
     pairs = [SentencePair(pair.source, pair.source) for pair in PAIRS]
-    config = TokenizerConfig(vocabulary_size=int(found[1]), shared=False)
-    assert learn_vocabulary(pairs, config).source_vocabulary_size == int(found[1])
+    config = TokenizerConfig(vocabulary_size=int(smallest), shared=False)
+    assert learn_vocabulary(pairs, config).source.size == int(smallest)
 
 
 @pytest.mark.parametrize("pairs", [[], [SentencePair("", " ")]])
@@ -79,27 +84,6 @@ def test_an_error_of_the_reader_is_raised(after: int) -> None:
 
     with pytest.raises(DataError, match="line 7 is broken"):
         learn_vocabulary(pairs(), TokenizerConfig(vocabulary_size=60))
-
-
-def test_learning_and_loading_are_silent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    learn("unigram").save(tmp_path)
-    Tokenizer.load(tmp_path)
-    assert capfd.readouterr() == ("", "")
-
-
-def foreign_model(path: Path, kind: str = "bpe", size: int = 60, **options: Any) -> Path:
-    """A model as its maker would train it, with ids of its own choice."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([text for pair in PAIRS for text in pair] * 5),
-        model_writer=model,
-        model_type=kind,
-        vocab_size=size,
-        minloglevel=2,
-        **options,
-    )
-    path.write_bytes(model.getvalue())
-    return path
 
 
 CHOICES: dict[str, dict[str, Any]] = {
@@ -123,16 +107,15 @@ def test_a_given_model_cuts_text_as_before(tmp_path: Path, choice: str, kind: An
     theirs = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ours = adopt_vocabulary(TokenizerConfig(kind=kind, model=str(path)))
     assert ours.shared
-    for text in [pair.source for pair in PAIRS] + [pair.target for pair in PAIRS]:
-        pieces = ours.source_pieces(text)
-        assert pieces[:-1] == theirs.encode(text, out_type=str)
-        ids = ours.encode_target([text])[0]
+    for text in TEXTS:
+        (ids,) = ours.target.encode([text])
+        assert ours.target.pieces_of(ids[:-1]) == theirs.encode(text, out_type=str)
         assert ids[-1] == EOS and not {PAD, UNK, BOS} & set(ids)
-        assert ours.decode([ids]) == [text]
-    assert UNK in ours.encode_source(["%"])[0]
+        assert ours.target.decode([ids]) == [text]
+    assert UNK in ours.source.encode(["%"])[0]
     ours.save(tmp_path / "saved")
     again = Tokenizer.load(tmp_path / "saved")
-    assert again.encode_source(["the house"]) == ours.encode_source(["the house"])
+    assert again.source.encode(["the house"]) == ours.source.encode(["the house"])
 
 
 def test_each_side_may_bring_its_model(tmp_path: Path) -> None:
@@ -140,31 +123,29 @@ def test_each_side_may_bring_its_model(tmp_path: Path) -> None:
     config = TokenizerConfig(shared=False, model=str(models[0]), target_model=str(models[1]))
     tokenizer = adopt_vocabulary(config)
     # one symbol, padding, joins the three that SentencePiece has by itself
-    assert tokenizer.source_vocabulary_size == 61
-    assert tokenizer.target_vocabulary_size == 71
-
-
-def test_a_model_of_another_kind_is_refused(tmp_path: Path) -> None:
-    path = foreign_model(tmp_path / "a.model", "unigram", 33)
-    with pytest.raises(ConfigError, match=r"kind is bpe, but .*a\.model is a unigram model"):
-        adopt_vocabulary(TokenizerConfig(model=str(path)))
+    assert tokenizer.source.size == 61
+    assert tokenizer.target.size == 71
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "error", "message"),
     [
-        (None, "no such file; check tokenizer.model"),
-        (b"no model\n", "not a SentencePiece model"),
-        (b"", "it has no pieces"),
+        (None, DataError, "no such file; check tokenizer.model"),
+        (b"no model\n", DataError, "not a SentencePiece model"),
+        (b"", DataError, "it has no pieces"),
+        ("unigram", ConfigError, r"kind is bpe, but .*a\.model is a unigram model"),
     ],
 )
-def test_a_file_that_is_no_model_is_refused(
-    tmp_path: Path, data: bytes | None, message: str
+def test_a_file_that_is_no_model_or_one_of_another_kind_is_refused(
+    tmp_path: Path, data: bytes | str | None, error: type[Exception], message: str
 ) -> None:
-    if data is not None:
-        (tmp_path / "a.model").write_bytes(data)
-    with pytest.raises(DataError, match=message):
-        adopt_vocabulary(TokenizerConfig(model=str(tmp_path / "a.model")))
+    path = tmp_path / "a.model"
+    if isinstance(data, str):
+        foreign_model(path, data, 33)
+    elif data is not None:
+        path.write_bytes(data)
+    with pytest.raises(error, match=message):
+        adopt_vocabulary(TokenizerConfig(model=str(path)))
 
 
 @pytest.mark.parametrize(
