@@ -170,12 +170,15 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
     return intact
 
 
-def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path:
+def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
     """Return the last of `paths` (oldest first) that is intact, and rename damaged later ones.
 
     Raises:
-        CheckpointError: none is intact, or one has a newer format; nothing is renamed then.
+        CheckpointError: there are paths, but none is intact, or one has a newer format; nothing is
+            renamed then.
     """
+    if not paths:
+        return None
     damaged: dict[Path, CheckpointError] = {}
     for path in reversed(paths):
         try:

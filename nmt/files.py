@@ -97,6 +97,14 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
+def read_json_or_empty(path: Path) -> dict[str, Any]:
+    """Return the JSON object of a file; an empty one if the file is missing or damaged."""
+    try:
+        return read_json(path)
+    except (OSError, ValueError):
+        return {}
+
+
 def check_format(
     record: Mapping[str, Any],
     known: int,

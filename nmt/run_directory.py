@@ -8,16 +8,13 @@ runs/NAME/
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
 import torch
 
@@ -26,13 +23,13 @@ from nmt.config import Config
 from nmt.config_file import dump_config, load_config
 from nmt.data.tokens.tokenizer import PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
-from nmt.files import write_atomically, write_json
+from nmt.files import read_json_or_empty, write_atomically
 from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
-_WEIGHTS = re.compile(r"step-\d{8,18}|averaged-last-\d+")
-# temporary names: .NAME.tmp or .NAME.old, or with the number of a process before the suffix
-_PASSING = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
+_SAVED = re.compile(r"step-\d{8,18}(\.txt)?|averaged-last-\d+")
+# .NAME.tmp or .NAME.old, or with the number of a process before the suffix
+_TEMPORARY = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 class RunDirectory:
@@ -69,6 +66,29 @@ class RunDirectory:
         found = (path for path in self.checkpoints.glob("step-*") if _STEP.fullmatch(path.name))
         return sorted(found, key=self.step_of)
 
+    @contextlib.contextmanager
+    def reserve(self) -> Iterator[None]:
+        """Create the directory and reserve it for this process while the block runs.
+
+        Temporary files of a process that was killed are removed first. If the block has written
+        nothing, the directory is removed at its end.
+
+        Raises:
+            ConfigError: it cannot be created or written to.
+            RunDirectoryBusyError: another process has reserved it.
+        """
+        self.create()
+        with self.lock():
+            self._clear_leftovers()
+            try:
+                yield
+            finally:
+                if not self.config.is_file():
+                    with contextlib.suppress(OSError):
+                        self.checkpoints.rmdir()
+                        (self.path / ".lock").unlink()
+                        self.path.rmdir()
+
     def create(self) -> None:
         """Create the directory.
 
@@ -86,15 +106,45 @@ class RunDirectory:
                 f"choose another with --run-dir"
             ) from error
 
-    def clear_leftovers(self) -> None:
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold an advisory lock, which ends with its process at the latest.
+
+        Raises:
+            RunDirectoryBusyError: another process holds it.
+        """
+        with (self.path / ".lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.seek(0)
+                owner = file.read().strip() or "another process"
+                raise RunDirectoryBusyError(
+                    f"{self.path}: in use by {owner}; wait for it or choose another --run-dir"
+                ) from error
+            file.truncate(0)
+            file.write(f"process {os.getpid()} on {socket.gethostname()}")
+            file.flush()
+            try:
+                yield
+            finally:
+                # on another machine nobody can check whether the process in the file still runs
+                file.truncate(0)
+
+    def _clear_leftovers(self) -> None:
         """Remove the temporary files of a process that was killed while saving.
 
         Saving first renames the old folder. If the new one is not in its place yet, the old one
         gets its name back. Files that nmt has not made stay.
         """
-        for folder in (self.path, self.checkpoints):
-            for left in filter(self._is_leftover, folder.glob(".*")):
-                place = left.with_name(left.name[1 : -len(".old")])
+        for folder in (self.path, self.checkpoints, self.translations):
+            for left in folder.glob(".*"):
+                found = _TEMPORARY.fullmatch(left.name)
+                if not found:
+                    continue
+                place = left.with_name(found[1])
+                if place not in vars(self).values() and not _SAVED.fullmatch(place.name):
+                    continue  # not made by nmt
                 if left.suffix == ".old" and not place.exists():
                     left.rename(place)
                 elif left.is_dir():
@@ -102,65 +152,9 @@ class RunDirectory:
                 else:
                     left.unlink()
 
-    def _is_leftover(self, path: Path) -> bool:
-        """Return whether a path has a temporary name, of something that nmt saves here."""
-        found = _PASSING.fullmatch(path.name)
-        if not found:
-            return False
-        known = path.with_name(found[1]) in vars(self).values()
-        return known or bool(_WEIGHTS.fullmatch(found[1]))
-
-    def discard_if_unused(self) -> None:
-        """Remove what `create` and `lock` made, if nothing else has been written."""
-        if not self.config.is_file():
-            with contextlib.suppress(OSError):
-                self.checkpoints.rmdir()
-                (self.path / ".lock").unlink()
-                self.path.rmdir()
-
-    def lock(self) -> "RunLock":
-        """Reserve the directory for this process, for as long as the returned lock lives."""
-        return RunLock(self.path)
-
-    def write_json(self, path: Path, value: Mapping[str, Any]) -> None:
-        """Replace a small JSON file of the run atomically."""
-        write_json(path, value)
-
     def write_config(self, config: Config) -> None:
         """Write the whole configuration into config.yaml, with all defaults."""
         write_atomically(self.config, dump_config(config))
-
-
-class RunLock:
-    """An advisory lock on the run directory; it ends with its process."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = (path / ".lock").open("a+")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.seek(0)
-            owner = self._file.read().strip() or "another process"
-            self._file.close()
-            raise RunDirectoryBusyError(
-                f"{path}: in use by {owner}; wait for it or choose another --run-dir"
-            ) from error
-        self._file.truncate(0)
-        self._file.write(f"process {os.getpid()} on {socket.gethostname()}")
-        self._file.flush()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        # on another machine nobody can check whether the process in the file still runs
-        self._file.truncate(0)
-        self._file.close()
 
 
 @dataclass(frozen=True)
@@ -195,17 +189,13 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load the weights of a run directory, or of a checkpoint folder in one, ready to translate.
-
-    `checkpoint` is best (by validation score, averages included), last, averaged, moving-average
-    or step-N; a checkpoint folder as `path` needs none.
+    """Load the weights that `weights_folder` finds, ready to translate.
 
     Raises:
         CheckpointError: not a run directory, or its weights are missing or damaged, or hold NaN or
             infinity.
     """
-    run = find_run(Path(path))
-    folder = Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
+    run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
     config = load_config(str(run.config))
     tokenizer = Tokenizer.load(run.tokenizer)
     model = build_model(config, tokenizer)
@@ -215,34 +205,35 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
     return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
 
 
-def checkpoint_folder(run: RunDirectory, name: str) -> Path:
-    """Return the folder of the checkpoint best, last, averaged, moving-average or step-N.
+def weights_folder(path: Path, checkpoint: str = "best") -> Path:
+    """Return the folder of the weights of a run directory; a checkpoint folder is returned itself.
+
+    `checkpoint` is best (by validation score, averages included), last, averaged, moving-average
+    or step-N.
 
     Raises:
         CheckpointError: there is none; the message lists the existing ones.
     """
+    run = find_run(path)
+    if (path / WEIGHTS).is_file():
+        return path
     saved = run.saved_checkpoints()
     folder: Path | None = None
-    if name in (run.averaged.name, run.moving_average.name):
-        folder = run.path / name
-    elif name == "best" and run.best.is_file():
-        folder = run.path / _best_weights(run.best)
-    elif name in ("best", "last"):
+    if checkpoint in (run.averaged.name, run.moving_average.name):
+        folder = run.path / checkpoint
+    elif checkpoint == "best" and run.best.is_file():
+        best = read_json_or_empty(run.best).get("weights")
+        if best is None:
+            raise CheckpointError(
+                f"{run.best}: damaged: it names no weights; choose others: last, averaged or step-N"
+            )
+        folder = run.path / str(best)
+    elif checkpoint in ("best", "last"):
         folder = saved[-1] if saved else None
-    elif re.fullmatch("step-[0-9]{1,18}", name):
-        folder = run.checkpoint(int(name[5:]))
+    elif re.fullmatch("step-[0-9]{1,18}", checkpoint):
+        folder = run.checkpoint(int(checkpoint[5:]))
     if folder is None or not folder.is_dir():
         others = [path.name for path in (run.averaged, run.moving_average) if path.is_dir()]
         known = ", ".join([*(path.name for path in saved), *others]) or "no checkpoint yet"
-        raise CheckpointError(f"{run.path}: no checkpoint '{name}'; it has: {known}")
+        raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {known}")
     return folder
-
-
-def _best_weights(best: Path) -> str:
-    """Return the folder that best.json names, relative to the run directory."""
-    try:
-        return str(json.loads(best.read_text("utf-8"))["weights"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{best}: damaged: it names no weights; choose others: last, averaged or step-N"
-        ) from error

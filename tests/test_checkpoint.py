@@ -13,98 +13,102 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from nmt.checkpoint import (
     MANIFEST,
     STATE,
     WEIGHTS,
+    average_weights,
+    intact_checkpoints,
+    load_into,
     load_state,
     load_weights,
     newest_checkpoint,
     save_checkpoint,
+    weights_digest,
     weights_of,
 )
 from nmt.errors import CheckpointError
-from tests.checkpoints import STATE_CONTENT, saved, weights
+
+STATE_CONTENT = {"step": 3, "moments": torch.arange(5.0), "best": {"bleu": None}, "names": ["a"]}
 
 
-def truncate(file: Path) -> None:
-    file.write_bytes(file.read_bytes()[:-1])
+def weights(seed: int = 1) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        "layer.weight": torch.randn(3, 4, generator=generator),
+        "layer.bias": torch.randn(3, generator=generator),
+    }
 
 
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
+def saved(path: Path, seed: int = 1) -> Path:
+    save_checkpoint(path, weights(seed), STATE_CONTENT)
+    return path
 
 
-def flip_a_bit(file: Path) -> None:
-    data = bytearray(file.read_bytes())
-    data[-2] ^= 1
-    file.write_bytes(data)
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
-def append(file: Path) -> None:
-    file.write_bytes(file.read_bytes() + b"\0")
+def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-DAMAGES = [truncate, empty, flip_a_bit, append, Path.unlink]
+def write_manifest(path: Path, **entries: Any) -> None:
+    """Change entries of a manifest; None removes one."""
+    manifest = json.loads((path / MANIFEST).read_text()) | entries
+    kept = {name: value for name, value in manifest.items() if value is not None}
+    (path / MANIFEST).write_text(json.dumps(kept))
 
 
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
+def test_what_is_saved_is_loaded_and_named_in_the_manifest(tmp_path: Path) -> None:
     path = saved(tmp_path / "deep" / "step-3")
-    loaded, expected = load_weights(path), weights()
-    assert loaded.keys() == expected.keys()
-    assert all(torch.equal(loaded[name], expected[name]) for name in expected)
+    assert_same(load_weights(path), weights())
     state = load_state(path)
-    torch.testing.assert_close(state.pop("moments"), STATE_CONTENT["moments"], rtol=0, atol=0)
-    assert state == {key: value for key, value in STATE_CONTENT.items() if key != "moments"}
-    assert [p.name for p in path.parent.iterdir()] == ["step-3"]
-
-
-def test_manifest_holds_size_and_hash_of_each_file(tmp_path: Path) -> None:
-    path = saved(tmp_path / "step-3")
+    assert torch.equal(state.pop("moments"), torch.arange(5.0))
+    assert state == {name: STATE_CONTENT[name] for name in ("step", "best", "names")}
+    assert names(path.parent) == ["step-3"]
     manifest = json.loads((path / MANIFEST).read_text())
-    assert {p.name for p in path.iterdir()} == {WEIGHTS, STATE, MANIFEST}
+    assert manifest.keys() == {"format", WEIGHTS, STATE}
     for name in (WEIGHTS, STATE):
         data = (path / name).read_bytes()
         assert manifest[name] == {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    again = saved(tmp_path / "again")
+    assert (again / WEIGHTS).read_bytes() == (path / WEIGHTS).read_bytes()
 
 
-def test_same_weights_make_the_same_bytes(tmp_path: Path) -> None:
-    first, second = saved(tmp_path / "a"), saved(tmp_path / "b")
-    assert (first / WEIGHTS).read_bytes() == (second / WEIGHTS).read_bytes()
+def change(start: int, end: int | None, new: bytes) -> Callable[[Path], None]:
+    """Return a function that replaces a part of a file."""
+
+    def changed(file: Path) -> None:
+        data = bytearray(file.read_bytes())
+        data[start:end] = new
+        file.write_bytes(data)
+
+    return changed
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "cut": change(-1, None, b""),
+    "empty": change(0, None, b""),
+    "changed": change(-2, -1, b"\xfe"),
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
+    "absent": Path.unlink,
+}
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_weights_are_refused_and_named(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
+@pytest.mark.parametrize("name", [WEIGHTS, STATE, MANIFEST])
+def test_a_damaged_file_is_refused_and_named(tmp_path: Path, name: str, damage: str) -> None:
     path = saved(tmp_path / "step-3")
-    damage(path / WEIGHTS)
-    with pytest.raises(CheckpointError, match=rf"step-3.*{WEIGHTS}"):
-        load_weights(path)
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_state_is_refused_and_named(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
-    path = saved(tmp_path / "step-3")
-    damage(path / STATE)
-    with pytest.raises(CheckpointError, match=rf"step-3.*{STATE}"):
-        load_state(path)
-    assert load_weights(path)
-
-
-@pytest.mark.parametrize("damage", [truncate, empty, Path.unlink])
-def test_a_damaged_manifest_is_refused_and_named(
-    tmp_path: Path, damage: Callable[[Path], None]
-) -> None:
-    path = saved(tmp_path / "step-3")
-    damage(path / MANIFEST)
-    for load in (load_weights, load_state):
-        with pytest.raises(CheckpointError, match=rf"step-3.*{MANIFEST}"):
-            load(path)
+    DAMAGES[damage](path / name)
+    for own, load in ((WEIGHTS, load_weights), (STATE, load_state)):
+        if name in (own, MANIFEST):
+            with pytest.raises(CheckpointError, match=rf"step-3.*{name}"):
+                load(path)
+        else:
+            assert load(path)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"model.safetensors": 1}'])
@@ -112,21 +116,6 @@ def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: str) -> No
     path = saved(tmp_path / "step-3")
     (path / MANIFEST).write_text(text)
     with pytest.raises(CheckpointError, match="no usable checkpoint"):
-        load_weights(path)
-
-
-def with_honest_manifest(path: Path, name: str, data: bytes) -> None:
-    """Replace a file and vouch for it."""
-    (path / name).write_bytes(data)
-    manifest = json.loads((path / MANIFEST).read_text())
-    manifest[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-    (path / MANIFEST).write_text(json.dumps(manifest))
-
-
-def test_weights_that_are_no_safetensors_are_refused(tmp_path: Path) -> None:
-    path = saved(tmp_path / "step-3")
-    with_honest_manifest(path, WEIGHTS, b"\xff" * 100)
-    with pytest.raises(CheckpointError, match=f"{WEIGHTS}: not readable"):
         load_weights(path)
 
 
@@ -138,48 +127,47 @@ class Bomb:
         return os.mkdir, (str(self.witness),)
 
 
-@pytest.mark.parametrize("by_torch", [True, False])
-def test_a_pickle_bomb_is_never_executed(tmp_path: Path, by_torch: bool) -> None:
+@pytest.mark.parametrize("content", ["no safetensors", "torch bomb", "pickle bomb"])
+def test_content_that_the_manifest_vouches_for_is_still_not_trusted(
+    tmp_path: Path, content: str
+) -> None:
     path, witness = saved(tmp_path / "step-3"), tmp_path / "executed"
-    bomb = tmp_path / "bomb"
-    if by_torch:
-        torch.save({"step": Bomb(witness)}, bomb)
+    name, load = (WEIGHTS, load_weights) if content == "no safetensors" else (STATE, load_state)
+    if content == "torch bomb":
+        torch.save({"step": Bomb(witness)}, path / name)
+    elif content == "pickle bomb":
+        (path / name).write_bytes(pickle.dumps({"step": Bomb(witness)}, protocol=2))
     else:
-        bomb.write_bytes(pickle.dumps({"step": Bomb(witness)}, protocol=2))
-    with_honest_manifest(path, STATE, bomb.read_bytes())
-    with pytest.raises(CheckpointError, match=f"{STATE}: not readable"):
-        load_state(path)
+        (path / name).write_bytes(b"\xff" * 100)
+    digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
+    write_manifest(path, **{name: {"sha256": digest}})
+    with pytest.raises(CheckpointError, match=f"{name}: not readable"):
+        load(path)
     assert not witness.exists()
 
 
 # -- the newest -----------------------------------------------------------------------------------
 
 
-def test_the_newest_whole_checkpoint_is_taken(tmp_path: Path) -> None:
+@pytest.mark.parametrize("file", [WEIGHTS, STATE, MANIFEST])
+def test_the_newest_intact_checkpoint_is_taken_and_damaged_ones_are_renamed(
+    tmp_path: Path, file: str
+) -> None:
     paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
     log: list[str] = []
     assert newest_checkpoint(paths, log.append) == paths[2]
+    assert newest_checkpoint([], log.append) is None
     assert log == []
-
-
-@pytest.mark.parametrize("file", [WEIGHTS, STATE, MANIFEST])
-def test_damaged_ones_are_set_aside_and_named(tmp_path: Path, file: str) -> None:
-    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
-    truncate(paths[1] / file)
+    DAMAGES["cut"](paths[1] / file)
     (paths[2] / file).unlink()
-    log: list[str] = []
     assert newest_checkpoint(paths, log.append) == paths[0]
-    assert sorted(p.name for p in tmp_path.iterdir()) == [
-        "damaged-step-1",
-        "damaged-step-2",
-        "step-0",
-    ]
+    assert names(tmp_path) == ["damaged-step-1", "damaged-step-2", "step-0"]
     assert "step-2" in log[0] and "step-1" in log[1]
     assert all(file in line and "set aside as damaged-step-" in line for line in log)
 
 
 def damage_somewhere(folder: Path, draw: random.Random) -> str:
-    """Flip a bit, zero a stretch, cut off or delete one of the files; says which."""
+    """Flip a bit, zero a part, cut off or delete one of the files; return which, or ""."""
     file = folder / draw.choice([WEIGHTS, STATE, MANIFEST])
     data = bytearray(file.read_bytes())
     place = draw.randrange(len(data))
@@ -206,96 +194,152 @@ def test_damage_anywhere_is_noticed_and_named(tmp_path: Path, pytestconfig: pyte
         taken = newest_checkpoint([old, new], log.append)
         if taken == new:
             assert damaged in (MANIFEST, "")
-            assert all(torch.equal(load_weights(new)[n], w) for n, w in weights(2).items())
+            assert_same(load_weights(new), weights(2))
         else:
             assert taken == old and "step-2" in log[0] and "set aside" in log[0]
             assert damaged in log[0] or damaged == MANIFEST
         shutil.rmtree(folder)
 
 
-def test_where_all_are_damaged_none_is_moved(tmp_path: Path) -> None:
+def test_if_all_are_damaged_none_is_renamed(tmp_path: Path) -> None:
     path = saved(tmp_path / "step-1")
     (path / STATE).unlink()
     with pytest.raises(CheckpointError, match=r"no checkpoint to resume from: .*step-1.*--run-dir"):
-        newest_checkpoint([path], lambda message: None)
+        newest_checkpoint([path], print)
     assert path.is_dir()
 
 
-def fail(*arguments: Any) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-@pytest.mark.parametrize("call", ["os.fsync", "pathlib.Path.mkdir"])
-def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+def test_a_checkpoint_without_a_version_is_read_and_one_of_a_newer_version_is_not(
+    tmp_path: Path,
 ) -> None:
+    old, newer = saved(tmp_path / "step-1"), saved(tmp_path / "step-2")
+    assert json.loads((old / MANIFEST).read_text())["format"] == 1
+    write_manifest(old, format=None)
+    assert_same(load_weights(old), weights())
+    write_manifest(newer, format=2)
+    for read in (load_weights, load_state, lambda path: newest_checkpoint([old, path], print)):
+        with pytest.raises(CheckpointError, match="written by a newer nmt .format 2; .*update nmt"):
+            read(newer)
+    assert newer.is_dir()
+
+
+# -- saving ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("call", "number"), [("fsync", 1), ("fsync", 3), ("mkdir", 1)])
+def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int
+) -> None:
+    calls: list[Any] = []
+
+    def fail_at_number(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == number:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
     path = saved(tmp_path / "averaged")
     with monkeypatch.context() as patched:
-        patched.setattr(call, fail if call == "os.fsync" else lambda *a, **k: fail())
+        patched.setattr(os, call, fail_at_number)
         with pytest.raises(CheckpointError, match=r"not saved: No space left.*needs \d+ MiB"):
             save_checkpoint(path, weights(seed=2), {})
-    assert [p.name for p in tmp_path.iterdir()] == ["averaged"]
-    assert torch.equal(load_weights(path)["layer.bias"], weights()["layer.bias"])
+    assert names(tmp_path) == ["averaged"]
+    assert_same(load_weights(path), weights())
     assert load_state(path)["step"] == 3
 
 
-def test_a_disk_that_fills_up_in_the_last_file_leaves_nothing_new(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_checkpoint_is_replaced_as_a_whole_also_beside_what_a_killed_save_left(
+    tmp_path: Path,
 ) -> None:
-    flushed: list[int] = []
-
-    def third_fails(descriptor: int) -> None:
-        flushed.append(descriptor)
-        if len(flushed) == 3:
-            fail()
-
-    monkeypatch.setattr(os, "fsync", third_fails)
-    with pytest.raises(CheckpointError, match="not saved"):
-        saved(tmp_path / "step-3")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_is_replaced_as_a_whole(tmp_path: Path) -> None:
     path = saved(tmp_path / "averaged")
-    save_checkpoint(path, weights(seed=2))
-    assert torch.equal(load_weights(path)["layer.bias"], weights(seed=2)["layer.bias"])
-    assert not (path / STATE).exists()
-    assert [p.name for p in tmp_path.iterdir()] == ["averaged"]
-
-
-def test_what_a_killed_save_left_behind_is_no_checkpoint(tmp_path: Path) -> None:
-    leftover = tmp_path / f".step-3.{os.getpid()}.tmp"
+    leftover = tmp_path / f".averaged.{os.getpid()}.tmp"
     leftover.mkdir()
     (leftover / WEIGHTS).write_bytes(b"half")
-    path = saved(tmp_path / "step-3")
-    assert load_weights(path)
-    assert [p.name for p in tmp_path.iterdir()] == ["step-3"]
+    save_checkpoint(path, weights(seed=2))
+    assert_same(load_weights(path), weights(seed=2))
+    assert not (path / STATE).exists()
+    assert names(tmp_path) == ["averaged"]
 
 
-def test_a_folder_that_cannot_be_made_is_an_error_of_ours(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_checkpoint_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match="not saved: Not a directory"):
         saved(tmp_path / "file" / "step-3")
 
 
-def test_a_checkpoint_without_a_version_has_version_1(tmp_path: Path) -> None:
-    model = nn.Linear(3, 2)
-    save_checkpoint(tmp_path / "old", weights_of(model))
-    manifest = json.loads((tmp_path / "old" / MANIFEST).read_text())
-    assert manifest.pop("format") == 1
-    (tmp_path / "old" / MANIFEST).write_text(json.dumps(manifest))
-    assert torch.equal(load_weights(tmp_path / "old")["weight"], model.weight)
+# -- the average ----------------------------------------------------------------------------------
 
 
-def test_a_newer_checkpoint_is_named_and_stays_where_it_is(tmp_path: Path) -> None:
-    for name in ("step-00000001", "step-00000002"):
-        save_checkpoint(tmp_path / name, weights_of(nn.Linear(3, 2)), {"step": 1})
-    newer = tmp_path / "step-00000002"
-    manifest = json.loads((newer / MANIFEST).read_text())
-    (newer / MANIFEST).write_text(json.dumps({**manifest, "format": 2}))
-    for read in (load_weights, load_state):
-        with pytest.raises(CheckpointError, match="written by a newer nmt .format 2; .*update nmt"):
-            read(newer)
-    with pytest.raises(CheckpointError, match="written by a newer nmt"):
-        newest_checkpoint([tmp_path / "step-00000001", newer], print)
-    assert newer.is_dir()
+def test_only_intact_ones_are_averaged(tmp_path: Path) -> None:
+    paths = [saved(tmp_path / f"step-{n}") for n in range(3)]
+    (paths[1] / WEIGHTS).write_bytes(b"")
+    log: list[str] = []
+    assert intact_checkpoints(paths, log.append) == [paths[0], paths[2]]
+    assert len(log) == 1 and "step-1" in log[0] and log[0].endswith("it is left out")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_average_is_the_mean(tmp_path: Path, count: int) -> None:
+    average = average_weights([saved(tmp_path / str(seed), seed) for seed in range(count)])
+    for name, weight in average.items():
+        expected = torch.stack([weights(seed)[name].double() for seed in range(count)]).mean(0)
+        assert weight.dtype == torch.float32
+        assert torch.equal(weight, expected.float())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"layer.weight": torch.zeros(3, 5), "layer.bias": torch.zeros(3)},
+        {"layer.weight": torch.zeros(3, 4)},
+        {"layer.weight": torch.zeros(3, 4), "layer.bias": torch.zeros(3), "x": torch.zeros(1)},
+    ],
+    ids=["shape", "missing", "additional"],
+)
+def test_different_models_are_not_averaged(tmp_path: Path, other: dict[str, Tensor]) -> None:
+    first, second = saved(tmp_path / "first"), tmp_path / "second"
+    save_checkpoint(second, other)
+    with pytest.raises(CheckpointError, match=r"second: its model is not that of .*first"):
+        average_weights([first, second])
+    with pytest.raises(CheckpointError, match="no checkpoints to average"):
+        average_weights([])
+
+
+# -- into a model and out of it -------------------------------------------------------------------
+
+
+def test_weights_move_from_model_to_model_and_tied_ones_are_saved_once(tmp_path: Path) -> None:
+    first, second = (nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)) for _ in range(2))
+    for model in (first, second):
+        model[1].weight = model[0].weight
+    save_checkpoint(tmp_path / "tied", weights_of(first))
+    loaded = load_weights(tmp_path / "tied")
+    assert loaded.keys() == {"0.weight", "0.bias", "1.bias"}
+    load_into(second, loaded, tmp_path)
+    assert_same(weights_of(second), weights_of(first))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bias": torch.zeros(2)}, r"bias is \(2,\), the configuration expects \(3,\)"),
+        ({"gain": torch.zeros(1)}, r"gain is \(1,\), .* expects no such tensor"),
+        ({"bias": None}, r"bias is missing, the configuration expects \(3,\)"),
+    ],
+    ids=["shape", "additional", "missing"],
+)
+def test_weights_of_another_model_are_refused(change: dict[str, Any], message: str) -> None:
+    changed = {**weights_of(nn.Linear(4, 3)), **change}
+    found = {name: weight for name, weight in changed.items() if weight is not None}
+    with pytest.raises(CheckpointError, match=f"origin: weights of another model: {message}"):
+        load_into(nn.Linear(4, 3), found, Path("origin"))
+
+
+def test_a_digest_tells_weights_apart_by_name_shape_and_value() -> None:
+    model, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    other.load_state_dict(model.state_dict())
+    assert weights_digest(model) == weights_digest(other)
+    with torch.no_grad():
+        other.weight[0, 0] += 1
+    assert weights_digest(model) != weights_digest(other)
+    assert weights_digest(nn.Sequential(model)) != weights_digest(model)
+    assert weights_digest(model.bfloat16()) != weights_digest(other.bfloat16())

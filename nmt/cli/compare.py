@@ -85,7 +85,7 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
         ConfigError: The runs have different languages, or only one has tokenised text.
     """
     from nmt.config_file import load_config
-    from nmt.run_directory import checkpoint_folder, find_run
+    from nmt.run_directory import find_run, weights_folder
 
     first, *others = (load_config(str(find_run(path).config)).data for path in runs)
     for path, data in zip(runs[1:], others, strict=True):
@@ -100,8 +100,7 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
                 "do not compare; detokenise its translations, and compare files with --reference"
             )
     for path in runs:
-        if (run := find_run(path)).path == path:
-            checkpoint_folder(run, checkpoint)
+        weights_folder(path, checkpoint)
     return first
 
 

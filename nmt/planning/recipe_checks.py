@@ -17,8 +17,8 @@ from nmt.planning.check import Check, failure, gigabytes, ok, warning
 from nmt.planning.machine_checks import free_memory, free_space
 from nmt.planning.plan import Plan, make_plan
 from nmt.run_directory import find_run
+from nmt.training.monitor import summary_writer
 from nmt.training.step_memory import KEPT_ON_CPU
-from nmt.training.tensorboard import summary_writer
 
 _TIGHT = 0.8
 """share of the free memory above which training may run out of it"""

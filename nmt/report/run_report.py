@@ -24,8 +24,8 @@ from nmt.report.page.training import training_chapter
 from nmt.report.page.translations import translations_chapter
 from nmt.report.scored_test_set import Log, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
-from nmt.training.examples import ExampleTranslation, read_examples
 from nmt.training.step_memory import parameter_count
+from nmt.training.validation import ExampleTranslation, read_examples
 from nmt.translation.translator import Translator
 
 SENTENCES = 4

@@ -1,50 +1,118 @@
-"""Saving a run: all processes agree on it, the main process writes, training goes on meanwhile."""
+"""Saving a run in the background: training waits only while its state is copied."""
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import torch
+from torch import Tensor
 
-from nmt.checkpoint import weights_of
+from nmt.checkpoint import save_checkpoint, weights_of
+from nmt.device import is_out_of_memory
 from nmt.errors import CheckpointError, DivergedError
-from nmt.model.transformer import Transformer
-from nmt.training.checkpoint_writer import CheckpointWriter
+from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.distributed import ProcessGroup
 from nmt.training.monitor import Monitor
+from nmt.training.retention import update_after_checkpoint
 from nmt.training.state import RunState
+
+_T = TypeVar("_T")
 
 # Several processes ask only every so many steps whether a checkpoint is written by now.
 _STEPS_BETWEEN_POLLS = 50
 
 
+def _copy(tensor: Tensor) -> Tensor:
+    return tensor.detach().to("cpu", copy=True)
+
+
+def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
+    """Return a copy on the CPU of all tensors in nested dicts, lists and tuples.
+
+    Tensors of a `previous` snapshot are overwritten where they fit, because new memory takes
+    longer to fill; `new` makes the other ones. Values that are no tensors stay the same.
+    """
+    if isinstance(value, Tensor):
+        if isinstance(previous, Tensor) and _fits(value, previous):
+            return previous.copy_(value.detach())
+        return new(value)
+    if isinstance(value, Mapping):
+        known = previous if isinstance(previous, Mapping) else {}
+        return {name: snapshot(item, known.get(name), new) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        known = dict(enumerate(previous)) if isinstance(previous, list | tuple) else {}
+        return type(value)(snapshot(item, known.get(i), new) for i, item in enumerate(value))
+    return value
+
+
+def _fits(one: Tensor, other: Tensor) -> bool:
+    return (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+
+
+def _in_background(work: Callable[[], _T]) -> Future[_T]:
+    """Call `work` in a thread and return its future result."""
+    future: Future[_T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    # a daemon thread: a second stop signal ends the process without waiting for it
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
 class Checkpointer:
-    """Saves the state of a run; all processes of a group call each method together."""
+    """Saves the state of a run; all processes of a group call each method together.
+
+    The main process copies weights and state, and a thread writes this copy to the disk.
+    """
 
     def __init__(
         self,
-        model: Transformer,
+        run: LoadedModel,
+        directory: RunDirectory,
         state: RunState,
-        writer: CheckpointWriter,
         monitor: Monitor,
         group: ProcessGroup,
     ) -> None:
-        self._model, self._state, self._writer = model, state, writer
+        self._model, self._training = run.model, run.config.training
+        self._directory, self._state = directory, state
         self._monitor, self._group = monitor, group
+        self._allocation: Future[Any] | None = None
+        """memory for the first copy, while it is being allocated"""
+        self._copied: Any = None
+        """the last copy of weights and state, whose memory the next one uses again"""
+        self._written: Future[tuple[bool, str | None]] = Future()
+        """of the last checkpoint: whether it was saved, and what went wrong, if anything"""
         self._poll_at_step: int | None = None
         """the next step to poll at; None if no checkpoint is being written"""
         self.must_retry = False
         """whether the last checkpoint could not be written"""
 
     def preallocate(self) -> None:
-        """Reserve memory for a copy of weights and moments; call it after the first step.
+        """Allocate memory for the first copy in the background; call this after the first step.
 
-        The optimizers create their moments in that step.
+        The optimizers create their moments in that step. The operating system provides new memory
+        page by page, which takes longer than filling it: training would wait for this at the first
+        checkpoint.
         """
-        if self._group.is_main and not self._writer.is_preallocated:
-            self._writer.preallocate(weights_of(self._model), self._state.large_tensors())
+        if self._group.is_main and self._allocation is None and self._copied is None:
+            tensors = weights_of(self._model), self._state.large_tensors()
+            zeros = functools.partial(torch.zeros_like, device="cpu")
+            self._allocation = _in_background(lambda: snapshot(tensors, new=zeros))
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
         """Write a checkpoint of the current step in the background.
 
         An existing checkpoint of this step stays unless `overwrite`. If writing fails, for example
-        on a full disk, `must_retry` says so later; earlier checkpoints stay as they are.
+        on a full disk, `must_retry` says so later; earlier checkpoints stay as they are. All steps
+        of the ranking are saved already, except possibly this one.
 
         Raises:
             CheckpointError: writing has failed, and the caller wanted to `wait` for its end.
@@ -57,12 +125,50 @@ class Checkpointer:
             self._monitor.flush()
             state = self._state.state()
             if self._group.is_main:
-                weights = weights_of(self._model)
-                ranking = self._state.ranking
-                self._writer.start(state["step"], weights, state, ranking, overwrite=overwrite)
+                self._written = self._start(state, self._state.ranking.entries, overwrite)
         self._poll_at_step, self.must_retry = self._state.step + _STEPS_BETWEEN_POLLS, False
         if wait and (problem := self._finish()):
             raise CheckpointError(problem)
+
+    def _start(
+        self, state: Mapping[str, Any], ranked: Sequence[Mapping[str, Any]], overwrite: bool
+    ) -> Future[tuple[bool, str | None]]:
+        """Copy weights and state, and start to write the copy."""
+        step = state["step"]
+        if self._allocation:
+            with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
+                self._copied = self._allocation.result()
+            self._allocation = None
+        try:
+            self._copied = snapshot((weights_of(self._model), state), self._copied)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            path, reason = self._directory.checkpoint(step), "no memory for a copy of the state"
+            return _in_background(lambda: (False, f"{path}: checkpoint not saved: {reason}"))
+        write = functools.partial(self._write, step, self._copied, ranked, overwrite)
+        return _in_background(write)
+
+    def _write(
+        self, step: int, copied: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
+    ) -> tuple[bool, str | None]:
+        """Write a checkpoint; return whether it is saved, and what went wrong.
+
+        Both can be the case: the checkpoint is saved, but a file that points to it could not be
+        written, or an old checkpoint could not be deleted.
+        """
+        path, saved = self._directory.checkpoint(step), False
+        try:
+            if overwrite or not path.exists():
+                save_checkpoint(path, *copied)
+            saved = True
+            update_after_checkpoint(self._directory, self._training, step, ranked)
+        except CheckpointError as error:
+            return saved, str(error)
+        except OSError as error:
+            where = error.filename or self._directory.path
+            return saved, f"{where}: not written: {error.strerror}"
+        return saved, None
 
     def wait(self) -> None:
         """Wait until no checkpoint is being written; report a problem, if there was one."""
@@ -76,10 +182,10 @@ class Checkpointer:
             return
         if self._group.size > 1 and self._state.step < self._poll_at_step:
             return
-        if self._group.broadcast_from_main(self._writer.is_writing):
-            self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
-        else:
+        if self._group.broadcast_from_main(self._written.done):
             self.wait()
+        else:
+            self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
 
     def _finish(self) -> str | None:
         """Wait for the checkpoint that is being written; return what went wrong, if anything.
@@ -90,7 +196,7 @@ class Checkpointer:
             return None
         self._poll_at_step = None
         with self._monitor.paused():
-            saved, problem = self._group.broadcast_from_main(self._writer.result)
+            saved, problem = self._group.broadcast_from_main(self._written.result)
         if saved:
             self._state.ranking.commit()
         else:
@@ -98,7 +204,7 @@ class Checkpointer:
         return problem
 
     def close(self, *, wait: bool) -> None:
-        """Give back the memory for the copy; before that, `wait` for what is being written."""
-        if wait:
-            self._writer.wait()
-        self._writer.release_memory()
+        """Free the memory of the copy; before that, `wait` for what is being written."""
+        if wait and self._group.is_main and self._poll_at_step is not None:
+            self._written.exception()
+        self._allocation = self._copied = None

@@ -1,10 +1,10 @@
 """Where a run was made: versions, hardware, command and data, kept in environment.json."""
 
 import importlib.metadata
-import json
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,27 @@ import torch
 
 import nmt
 from nmt.device import device_name
+from nmt.files import read_json_or_empty, write_json
 from nmt.processor import available_cores
 from nmt.run_directory import RunDirectory
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
 
 
-def describe_environment(
-    command: Sequence[str],
+def write_environment(
+    directory: RunDirectory,
     device: torch.device,
     precision: str,
     processes: int,
     fingerprints: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return all that can explain why two runs differ; `fingerprints` are digests of their text."""
-    return {
+) -> None:
+    """Write all that can explain why two runs differ; `fingerprints` are digests of their text.
+
+    Each resumed session is appended to the list `resumed`.
+    """
+    session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": list(command),
+        "command": sys.argv,
         **describe_software(),
         "system": platform.platform(),
         "processor": _processor(),
@@ -40,6 +44,10 @@ def describe_environment(
         "precision": precision,
         **fingerprints,
     }
+    first = read_json_or_empty(directory.environment)
+    if first:
+        first.setdefault("resumed", []).append(session)
+    write_json(directory.environment, first or session)
 
 
 def describe_software() -> dict[str, Any]:
@@ -50,16 +58,6 @@ def describe_software() -> dict[str, Any]:
         "python": platform.python_version(),
         "libraries": {name: importlib.metadata.version(name) for name in LIBRARIES},
     }
-
-
-def write_environment(directory: RunDirectory, environment: dict[str, Any]) -> None:
-    """Write environment.json; each resumed session is appended to its list `resumed`."""
-    try:
-        first = json.loads(directory.environment.read_text("utf-8"))
-        first.setdefault("resumed", []).append(environment)
-    except (OSError, ValueError, AttributeError):
-        first = environment  # a new run, or a damaged file
-    directory.write_json(directory.environment, first)
 
 
 def _git_revision() -> str | None:

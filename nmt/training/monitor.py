@@ -1,4 +1,7 @@
-"""The records of a run: metrics.jsonl, a progress bar on a terminal, TensorBoard if asked."""
+"""The records of a run: metrics.jsonl, a progress bar on a terminal, TensorBoard if asked.
+
+TensorBoard is optional (`nmt[tensorboard]`) and imported only if a recipe asks for it.
+"""
 
 import contextlib
 import json
@@ -6,15 +9,75 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt.training.tensorboard import TensorBoard
+from nmt.errors import MissingExtraError
+from nmt.files import write_atomically
 
 _COUNTERS = ("loss", "tokens", "total_tokens", "seconds")
+
+
+def summary_writer() -> Callable[..., Any]:
+    """Return the class that writes the event files of TensorBoard.
+
+    Raises:
+        MissingExtraError: the package tensorboard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("training.tensorboard", "tensorboard") from error
+    return SummaryWriter
+
+
+class TensorBoard:
+    """Writes the records into files in a folder that `tensorboard --logdir` plots."""
+
+    def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
+        """Create nothing yet; `warn` is called if nothing can be written any more."""
+        self._folder, self._warn = folder, warn
+        self._writer: Any = None
+        self._failed = False
+        self.last_shown = 0
+        """records of later steps that are in earlier files are hidden"""
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Add each figure of a record to its curve; the event of the record names the group."""
+        if self._failed:
+            return
+        with self._stop_if_disk_full():
+            if self._writer is None:
+                step = self.last_shown + 1
+                self._writer = summary_writer()(str(self._folder), purge_step=step)
+            for name, value in record.items():
+                if name not in ("event", "step"):
+                    self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
+
+    def flush(self) -> None:
+        """Write all records that were added so far."""
+        if self._writer is not None:
+            with self._stop_if_disk_full():
+                self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left and close the file; the next record begins a new one."""
+        if self._writer is not None:
+            with self._stop_if_disk_full():
+                self._writer.close()
+            self._writer = None
+
+    @contextlib.contextmanager
+    def _stop_if_disk_full(self) -> Iterator[None]:
+        """On a full disk, warn once and write no more curves."""
+        try:
+            yield
+        except OSError as error:
+            self._warn(f"{self._folder}: not written any more: {error.strerror}")
+            self._writer, self._failed = None, True
 
 
 class Monitor:
@@ -62,19 +125,17 @@ class Monitor:
             redone = not validated and record["event"] == "validation" and record["step"] == step
             return record["step"] <= step and not redone
 
+        def kept(text: str) -> str:
+            lines = [line for line in text.split("\n") if line.endswith("}") and stays(line)]
+            return "".join(f"{line}\n" for line in lines)
+
         if self._board:
-            self._board.drop_records_after(step)
-        lines = self._unwritten.splitlines()
-        self._unwritten = "".join(f"{line}\n" for line in lines if stays(line))
-        if self._silent or not self.metrics.is_file():
-            return
-        text = self.metrics.read_text("utf-8")
-        kept = [line for line in text.split("\n") if line.endswith("}") and stays(line)]
-        kept_text = "".join(f"{line}\n" for line in kept)
-        if kept_text != text:
-            temporary = self.metrics.with_suffix(".tmp")
-            temporary.write_text(kept_text, "utf-8")
-            temporary.replace(self.metrics)
+            self._board.last_shown = step
+        self._unwritten = kept(self._unwritten)
+        if not self._silent and self.metrics.is_file():
+            text = self.metrics.read_text("utf-8")
+            if (kept_text := kept(text)) != text:
+                write_atomically(self.metrics, kept_text)
 
     def open_bar(self, step: int, max_steps: int) -> None:
         """Show a progress bar if stderr is a terminal, and start the clock."""
@@ -85,8 +146,6 @@ class Monitor:
             disable=self._silent or None,
             dynamic_ncols=True,
         )
-        if self._board:
-            self._board.open()
         self._clock = time.perf_counter()
 
     def close_bar(self) -> None:

@@ -6,23 +6,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import WEIGHTS, load_weights
+from nmt.checkpoint import load_weights
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import checkpoint_folder, find_run
+from nmt.run_directory import find_run
 
 _NAMES_IN_MESSAGE = 8
-
-
-def find_pretrained(path: str) -> Path:
-    """Return the folder of the weights of a checkpoint folder or of a run directory (its best).
-
-    Raises:
-        CheckpointError: there are no weights.
-    """
-    run = find_run(Path(path))
-    return Path(path) if (Path(path) / WEIGHTS).is_file() else checkpoint_folder(run, "best")
 
 
 def load_pretrained(

@@ -1,8 +1,8 @@
-"""The result of a finished run: what it scores on the test set, and how it was trained.
+"""The result of a run: the weights that translate best, and what they score on the test set.
 
-The test set is translated once, with the weights that the validation set chose, in the way of `nmt
-eval-bleu --model RUN`. The result is `result.json` in the run; `scripts/results` makes tables of
-such files.
+The validation set chooses the weights, which `best.json` names. The test set is translated once
+with them, in the way of `nmt eval-bleu --model RUN`. Its scores, and how the run was trained, are
+in `result.json`; `scripts/results` makes tables of such files.
 """
 
 import hashlib
@@ -15,6 +15,13 @@ from typing import Any
 
 import torch
 
+from nmt.checkpoint import (
+    average_weights,
+    intact_checkpoints,
+    load_into,
+    load_weights,
+    save_checkpoint,
+)
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -24,8 +31,11 @@ from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import set_of_pairs
 from nmt.evaluation.text_checks import warning_about_references
+from nmt.files import read_json_or_empty, write_json
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
+from nmt.training.retention import checkpoints_to_average
+from nmt.training.trainer import Trainer
 from nmt.translation.translator import Translator
 
 FORMAT = 1
@@ -36,6 +46,47 @@ _HARDWARE = ("system", "processor", "cores", "processes", "threads", "device", "
 _VERSIONS = ("nmt", "git", "python", "libraries")
 _LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
 """options that name folders of this machine and change nothing about the training"""
+
+
+def choose_best_weights(trainer: Trainer, log: Callable[[str], None]) -> None:
+    """Translate the validation set with each candidate and write the best one into best.json.
+
+    The candidates are the average of checkpoints, the best single checkpoint and the moving
+    average, where they exist.
+    """
+    directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
+    ranked, training = state.ranking.steps, trainer.config.training
+    averaged = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
+    save_checkpoint(directory.averaged, average_weights(averaged))
+    single = [directory.checkpoint(step) for step in ranked[:1]]
+    candidates = [directory.averaged, *intact_checkpoints(single, log)]
+    if state.moving_average:
+        weights = {name: weight.cpu() for name, weight in state.moving_average.weights.items()}
+        save_checkpoint(directory.moving_average, weights)
+        candidates.append(directory.moving_average)
+    beam = trainer.config.decoding.beam_size
+    results = {}
+    for folder in candidates:
+        load_into(trainer.model, load_weights(folder), folder)
+        name = str(folder.relative_to(directory.path))
+        results[name] = trainer.validator.validate(beam)
+        log(f"{name}: {results[name]} (beam {beam})")
+    best = max(results, key=lambda name: results[name].score)
+    is_average = best == directory.averaged.name
+    record = {
+        "weights": best,
+        **results[best].figures(),
+        "averaged_from": [path.name for path in averaged] if is_average else None,
+        "candidates": {name: result.figures() for name, result in results.items()},
+        "trained_steps": state.step,
+        "training_seconds": round(monitor.seconds, 1),
+        "target_tokens": monitor.total_tokens,
+    }
+    write_json(directory.best, record)
+    log(
+        f"trained {state.step:,} steps on {monitor.total_tokens:,} target tokens "
+        f"in {monitor.seconds / 60:.1f} min; best weights: {directory.path / best}"
+    )
 
 
 def read_test_set(config: Config) -> list[SentencePair]:
@@ -58,7 +109,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
 
 def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     """Return whether result.json holds the scores of the best weights on this test set."""
-    result, best = _read(directory.result), _read(directory.best)
+    result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
     known, validation = result.get("test_set"), result.get("validation")
     if not isinstance(known, dict) or not isinstance(validation, dict):
         return False
@@ -89,8 +140,8 @@ def write_result(
         log(f"warning: {warning}")
     translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
-    best = _read(directory.best)
-    environment = _read(directory.environment)
+    best = read_json_or_empty(directory.best)
+    environment = read_json_or_empty(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
     result = {
         "format": FORMAT,
@@ -109,7 +160,7 @@ def write_result(
         "scored_with": describe_software(),
         "scored": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    directory.write_json(directory.result, result)
+    write_json(directory.result, result)
     for score in scores:
         log(f"test set: {score}")
     log(f"written to {directory.result}")
@@ -161,12 +212,3 @@ def _describe_test_set(config: Config, pairs: Sequence[SentencePair]) -> dict[st
         "sentences": len(pairs),
         "sha256": text_fingerprint(pairs),
     }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return a JSON object of the run; an empty one if the file is missing or damaged."""
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -1,6 +1,5 @@
 """Continuing a run: what may have changed since it began, and where to continue."""
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,11 +9,12 @@ from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError, DivergedError
+from nmt.files import read_json_or_empty
 from nmt.run_directory import RunDirectory
-from nmt.training.examples import delete_examples_after
 from nmt.training.schedule import learning_rate
-from nmt.training.state import check_format
+from nmt.training.state import check_version
 from nmt.training.trainer import Trainer
+from nmt.training.validation import delete_examples_after
 
 # Keys that may change when a run is resumed: none of them alters a step already taken.
 CHANGEABLE_KEYS = {
@@ -51,7 +51,7 @@ MAX_ROLL_BACKS = 10
 
 
 def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
-    """Check that a run can be resumed with this recipe.
+    """Check that a run, if it has begun, can be resumed with this recipe.
 
     Raises:
         ConfigError: it contradicts the recipe of the run; names each key with both values.
@@ -102,38 +102,27 @@ def _check_learning_rates(directory: RunDirectory, old: Config, new: Config, tak
             )
 
 
-def check_data_unchanged(directory: RunDirectory, fingerprints: Mapping[str, str]) -> None:
-    """Check that a run is resumed on the text that it began with, by these `fingerprints`.
+def check_text_unchanged(
+    directory: RunDirectory, fingerprints: Mapping[str, str], tokenizer: Tokenizer
+) -> None:
+    """Check that a run, if it has begun, is resumed with its own text and its own tokenizer.
+
+    Another tokenizer gives ids to other words. One that was lost is written again.
 
     Raises:
-        ConfigError: the training text, the settings of the tokenizer or the validation set differ.
+        ConfigError: the training text, the settings of the tokenizer, the validation set or the
+            tokenizer itself differ.
     """
     if not directory.saved_checkpoints():
         return
-    try:
-        known = json.loads(directory.environment.read_text("utf-8"))
-        before = {name: known.get(name) for name in fingerprints}
-    except (OSError, ValueError, AttributeError):
-        return  # without environment.json there is nothing to compare with
+    known = read_json_or_empty(directory.environment)
     for name, text in FINGERPRINTS.items():
-        if before[name] and before[name] != fingerprints[name]:
+        before, now = known.get(name), fingerprints[name]
+        if before and before != now:
             raise ConfigError(
                 f"{directory.path}: the {text} has changed since this run began (fingerprint "
-                f"{before[name]}, now {fingerprints[name]}); restore it, or choose another "
-                "--run-dir"
+                f"{before}, now {now}); restore it, or choose another --run-dir"
             )
-
-
-def check_tokenizer_unchanged(directory: RunDirectory, tokenizer: Tokenizer) -> None:
-    """Check that a run is resumed with its own tokenizer: another one gives ids to other words.
-
-    A tokenizer that was lost is written again.
-
-    Raises:
-        ConfigError: the run has another tokenizer.
-    """
-    if not directory.saved_checkpoints():
-        return
     try:
         own = Tokenizer.load(directory.tokenizer)
     except DataError:
@@ -172,40 +161,41 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     state = trainer.state
     diverged, roll_backs = state.step, state.roll_backs
     if trainer.config.training.on_divergence == "stop":
-        raise DivergedError(
-            f"{error}. All checkpoints in {trainer.directory.checkpoints} are from before. "
-            "Lower training.peak_learning_rate, "
-            "raise training.warmup_steps or set training.clip_norm, in a new --run-dir; or set "
-            "training.on_divergence: roll_back"
-        ) from error
-    if roll_backs >= MAX_ROLL_BACKS:
-        raise DivergedError(
-            f"{error}. This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times "
-            "already; lower training.peak_learning_rate or set training.clip_norm, in a new "
-            "--run-dir"
-        ) from error
-    path = _load_newest_checkpoint(trainer, log)
-    if path is None:
-        raise DivergedError(
-            f"{error}. There is no checkpoint yet to go back to; lower "
-            "training.peak_learning_rate, or raise training.warmup_steps"
-        ) from error
-    trainer.model.zero_grad(set_to_none=True)
-    log(f"{error}; going on with the weights of {path.name}, without the steps since")
-    trainer.monitor.record_roll_back(diverged, state.step)
-    state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
-    trainer.save(wait=trainer.finished())
+        advice = (
+            f"All checkpoints in {trainer.directory.checkpoints} are from before. "
+            "Lower training.peak_learning_rate, raise training.warmup_steps or set "
+            "training.clip_norm, in a new --run-dir; or set training.on_divergence: roll_back"
+        )
+    elif roll_backs >= MAX_ROLL_BACKS:
+        advice = (
+            f"This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times already; "
+            "lower training.peak_learning_rate or set training.clip_norm, in a new --run-dir"
+        )
+    elif path := _load_newest_checkpoint(trainer, log):
+        trainer.model.zero_grad(set_to_none=True)
+        log(f"{error}; going on with the weights of {path.name}, without the steps since")
+        trainer.monitor.record_roll_back(diverged, state.step)
+        state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
+        trainer.save(wait=trainer.finished())
+        return
+    else:
+        advice = (
+            "There is no checkpoint yet to go back to; lower training.peak_learning_rate, or raise "
+            "training.warmup_steps"
+        )
+    raise DivergedError(f"{error}. {advice}") from error
 
 
 def _load_newest_checkpoint(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
     """Load the newest intact checkpoint and return its folder; return None if there is none."""
-    path = trainer.group.broadcast_from_main(lambda: _newest(trainer.directory, log))
+    saved = trainer.directory.saved_checkpoints
+    path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), log))
     if path is not None:
-        saved = load_state(path)
-        check_format(saved, path)
+        state = load_state(path)
+        check_version(state, path)
         load_into(trainer.model, load_weights(path), path)
         trainer.stepper.discard_pending()
-        trainer.state.load_state(saved)
+        trainer.state.load_state(state)
         _drop_later_records(trainer)
     return path
 
@@ -216,8 +206,3 @@ def _drop_later_records(trainer: Trainer) -> None:
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:
         delete_examples_after(trainer.directory.translations, step - validation_due)
-
-
-def _newest(directory: RunDirectory, log: Callable[[str], None]) -> Path | None:
-    saved = directory.saved_checkpoints()
-    return newest_checkpoint(saved, log) if saved else None

@@ -1,4 +1,4 @@
-"""Which checkpoints stay on disk, and which of them are the last and the best."""
+"""Which checkpoints stay on disk: the last ones, the best by validation, and those to average."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -6,17 +6,54 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import TrainingConfig
+from nmt.files import write_json
 from nmt.run_directory import RunDirectory
 
 
-def regular_checkpoints(directory: RunDirectory, training: TrainingConfig) -> list[Path]:
-    """Return the last few checkpoints at multiples of `checkpoint_every`, or else the last one.
+class Ranking:
+    """Up to `size` validated steps, best first; of equal scores the earlier step is better.
 
-    A checkpoint that was kept only because it validated best is at no regular distance from them.
+    `add` ranks a validated step. `commit` says that the ranked steps have been saved; if saving
+    failed, `rollback` restores the steps of the last commit.
     """
-    saved = directory.saved_checkpoints()
-    regular = [p for p in saved if directory.step_of(p) % training.checkpoint_every == 0]
-    return regular[-training.average_checkpoints :] or saved[-1:]
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self.entries: Sequence[dict[str, Any]] = ()
+        """step, score and figures of each; never changed in place"""
+        self._committed: Sequence[dict[str, Any]] = ()
+        self.without_gain = 0
+        """validations in a row that were no better than the best one"""
+
+    @property
+    def steps(self) -> list[int]:
+        """The ranked steps, best first."""
+        return [entry["step"] for entry in self.entries]
+
+    def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
+        """Rank a validation; return whether it is among the best."""
+        entry = {"step": step, "score": score, **figures}
+        ranked = sorted([*self.entries, entry], key=lambda entry: -entry["score"])
+        self.entries = ranked[: self._size]
+        self.without_gain = 0 if ranked[0] is entry else self.without_gain + 1
+        return any(kept is entry for kept in self.entries)
+
+    def commit(self) -> None:
+        """Note that the checkpoints of all ranked steps have been saved."""
+        self._committed = self.entries
+
+    def rollback(self) -> None:
+        """Return to the last commit, because the checkpoint of a step was not saved."""
+        self.entries = self._committed
+
+    def state(self) -> dict[str, Any]:
+        """Return what `load_state` needs."""
+        return {"entries": list(self.entries), "without_gain": self.without_gain}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Continue from a `state()` whose steps have been saved."""
+        self.entries = self._committed = state["entries"][: self._size]
+        self.without_gain = state["without_gain"]
 
 
 def ranking_size(training: TrainingConfig) -> int:
@@ -28,39 +65,44 @@ def ranking_size(training: TrainingConfig) -> int:
 def checkpoints_to_average(
     directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
 ) -> list[Path]:
-    """Return the last few regular checkpoints, or the best few of the `ranked` steps (best first).
+    """Return the best few of the `ranked` steps (best first), or else the last few checkpoints.
 
-    The oldest comes first, because another order would round the sum of the weights differently.
+    The last few are those at multiples of `checkpoint_every`: a checkpoint that was kept only
+    because it validated best is at no regular distance from them. If there are none, the last
+    checkpoint stands alone. The oldest comes first, because another order would round the sum of
+    the weights differently.
     """
     best = sorted(ranked[: training.average_checkpoints] if training.average == "best" else [])
     existing = [path for step in best if (path := directory.checkpoint(step)).exists()]
-    return existing or regular_checkpoints(directory, training)
-
-
-def delete_old_checkpoints(
-    directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
-) -> None:
-    """Keep what will be averaged, the `ranked` steps, and the last ones to resume from."""
     saved = directory.saved_checkpoints()
-    keep = {directory.checkpoint(step) for step in ranked}
-    keep |= {*checkpoints_to_average(directory, training, ranked), *saved[-training.keep_last :]}
+    regular = [p for p in saved if directory.step_of(p) % training.checkpoint_every == 0]
+    return existing or regular[-training.average_checkpoints :] or saved[-1:]
+
+
+def update_after_checkpoint(
+    directory: RunDirectory,
+    training: TrainingConfig,
+    last: int,
+    ranked: Sequence[Mapping[str, Any]],
+) -> None:
+    """Write last.json and best.json, and delete the checkpoints that are needed no longer.
+
+    Those that will be averaged, the `ranked` ones and the last ones stay.
+
+    Args:
+        directory: The run.
+        training: How many checkpoints are kept and averaged.
+        last: The step whose checkpoint was written last.
+        ranked: The entries of a `Ranking`; best.json is not written if there are none.
+    """
+    pointers: list[tuple[Path, int, Mapping[str, Any]]] = [(directory.last, last, {})]
+    pointers += [(directory.best, entry["step"], entry) for entry in ranked[:1]]
+    for file, step, figures in pointers:
+        weights = directory.checkpoint(step).relative_to(directory.path)
+        write_json(file, {"weights": str(weights), **figures})
+    saved, steps = directory.saved_checkpoints(), [entry["step"] for entry in ranked]
+    keep = {directory.checkpoint(step) for step in steps}
+    keep |= {*checkpoints_to_average(directory, training, steps), *saved[-training.keep_last :]}
     for path in saved:
         if path not in keep:
             shutil.rmtree(path)
-
-
-def write_pointers(directory: RunDirectory, last: int, best: Mapping[str, Any]) -> None:
-    """Write which checkpoints are the last and the best, into last.json and best.json.
-
-    `best` holds a step and its figures; best.json is not written if it is empty.
-    """
-    _write_pointer(directory, directory.last, last, {})
-    if best:
-        _write_pointer(directory, directory.best, best["step"], best)
-
-
-def _write_pointer(
-    directory: RunDirectory, file: Path, step: int, figures: Mapping[str, Any]
-) -> None:
-    weights = directory.checkpoint(step).relative_to(directory.path)
-    directory.write_json(file, {"weights": str(weights), **figures})

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from nmt.errors import CheckpointError
+from nmt.files import check_format
 from nmt.run_directory import LoadedModel
 from nmt.training.divergence import DivergenceDetector
 from nmt.training.gradients import GradientComputer
 from nmt.training.monitor import Monitor
 from nmt.training.optimizer import MovingAverage, build_optimizers
-from nmt.training.ranking import Ranking
-from nmt.training.retention import ranking_size
+from nmt.training.retention import Ranking, ranking_size
 
 FORMAT = 1
 """version of what `RunState.state` returns; a state without a version has format 1"""
@@ -85,17 +85,13 @@ class RunState:
         self._gradients.load_state(saved)
 
 
-def check_format(saved: Mapping[str, Any], path: Path) -> None:
-    """Check that this version can continue from the training state `saved` of the file `path`.
+def check_version(saved: Mapping[str, Any], path: Path) -> None:
+    """Check that this version can continue from the training state of the checkpoint `path`.
 
     Raises:
         CheckpointError: a newer version of nmt wrote it, or one that is too old.
     """
-    if saved.get("format", 1) > FORMAT:
-        raise CheckpointError(
-            f"{path}: its training state has format {saved['format']}, and this version of nmt "
-            f"reads formats up to {FORMAT}; install a newer nmt, or choose another --run-dir"
-        )
+    check_format(saved, FORMAT, path, "choose another --run-dir", CheckpointError)
     if not saved.keys() >= _ALWAYS_SAVED:
         raise CheckpointError(
             f"{path}: its training state is of an earlier version of nmt; "

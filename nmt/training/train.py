@@ -1,7 +1,6 @@
 """A whole training run: prepare, build or resume, train, choose the best weights, score them."""
 
 import contextlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -19,25 +18,30 @@ from nmt.device import (
     tune_memory,
     use_threads,
 )
-from nmt.errors import DivergedError, NmtError
-from nmt.run_directory import LoadedModel, RunDirectory, build_model
+from nmt.errors import DivergedError
+from nmt.files import read_json_or_empty
+from nmt.run_directory import LoadedModel, RunDirectory, build_model, weights_folder
 from nmt.search.searcher import check_beam_size
-from nmt.training.best_weights import best_weights_chosen, choose_best_weights
 from nmt.training.distributed import ProcessGroup, join_process_group
-from nmt.training.environment import describe_environment, write_environment
+from nmt.training.environment import write_environment
 from nmt.training.layers import prepare_layers
-from nmt.training.pretrained import find_pretrained, load_pretrained
-from nmt.training.result import has_result, read_test_set, text_fingerprint, write_result
+from nmt.training.monitor import summary_writer
+from nmt.training.pretrained import load_pretrained
+from nmt.training.result import (
+    choose_best_weights,
+    has_result,
+    read_test_set,
+    text_fingerprint,
+    write_result,
+)
 from nmt.training.resume import (
-    check_data_unchanged,
     check_recipe_unchanged,
-    check_tokenizer_unchanged,
+    check_text_unchanged,
     resume,
     roll_back,
 )
-from nmt.training.retention import delete_old_checkpoints, write_pointers
+from nmt.training.retention import update_after_checkpoint
 from nmt.training.step_memory import parameter_count
-from nmt.training.tensorboard import summary_writer
 from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
@@ -61,20 +65,15 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
     with (
         memory_explained(NO_MEMORY),
         join_process_group(config.training.device) as group,
-        group.main_process_first(lambda: _lock(directory, group)),
+        contextlib.ExitStack() as stack,
     ):
-        if not group.is_main:
-            log = _silent
+        group.main_process_first(lambda: group.is_main and stack.enter_context(directory.reserve()))
+        log_in_main = log if group.is_main else _silent
+        trainer, fingerprints = group.main_process_first(
+            lambda: _build_trainer(config, directory, group, log_in_main)
+        )
         try:
-            trainer, fingerprints = group.main_process_first(
-                lambda: _build_trainer(config, directory, group, log)
-            )
-        except NmtError:
-            if group.is_main:
-                directory.discard_if_unused()
-            raise
-        try:
-            _run(trainer, fingerprints, log)
+            _run(trainer, fingerprints, log_in_main)
         finally:
             trainer.gradients.release_process_group()
     return directory
@@ -82,18 +81,6 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 
 def _silent(message: str) -> None:
     """Log nothing."""
-
-
-def _lock(
-    directory: RunDirectory, group: ProcessGroup
-) -> contextlib.AbstractContextManager[object]:
-    """Create and lock the run directory, in the main process only."""
-    if not group.is_main:
-        return contextlib.nullcontext()
-    directory.create()
-    lock = directory.lock()
-    directory.clear_leftovers()
-    return lock
 
 
 def _build_trainer(
@@ -113,7 +100,7 @@ def _build_trainer(
     check_recipe_unchanged(directory, config)
     pretrained = None
     if training.initialize_from and not directory.saved_checkpoints():
-        pretrained = find_pretrained(training.initialize_from)
+        pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
     read_test_set(config)  # only to check it: a mistake is better reported now than at the end
@@ -122,8 +109,7 @@ def _build_trainer(
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
     }
-    check_data_unchanged(directory, fingerprints)
-    check_tokenizer_unchanged(directory, prepared.tokenizer)
+    check_text_unchanged(directory, fingerprints, prepared.tokenizer)
     torch.manual_seed(config.seed)
     model = build_model(config, prepared.tokenizer).to(device)
     run = LoadedModel(config, prepared.tokenizer, model, directory.path)
@@ -157,13 +143,18 @@ def _describe_machine(
 def _run(trainer: Trainer, fingerprints: Mapping[str, str], log: Log) -> None:
     """Train from the last checkpoint to the end, choose the best weights and score them."""
     resume(trainer, log)
-    directory, group = trainer.directory, trainer.group
+    directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
-        lambda: trainer.finished() and best_weights_chosen(directory, trainer.state.step)
+        lambda: (
+            trainer.finished()
+            and read_json_or_empty(directory.best).get("trained_steps") == state.step
+        )
     )
     if group.is_main and not is_trained:
         _write_recipe(trainer, fingerprints)
-        _repair_checkpoint_pointers(trainer)
+        if state.step:  # a process may have been killed after it had written this checkpoint
+            training, ranked = trainer.config.training, state.ranking.entries
+            update_after_checkpoint(directory, training, state.step, ranked)
     while not trainer.finished():
         try:
             trainer.train()
@@ -182,19 +173,10 @@ def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     if not directory.saved_checkpoints():  # may hold files of a start that failed
         trainer.run.tokenizer.save(directory.tokenizer)
         directory.environment.unlink(missing_ok=True)
-    environment = describe_environment(
-        sys.argv, trainer.device, trainer.precision, trainer.group.size, fingerprints
+    write_environment(
+        directory, trainer.device, trainer.precision, trainer.group.size, fingerprints
     )
-    write_environment(directory, environment)
     directory.write_config(trainer.config)
-
-
-def _repair_checkpoint_pointers(trainer: Trainer) -> None:
-    """Do what follows a checkpoint: the process may have been killed before it could."""
-    state = trainer.state
-    if state.step:
-        write_pointers(trainer.directory, state.step, state.ranking.best)
-        delete_old_checkpoints(trainer.directory, trainer.config.training, state.ranking.steps)
 
 
 def _score(trainer: Trainer, log: Log, *, is_trained: bool) -> None:

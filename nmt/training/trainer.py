@@ -1,37 +1,24 @@
 """The training loop: take a step, record, validate, save (sections 5.1 to 5.4)."""
 
-import contextlib
 import gc
 import math
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from nmt.data.tokens.batches import BatchPlan, CorpusWeight
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import LoadedModel, RunDirectory
-from nmt.training.checkpoint_writer import CheckpointWriter
 from nmt.training.checkpointing import Checkpointer
 from nmt.training.distributed import ProcessGroup
-from nmt.training.examples import write_examples
 from nmt.training.gradients import GradientComputer
 from nmt.training.monitor import Monitor
 from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
 from nmt.training.step import Stepper
 from nmt.training.stopping import Interrupted, StopSignals
-from nmt.training.validation import Validator
-
-
-@contextlib.contextmanager
-def _frozen_garbage() -> Iterator[None]:
-    """Let the garbage collector ignore all objects that exist now: they stay until the end."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+from nmt.training.validation import Validator, write_examples
 
 
 class Trainer:
@@ -69,8 +56,7 @@ class Trainer:
         # torchrun forwards a signal to every process, and the sender may have done so as well
         self._signals = StopSignals(second_stops_at_once=self.group.size == 1)
         self.stepper = Stepper(run.config, self.state, self.gradients, self.monitor, self._signals)
-        writer = CheckpointWriter(directory, training)
-        self.checkpointer = Checkpointer(run.model, self.state, writer, self.monitor, self.group)
+        self.checkpointer = Checkpointer(run, directory, self.state, self.monitor, self.group)
 
     def train(self) -> None:
         """Train until `max_steps` or early stopping.
@@ -79,7 +65,8 @@ class Trainer:
             StoppedBySignal: SIGINT or SIGTERM came; the run is saved.
             DivergedError: a step or a validation has diverged; see `Stepper.take`.
         """
-        with self._signals, _frozen_garbage():
+        with self._signals:
+            gc.freeze()  # the collector need not look at objects that stay until the end
             self.model.train()
             self.monitor.open_bar(self.state.step, self.config.training.max_steps)
             try:
@@ -92,6 +79,7 @@ class Trainer:
                 at_once = isinstance(sys.exception(), StoppedBySignal)
                 self.checkpointer.close(wait=not at_once)
                 self.monitor.close_bar()
+                gc.unfreeze()
 
     def finished(self) -> bool:
         """Return whether nothing is left to do."""
@@ -166,10 +154,9 @@ class Trainer:
 
     def _check_stop_signal(self) -> None:
         """Save and stop if any process has received a stop signal."""
-        if number := self.group.all_reduce_max(self._signals.number):
-            self._save_and_stop(number)
-
-    def _save_and_stop(self, number: int) -> None:
+        number = self.group.all_reduce_max(self._signals.number)
+        if not number:
+            return
         name = signal.Signals(number).name
         if self.state.step == 0:
             raise StoppedBySignal(f"stopped by {name} before the first step was taken", number)

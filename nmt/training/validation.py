@@ -1,8 +1,13 @@
-"""Validation: the loss on sentences that the model never learns from, and BLEU or chrF."""
+"""Validation: the loss on sentences that the model never learns from, and BLEU or chrF.
+
+Each validation also writes its translations of the same few sentences into a small text file,
+`translations/step-00000250.txt`.
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,12 +17,15 @@ from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
+from nmt.files import write_atomically
 from nmt.run_directory import LoadedModel
-from nmt.training.examples import EXAMPLES, ExampleTranslation
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
 
 BATCH_TOKENS = 4096
+EXAMPLES = 8
+"""number of example translations: those of the first sentences of the validation set"""
+_LABELS = ("source     ", "reference  ", "model      ")
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,15 @@ class Validation:
     def __str__(self) -> str:
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
         return f"validation loss {self.loss:.3f} nats/token" + "".join(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleTranslation:
+    """A validation sentence and its translation by the model of one step."""
+
+    source: str
+    reference: str
+    translation: str
 
 
 class Validator:
@@ -100,3 +117,49 @@ class Validator:
         data = self.run.config.data
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         return bleu(translations, references, tokenize, confidence=False).value
+
+
+def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslation]) -> None:
+    """Write the examples of the validation at `step`, if there are any.
+
+    Raises:
+        OSError: the file cannot be written; no part of it is left.
+    """
+    if not examples:
+        return
+    folder.mkdir(exist_ok=True)
+    blocks = (
+        "".join(f"{label}{text}\n" for label, text in zip(_LABELS, astuple(example), strict=True))
+        for example in examples
+    )
+    write_atomically(folder / f"step-{step:08d}.txt", "\n".join(blocks))
+
+
+def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
+    """Return the examples of all validations, in order of their steps; skip damaged files."""
+    found = {}
+    for step, path in _example_files(folder):
+        try:
+            # not read_text, which would take a carriage return for a line end
+            lines = path.read_bytes().decode("utf-8").split("\n")
+        except (OSError, UnicodeDecodeError):
+            continue
+        width = len(_LABELS[0])
+        blocks = [lines[i : i + 3] for i in range(0, len(lines) - 2, 4)]
+        labels = {tuple(line[:width] for line in block) for block in blocks}
+        if labels == {_LABELS}:
+            texts = ([line[width:] for line in block] for block in blocks)
+            found[step] = [ExampleTranslation(*text) for text in texts]
+    return found
+
+
+def delete_examples_after(folder: Path, step: int) -> None:
+    """Delete the examples of later steps, which a resumed run validates again."""
+    for later, path in _example_files(folder):
+        if later > step:
+            path.unlink(missing_ok=True)
+
+
+def _example_files(folder: Path) -> list[tuple[int, Path]]:
+    numbers = ((path.stem.removeprefix("step-"), path) for path in folder.glob("step-*.txt"))
+    return sorted((int(number), path) for number, path in numbers if number.isdecimal())

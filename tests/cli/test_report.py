@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import ConfigError, NmtError
-from nmt.training.examples import ExampleTranslation, write_examples
+from nmt.training.validation import ExampleTranslation, write_examples
 from tests.cli.commands import fail, invoke, succeed
 
 NASTY = "</script><script>document.title = 'taken over'</script>"

@@ -9,7 +9,7 @@ import pytest
 from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.page.attention import MAX_DEFAULT_PIECES
 from nmt.report.run_report import _attention
-from nmt.training.examples import ExampleTranslation
+from nmt.training.validation import ExampleTranslation
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from nmt.config import Config
 from nmt.errors import DataError
+from nmt.files import write_json
 from nmt.report.watch import SPARK_WIDTH, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
 from tests.report.records import training, validation, write_metrics
@@ -101,9 +102,7 @@ def test_a_run_is_finished_once_its_best_weights_are_chosen(
     run: RunDirectory, chosen: Any, steps: int, living: bool, finished: bool
 ) -> None:
     write(run, train(steps))
-    run.write_json(
-        run.best, {"weights": "averaged"} | ({"trained_steps": chosen} if chosen else {})
-    )
+    write_json(run.best, {"weights": "averaged"} | ({"trained_steps": chosen} if chosen else {}))
     if living:
         lock(run, os.getpid(), socket.gethostname())
     assert read_progress(run).finished is finished

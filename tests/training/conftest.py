@@ -1,5 +1,6 @@
 """A corpus, a recipe and a trainer small enough to train in a second."""
 
+import functools
 import random
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.training.train import train
 from nmt.training.trainer import Trainer
+from tests.training.runs import quiet
 
 WORDS = {
     "the": "der",
@@ -70,6 +73,19 @@ decoding: {{beam_size: 2, max_length_offset: 5}}
 
     def made(*settings: str) -> Config:
         return parse_config(text, "recipe", settings)
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def trained(
+    recipe: Callable[..., Config], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., RunDirectory]:
+    """A function of settings that returns a finished run, which tests only read or copy."""
+
+    @functools.cache
+    def made(*settings: str) -> RunDirectory:
+        return train(recipe(*settings), tmp_path_factory.mktemp("trained") / "run", quiet)
 
     return made
 

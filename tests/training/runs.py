@@ -1,6 +1,7 @@
 """Runs in the tests of training: started, compared, stopped and watched in one way."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -56,27 +57,33 @@ def contents(run: RunDirectory) -> list[Any]:
     return [records(run), weights, states, pointers, names]
 
 
-def assert_same_run(path: Path, whole: RunDirectory) -> None:
-    """A run in parts ends as a whole one of 12 steps, though it may have saved other steps."""
-    run = RunDirectory(path)
-    assert records(run) == records(whole)
-    ends = [comparable(load_state(each.checkpoint(12))) for each in (run, whole)]
-    assert ends[0] == ends[1]
-    for name in ("checkpoints/step-00000012", "averaged"):
-        assert (path / name / WEIGHTS).read_bytes() == (whole.path / name / WEIGHTS).read_bytes()
-    best = [comparable(json.loads(each.best.read_text())) for each in (run, whole)]
-    assert best[0] == best[1]
-    translations = [
-        {file.name: file.read_bytes() for file in each.translations.iterdir()}
-        for each in (run, whole)
+def ending(run: RunDirectory) -> list[Any]:
+    """What a finished run has recorded, its last state, its best weights and its translations."""
+    last = run.saved_checkpoints()[-1]
+    weights = [last, run.averaged, run.moving_average]
+    return [
+        records(run),
+        last.name,
+        comparable(load_state(last)),
+        comparable(json.loads(run.best.read_text())),
+        [comparable(load_weights(path)) for path in weights if path.is_dir()],
+        {path.name: path.read_bytes() for path in run.translations.glob("*")},
     ]
-    assert translations[0] == translations[1]
+
+
+def assert_same_run(path: Path, whole: RunDirectory) -> None:
+    """A run in parts ends as a whole one, though it may have saved other steps."""
+    assert ending(RunDirectory(path)) == ending(whole)
 
 
 def same_weights(one: Path, other: Path) -> bool:
     """Whether two checkpoints hold the same weights."""
-    first, second = load_weights(one), load_weights(other)
-    return all(torch.equal(first[name], second[name]) for name in {**first, **second})
+    return bool(comparable(load_weights(one)) == comparable(load_weights(other)))
+
+
+def copied(run: RunDirectory, folder: Path) -> RunDirectory:
+    """A copy of a run in `folder`, to be changed or continued."""
+    return RunDirectory(shutil.copytree(run.path, folder / "run"))
 
 
 def write_recipe(config: Config, folder: Path) -> Path:

@@ -1,18 +1,25 @@
-"""A run goes on under the recipe and with the text it began with, or not at all."""
+"""A run continues under the recipe and with the text that it began with, or not at all."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.checkpoint import load_state, load_weights, save_checkpoint
 from nmt.config import Config, TextPair
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
+from nmt.files import read_json
 from nmt.run_directory import RunDirectory
 from nmt.training.resume import check_recipe_unchanged
 from nmt.training.state import FORMAT
 from nmt.training.train import train
-from tests.training.runs import Recipe, quiet
+from tests.training.runs import Recipe, copied, quiet
+
+FIRST = "training.max_steps=4"
+SECOND = "training.max_steps=5"
 
 
 def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
@@ -45,12 +52,14 @@ def test_a_changed_recipe_is_refused(
     recipe: Recipe, tmp_path: Path, setting: str, message: str
 ) -> None:
     run = started(tmp_path, recipe())
+    before = run.config.read_text()
     with pytest.raises(ConfigError) as raised:
-        check_recipe_unchanged(run, recipe(setting))
+        train(recipe(setting), tmp_path, quiet)
     assert str(raised.value) == (
         f"{tmp_path}: already holds a run with another recipe; "
         f"choose another --run-dir, or undo: {message}"
     )
+    assert run.config.read_text() == before
 
 
 def test_every_changed_key_is_named(recipe: Recipe, tmp_path: Path) -> None:
@@ -59,17 +68,14 @@ def test_every_changed_key_is_named(recipe: Recipe, tmp_path: Path) -> None:
         check_recipe_unchanged(run, recipe("seed=2", "model.d_ff=25", "training.warmup_steps=7"))
 
 
-def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> None:
-    run = started(tmp_path, recipe())
-    before = run.config.read_text()
-    with pytest.raises(ConfigError, match="another recipe"):
-        train(recipe("seed=2"), tmp_path, quiet)
-    assert run.config.read_text() == before
+def with_test_set(config: Config) -> Config:
+    data = config.data.model_copy(update={"test": TextPair(source="a", target="b")})
+    return config.model_copy(update={"data": data})
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
+def test_keys_that_alter_no_step_already_taken_may_change(recipe: Recipe, tmp_path: Path) -> None:
+    run = started(tmp_path, with_test_set(recipe()))
+    for setting in (
         "training.max_steps=99",
         "training.log_every=7",
         "training.validate_every=7",
@@ -81,12 +87,10 @@ def test_a_refused_recipe_changes_nothing(recipe: Recipe, tmp_path: Path) -> Non
         "training.average_checkpoints=9",
         "decoding.beam_size=9",
         "data.directory=elsewhere",
-    ],
-)
-def test_keys_that_alter_no_step_already_taken_may_change(
-    recipe: Recipe, tmp_path: Path, setting: str
-) -> None:
-    check_recipe_unchanged(started(tmp_path, recipe()), recipe(setting))
+    ):
+        check_recipe_unchanged(run, recipe(setting))
+    run.write_config(recipe())
+    check_recipe_unchanged(run, with_test_set(recipe()))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +102,7 @@ def test_keys_that_alter_no_step_already_taken_may_change(
         ("training.schedule=constant", False),
     ],
 )
-def test_another_end_is_refused_where_the_rate_had_begun_to_fall_towards_the_first(
+def test_another_end_is_refused_if_the_rate_had_begun_to_fall_towards_the_first(
     recipe: Recipe, tmp_path: Path, schedule: str, rejected: bool
 ) -> None:
     settings = [schedule, "training.warmup_steps=1"]
@@ -112,54 +116,89 @@ def test_another_end_is_refused_where_the_rate_had_begun_to_fall_towards_the_fir
         check_recipe_unchanged(run, longer)
 
 
-def test_a_test_set_may_be_named_later(recipe: Recipe, tmp_path: Path) -> None:
-    without = recipe()
-    data = without.data.model_copy(update={"test": TextPair(source="a", target="b")})
-    with_test = without.model_copy(update={"data": data})
-    check_recipe_unchanged(started(tmp_path / "a", without), with_test)
-    check_recipe_unchanged(started(tmp_path / "b", with_test), without)
+def test_a_training_state_of_another_version_is_refused(
+    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    """A state of format 1 may have no format at all, as those of the first versions."""
+    run = copied(trained(FIRST), tmp_path)
+    path = run.checkpoint(4)
+    state, weights = load_state(path), load_weights(path)
 
+    def continue_from(state: dict[str, Any]) -> None:
+        save_checkpoint(path, weights, state)
+        train(recipe(SECOND), run.path, quiet)
 
-def test_a_new_directory_takes_any_recipe(recipe: Recipe, tmp_path: Path) -> None:
-    check_recipe_unchanged(RunDirectory(tmp_path), recipe())
+    with pytest.raises(CheckpointError, match="newer nmt .format 2; this one knows up to 1"):
+        continue_from({**state, "format": FORMAT + 1})
+    assert state.pop("format") == FORMAT
+    with pytest.raises(CheckpointError, match="is of an earlier version of nmt"):
+        continue_from({name: value for name, value in state.items() if name != "shares"})
+    continue_from(state)
+    assert run.checkpoint(5).is_dir()
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "message"),
     [
-        ({"format": FORMAT + 1}, "has format 2, and this version of nmt reads formats up to 1"),
-        ({"shares": None}, "is of an earlier version of nmt"),
+        ("train", "the training text has changed since this run began"),
+        ("validation", "the validation set has changed since this run began"),
     ],
 )
-def test_a_training_state_of_another_version_is_refused(
-    recipe: Recipe, tmp_path: Path, change: dict[str, int | None], message: str
-) -> None:
-    """A state of format 1 may have no format at all, as those of the first versions."""
-    run = train(recipe("training.max_steps=1"), tmp_path / "run", quiet)
-    path = run.checkpoint(1)
-    state, weights = load_state(path), load_weights(path)
-    assert state.pop("format") == FORMAT
-    save_checkpoint(path, weights, state)
-    train(recipe("training.max_steps=2"), run.path, quiet)
-    changed = {key: value for key, value in {**state, **change}.items() if value is not None}
-    save_checkpoint(run.checkpoint(2), weights, changed)
-    with pytest.raises(CheckpointError, match=message):
-        train(recipe("training.max_steps=3"), run.path, quiet)
-
-
-def test_other_training_text_is_refused_and_the_run_left_as_it_was(
-    recipe: Recipe, tmp_path: Path, corpus: Path
+def test_other_text_is_refused_and_the_run_stays_the_same(
+    recipe: Recipe, tmp_path: Path, corpus: Path, name: str, message: str
 ) -> None:
     """Its ids would mean other words, and the weights would still fit."""
     for language in ("en", "de"):
-        shutil.copy(corpus / f"train.{language}", tmp_path)
-    text = f"{{source: {tmp_path}/train.en, target: {tmp_path}/train.de}}"
-    config = recipe("training.max_steps=1", f"data.train={text}")
+        shutil.copy(corpus / f"{name}.{language}", tmp_path)
+    text = f"{{source: {tmp_path}/{name}.en, target: {tmp_path}/{name}.de}}"
+    config = recipe("training.max_steps=1", f"data.{name}={text}")
     run = train(config, tmp_path / "run", quiet)
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     for language in ("en", "de"):
-        with (tmp_path / f"train.{language}").open("a") as file:
+        with (tmp_path / f"{name}.{language}").open("a") as file:
             file.write("one more\n")
-    with pytest.raises(ConfigError, match="the training text has changed since this run began"):
+    with pytest.raises(ConfigError, match=message):
         train(config, run.path, quiet)
     assert {path: path.read_bytes() for path in before} == before
+
+
+def test_another_tokenizer_is_refused_and_a_lost_one_is_written_again(
+    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = copied(trained(FIRST), tmp_path)
+    other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
+    shutil.rmtree(run.tokenizer)
+    shutil.copytree(other.tokenizer, run.tokenizer)
+    with pytest.raises(ConfigError, match="its tokenizer differs from the one that was learnt"):
+        train(recipe(SECOND), run.path, quiet)
+    shutil.rmtree(run.tokenizer)
+    train(recipe(SECOND), run.path, quiet)
+    tokenizers = [Tokenizer.load(each.tokenizer) for each in (run, trained(FIRST))]
+    assert not tokenizers[0].differs_from(tokenizers[1])
+
+
+def test_nothing_remains_of_a_start_that_failed(
+    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    """It died before its first checkpoint, with other text and two vocabularies."""
+    other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
+    run = RunDirectory(tmp_path / "run")
+    shutil.copytree(other.tokenizer, run.tokenizer)
+    run.environment.write_text('{"data_fingerprint": "of another text"}', "utf-8")
+    train(recipe(FIRST), run.path, quiet)
+    train(recipe(SECOND), run.path, quiet)
+    environment = read_json(run.environment)
+    assert environment["data_fingerprint"] != "of another text"
+    assert len(environment["resumed"]) == 1
+    assert [path.name for path in run.tokenizer.iterdir()] == ["tokenizer.model"]
+
+
+def test_copies_beside_the_checkpoints_stay(
+    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+) -> None:
+    run = copied(trained(FIRST, "training.average=best"), tmp_path)
+    copies = [run.checkpoints / "step-00000004-good", run.checkpoints / "step-00000004.tar"]
+    for copy in copies:
+        shutil.copytree(run.checkpoint(4), copy)
+    train(recipe(SECOND, "training.average=best", "training.keep_last=1"), run.path, quiet)
+    assert all(copy.is_dir() for copy in copies)

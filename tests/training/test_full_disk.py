@@ -1,166 +1,112 @@
-"""A disk that is full for a while costs a run no step, no record and no checkpoint of before."""
+"""A disk that is full for a while costs a run no step, no record and no earlier checkpoint."""
 
-import builtins
 import errno
-import io
-import json
 import os
 import re
-import subprocess
-import sys
+import resource
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from nmt.checkpoint import (
-    MANIFEST,
-    STATE,
-    WEIGHTS,
-    intact_checkpoints,
-    load_state,
-    load_weights,
-    newest_checkpoint,
-)
-from nmt.config_file import dump_config
+from nmt.checkpoint import MANIFEST, STATE, WEIGHTS, intact_checkpoints, newest_checkpoint
 from nmt.errors import CheckpointError
+from nmt.files import read_json, write_json
 from nmt.run_directory import RunDirectory
+from nmt.training import retention
+from nmt.training.gradients import StepGradient
 from nmt.training.monitor import Monitor
+from nmt.training.step import PendingStep, Stepper
 from nmt.training.train import train
-from tests.training.runs import Recipe, quiet
+from tests.training.runs import Recipe, losses, quiet, same_weights
 
 SETTINGS = ("training.log_every=1", "training.validation_metric=loss")
+WITH_LARGE_STATE = (*SETTINGS, "model.d_ff=8192", "training.checkpoint_every=2")
 
 
-@pytest.fixture(scope="module")
-def undisturbed(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+@pytest.fixture
+def undisturbed(trained: Callable[..., RunDirectory]) -> RunDirectory:
     """A run that always had space."""
-    return train(recipe(*SETTINGS), tmp_path_factory.mktemp("undisturbed") / "run", quiet)
-
-
-def events(run: RunDirectory) -> list[tuple[str, int, float]]:
-    lines = [json.loads(line) for line in run.metrics.read_text("utf-8").splitlines()]
-    return [(line["event"], line["step"], line["loss"]) for line in lines]
+    return trained(*SETTINGS)
 
 
 def assert_recovered(run: RunDirectory, undisturbed: RunDirectory) -> None:
     """Nothing of what was learnt or recorded is missing, and nothing half-written is left."""
-    last = run.checkpoint(12)
-    weights, expected = load_weights(last), load_weights(undisturbed.checkpoint(12))
-    assert weights.keys() == expected.keys()
-    assert all(torch.equal(weights[name], expected[name]) for name in expected)
-    assert load_state(last)["step"] == 12
-    assert events(run) == events(undisturbed)
-    saved = run.saved_checkpoints()
+    assert same_weights(run.checkpoint(12), undisturbed.checkpoint(12))
+    assert losses(run) == losses(undisturbed)
+    saved = [*run.saved_checkpoints(), run.path / read_json(run.best)["weights"], run.averaged]
     assert intact_checkpoints(saved, quiet) == saved
-    assert json.loads(run.last.read_text())["weights"] == "checkpoints/step-00000012"
-    best = run.path / json.loads(run.best.read_text())["weights"]
-    assert intact_checkpoints([best, run.averaged], quiet) == [best, run.averaged]
+    assert read_json(run.last)["weights"] == "checkpoints/step-00000012"
     assert not [path for path in run.path.rglob(".*") if path.name != ".lock"]
 
 
-# -- one call that fails --------------------------------------------------------------------------
-
-
-class WatchedFile:
-    """A file that asks before it writes."""
-
-    def __init__(self, file: Any, ask: Callable[[], None]) -> None:
-        self._file, self._ask = file, ask
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
-
-    def __enter__(self) -> "WatchedFile":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def write(self, data: Any) -> int:
-        self._ask()
-        return int(self._file.write(data))
-
-
 def full_for(
-    run: Path, calls: str, times: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> list[str]:
-    """Let the calls fail that match, all or the n-th of them; returns those that did."""
-    seen, failed = [], []
+    run: Path, calls: str, monkeypatch: pytest.MonkeyPatch, times: tuple[int, ...] = ()
+) -> None:
+    """Let calls of the operating system fail, all that match or only the n-th of them."""
+    seen: list[str] = []
 
-    def ask(call: str, path: str) -> None:
-        if not path.startswith(f"{run}/") or not re.fullmatch(calls, f"{call} {path}"):
-            return
-        seen.append(path)
-        if not times or len(seen) in times:
-            failed.append(path)
-            where = [] if call == "write" else [path]
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), *where)
-
-    def watched_open(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
-        opened = original_open(file, mode, *arguments, **named)
-        watched = mode[0] != "r" and str(file).startswith(f"{run}/")
-        return WatchedFile(opened, lambda: ask("write", str(file))) if watched else opened
-
-    def watch(name: str, call: str, path_of: Callable[..., str]) -> None:
+    def watch(name: str, path_of: Callable[..., object]) -> None:
         original = getattr(os, name)
 
         def watched(*arguments: Any, **named: Any) -> Any:
-            ask(call, path_of(*arguments))
+            path = str(path_of(*arguments))
+            if path.startswith(f"{run}/") and re.fullmatch(calls, f"{name} {path}"):
+                seen.append(path)
+                if not times or len(seen) in times:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
             return original(*arguments, **named)
 
         monkeypatch.setattr(os, name, watched)
 
-    original_open = io.open
-    for module in (io, builtins):
-        monkeypatch.setattr(module, "open", watched_open)
-    watch("fsync", "flush", lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}"))
-    watch("mkdir", "mkdir", lambda path, *_: str(path))
-    for name in ("rename", "replace"):
-        watch(name, "rename", lambda old, new: str(new))
-    return failed
+    watch("fsync", lambda descriptor: os.readlink(f"/proc/self/fd/{descriptor}"))
+    watch("mkdir", lambda path, *_: path)
+    watch("rename", lambda old, new: new)
+    watch("replace", lambda old, new: new)
 
 
 NOT_SAVED = (
     r"checkpoints/step-00000008: checkpoint not saved: No space left on device "
-    r"\(needs \d+ MiB, \d+ MiB free\)"
+    r"\(needs \d+ MiB, \d+ MiB free\); training goes on and tries again"
 )
-CASES = {
-    "weights": (rf"write .*step-00000008.*/{WEIGHTS}", (), NOT_SAVED),
-    "state": (rf"write .*step-00000008.*/{STATE}", (), NOT_SAVED),
-    "manifest": (rf"write .*step-00000008.*/{MANIFEST}", (), NOT_SAVED),
-    "flush": (rf"flush .*step-00000008.*/{STATE}", (), NOT_SAVED),
-    "mkdir": (r"mkdir .*step-00000008.*", (), NOT_SAVED),
-    "rename": (r"rename .*/step-00000008", (), NOT_SAVED),
-    "last": (r"write .*last\.json.*", (3,), "not written: No space left on device"),
-    "best": (r"rename .*/best\.json", (1,), r"best\.json\S*: not written: No space left on"),
-    "metrics": (r"write .*metrics\.jsonl", (3, 4), r"metrics\.jsonl: not written: No space left"),
-}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    ("calls", "times", "message"),
+    [
+        (rf"fsync .*step-00000008.*/{WEIGHTS}", (), NOT_SAVED),
+        (rf"fsync .*step-00000008.*/{STATE}", (), NOT_SAVED),
+        (rf"fsync .*step-00000008.*/{MANIFEST}", (), NOT_SAVED),
+        (r"mkdir .*step-00000008.*", (), NOT_SAVED),
+        (r"rename .*/step-00000008", (), NOT_SAVED),
+        (r"fsync .*last\.json.*", (3,), "not written: No space left on device"),
+        (r"replace .*/best\.json", (1,), r"best\.json\S*: not written: No space left on"),
+    ],
+)
 def test_training_continues_when_one_file_operation_fails(
     recipe: Recipe,
     undisturbed: RunDirectory,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    case: str,
+    calls: str,
+    times: tuple[int, ...],
+    message: str,
 ) -> None:
-    run, (calls, times, message) = RunDirectory(tmp_path / "run"), CASES[case]
+    run = RunDirectory(tmp_path / "run")
     told: list[tuple[str, Path | None]] = []
 
     def say(monitor: Monitor, words: str) -> None:
         if "not " in words:
-            saved = run.saved_checkpoints()
-            told.append((words, newest_checkpoint(saved, quiet) if saved else None))
+            told.append((words, newest_checkpoint(run.saved_checkpoints(), quiet)))
 
     monkeypatch.setattr(Monitor, "say", say)
     with monkeypatch.context() as patched:
-        failed = full_for(run.path, calls, times, patched)
+        full_for(run.path, calls, patched, times)
         train(recipe(*SETTINGS), run.path, quiet)
-    assert failed and told
+    assert told
     assert all(re.search(message, words) for words, _ in told)
     if message == NOT_SAVED:
         assert run.checkpoint(5) in [newest for _, newest in told]
@@ -173,7 +119,7 @@ def test_a_rerun_makes_the_average_for_which_there_was_no_space(
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     with monkeypatch.context() as patched:
-        full_for(run.path, rf"write .*averaged.*/{MANIFEST}", (), patched)
+        full_for(run.path, rf"fsync .*averaged.*/{MANIFEST}", patched)
         with pytest.raises(CheckpointError, match=r"averaged: checkpoint not saved: No space left"):
             train(recipe(*SETTINGS), run.path, quiet)
     assert newest_checkpoint(run.saved_checkpoints(), quiet) == run.checkpoint(12)
@@ -181,89 +127,77 @@ def test_a_rerun_makes_the_average_for_which_there_was_no_space(
     assert_recovered(run, undisturbed)
 
 
-# -- a disk that is full --------------------------------------------------------------------------
-
-# Trains a run on a disk that is full from step 6 to 10, and copies it to where it stays.
-TRAINER = """
-import contextlib, pathlib, resource, shutil, signal, subprocess, sys, time
-import torch
-from nmt.checkpoint import newest_checkpoint
-from nmt.config_file import load_config
-from nmt.run_directory import RunDirectory
-from nmt.training.train import train
-from nmt.training.step import Stepper
-
-torch.set_num_threads(1)
-disk, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-small, ballast = folder / "small", folder / "small" / "ballast"
-small.mkdir()
-if disk == "small":
-    command = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(small)]
-    subprocess.run(command, check=True)
-run = RunDirectory(small / "run")
-
-
-def fill():
-    if disk == "small":
-        with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
-            while True:
-                file.write(bytes(4096))
-    else:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, most))
-
-
-def free():
-    ballast.unlink(missing_ok=True)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-
-
-def take(stepper):
-    if stepper._state.step == 5:
-        deadline = time.monotonic() + 120
-        while "step-00000005" not in run.last.read_text() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        fill()
-    if stepper._state.step == 10:
-        print(newest_checkpoint(run.saved_checkpoints(), print).name)
-        free()
-    return original(stepper)
-
-
-original, Stepper.take = Stepper.take, take
-train(load_config(str(folder / "recipe.yaml"), []), run.path, lambda message: None)
-shutil.copytree(run.path, folder / "run")
-"""
-
-
-@pytest.mark.parametrize("disk", ["small", "limited"])
-def test_training_continues_until_the_disk_has_space_again(
-    recipe: Recipe, tmp_path: Path, disk: str
+def test_a_step_that_could_not_be_saved_is_not_the_best(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A tmpfs without a free page, and a limit between the sizes of weights and state."""
-    alone = ["unshare", "--map-root-user", "--mount"] if disk == "small" else []
-    if disk == "small":
-        mount = [*alone, "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
-        try:
-            subprocess.run(mount, check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as error:
-            reason = getattr(error, "stderr", None) or error
-            pytest.skip(f"no small disk can be mounted here: {reason}")
-    settings = (*SETTINGS, "model.d_ff=8192", "training.checkpoint_every=2")
-    (tmp_path / "recipe.yaml").write_text(dump_config(recipe(*settings)), "utf-8")
-    done = subprocess.run(
-        [*alone, sys.executable, "-c", TRAINER, disk, str(tmp_path)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "step-00000005\n"
-    reason = "No space left on device" if disk == "small" else "File too large"
-    message = rf"step-0000000[68]: checkpoint not saved: {reason} \(needs (\d+) MiB, (\d+) MiB free"
-    needs = [(int(needed), int(free)) for needed, free in re.findall(message, done.stderr)]
-    assert needs and all(needed >= 6 for needed, _ in needs)
-    assert disk == "limited" or all(free < needed for needed, free in needs)
-    whole = train(recipe(*settings), tmp_path / "whole", quiet)
-    assert_recovered(RunDirectory(tmp_path / "run"), whole)
+    """best.json always names a checkpoint that is there."""
+    run = RunDirectory(tmp_path / "run")
+    named = []
+
+    def write(path: Path, value: dict[str, Any]) -> None:
+        write_json(path, value)
+        if path == run.best:
+            named.append(value["weights"][-2:])
+            assert (run.path / value["weights"]).is_dir()
+
+    monkeypatch.setattr(retention, "write_json", write)
+    full_for(run.path, r"mkdir .*step-00000010.*", monkeypatch)
+    train(recipe(*SETTINGS, "training.checkpoint_every=100"), run.path, quiet)
+    assert "05" in named and "10" not in named
+
+
+@pytest.mark.parametrize("last", [12, 6])
+def test_the_last_checkpoint_must_be_saved(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """At the end of training, or when a signal stops it."""
+    original = Stepper._finish_step
+
+    def finish(stepper: Stepper, step: PendingStep) -> None:
+        if step.number == last == 6:
+            signal.raise_signal(signal.SIGTERM)
+        original(stepper, step)
+
+    monkeypatch.setattr(Stepper, "_finish_step", finish)
+    run = RunDirectory(tmp_path / "run")
+    full_for(run.path, rf"mkdir .*step-{last:08d}.*", monkeypatch)
+    with pytest.raises(CheckpointError, match="not saved: No space left"):
+        train(recipe(), run.path, quiet)
+    saved = run.saved_checkpoints()
+    assert saved and run.checkpoint(last) not in saved
+
+
+def test_training_continues_until_large_files_can_be_written_again(
+    recipe: Recipe,
+    trained: Callable[..., RunDirectory],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """From step 6 to 10 a limit between the sizes of weights and state cuts files off."""
+    run, newest = RunDirectory(tmp_path / "run"), []
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    original = Stepper.take
+
+    def take(stepper: Stepper) -> StepGradient:
+        if stepper._state.step == 5:
+            deadline = time.monotonic() + 120
+            while "step-00000005" not in run.last.read_text() and time.monotonic() < deadline:
+                time.sleep(0.01)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, most))
+        if stepper._state.step == 10:
+            newest.append(newest_checkpoint(run.saved_checkpoints(), quiet))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        return original(stepper)
+
+    monkeypatch.setattr(Stepper, "take", take)
+    try:
+        train(recipe(*WITH_LARGE_STATE), run.path, quiet)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    assert newest == [run.checkpoint(5)]
+    message = r"step-0000000[68]: .* not saved: File too large \(needs (\d+) MiB, \d+ MiB free"
+    needed = re.findall(message, capsys.readouterr().err)
+    assert needed and min(map(int, needed)) >= 6
+    monkeypatch.undo()
+    assert_recovered(run, trained(*WITH_LARGE_STATE))

@@ -1,13 +1,17 @@
-"""What metrics.jsonl holds, also after a run was cut short."""
+"""What metrics.jsonl and TensorBoard hold, also after a run was cut short."""
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nmt.errors import MissingExtraError
 from nmt.training.monitor import Monitor
+from nmt.training.train import train
+from tests.training.runs import Recipe, quiet
 
 
 @pytest.fixture
@@ -15,8 +19,12 @@ def monitor(tmp_path: Path) -> Monitor:
     return Monitor(tmp_path / "metrics.jsonl")
 
 
-def records(monitor: Monitor) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in monitor.metrics.read_text("utf-8").splitlines()]
+def records(metrics: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in metrics.read_text("utf-8").splitlines()]
+
+
+def steps(monitor: Monitor) -> list[int]:
+    return [record["step"] for record in records(monitor.metrics)]
 
 
 def with_steps(monitor: Monitor, *steps: int) -> None:
@@ -31,7 +39,7 @@ def test_loss_is_the_mean_per_token_since_the_last_record(monitor: Monitor) -> N
     monitor.record_training(step=2, epoch=0.123456, learning_rate=0.1)
     monitor.count(loss=6.0, tokens=2)
     monitor.record_training(step=3, epoch=0.2, learning_rate=0.2)
-    first, second = records(monitor)
+    first, second = records(monitor.metrics)
     assert (first["event"], first["step"], first["epoch"]) == ("train", 2, 0.1235)
     assert (first["loss"], first["target_tokens"], first["learning_rate"]) == (1.0, 40, 0.1)
     assert (second["loss"], second["target_tokens"], second["learning_rate"]) == (3.0, 42, 0.2)
@@ -39,61 +47,44 @@ def test_loss_is_the_mean_per_token_since_the_last_record(monitor: Monitor) -> N
     assert first["tokens_per_second"] > 0
 
 
-def test_validation_is_recorded_and_told(
+def test_validation_is_recorded_and_printed(
     monitor: Monitor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monitor.record_validation(1000, {"loss": math.log(8), "chrf": 12.345}, "all is well")
-    (record,) = records(monitor)
-    assert (record["event"], record["step"], record["chrf"]) == ("validation", 1000, 12.345)
-    assert record["perplexity"] == pytest.approx(8)
+    monitor.record_validation(1001, {"loss": 5000.0}, "")
+    first, second = records(monitor.metrics)
+    assert (first["event"], first["step"], first["chrf"]) == ("validation", 1000, 12.345)
+    assert first["perplexity"] == pytest.approx(8) and math.isfinite(second["perplexity"])
     out, err = capsys.readouterr()
     assert out == ""
     assert "step 1,000" in err and "min: all is well, perplexity 8.00" in err
 
 
-def test_a_hopeless_loss_has_a_finite_perplexity(monitor: Monitor) -> None:
-    monitor.record_validation(1, {"loss": 5000.0}, "")
-    assert math.isfinite(records(monitor)[0]["perplexity"])
-
-
 def test_records_after_the_resumed_step_are_dropped(monitor: Monitor) -> None:
+    monitor.drop_records_after(0)
+    assert not monitor.metrics.exists()
     with_steps(monitor, 10, 20, 30, 40)
     monitor.record_validation(40, {"loss": 1.0}, "")
     monitor.drop_records_after(20)
-    assert [record["step"] for record in records(monitor)] == [10, 20]
-    with_steps(monitor, 30)
-    assert [record["step"] for record in records(monitor)] == [10, 20, 30]
-
-
-@pytest.mark.parametrize("missing", [1, 2, 20])
-def test_a_last_line_that_was_cut_is_dropped(monitor: Monitor, missing: int) -> None:
-    with_steps(monitor, 10, 20, 30)
-    text = monitor.metrics.read_text("utf-8")
-    monitor.metrics.write_text(text[:-missing], "utf-8")
-    monitor.drop_records_after(20)
-    with_steps(monitor, 30)
-    assert [record["step"] for record in records(monitor)] == [10, 20, 30]
-
-
-@pytest.mark.parametrize("missing", [2, 20])
-def test_a_cut_line_is_dropped_whatever_step_it_was_of(monitor: Monitor, missing: int) -> None:
-    with_steps(monitor, 10, 20)
-    text = monitor.metrics.read_text("utf-8")
-    monitor.metrics.write_text(text[:-missing], "utf-8")
-    monitor.drop_records_after(20)
-    assert [record["step"] for record in records(monitor)] == [10]
-
-
-def test_nothing_is_rewritten_where_nothing_is_dropped(monitor: Monitor) -> None:
-    with_steps(monitor, 10, 20)
     before = monitor.metrics.stat().st_ino
     monitor.drop_records_after(20)
-    assert monitor.metrics.stat().st_ino == before
+    assert monitor.metrics.stat().st_ino == before  # a file without later records stays the same
+    with_steps(monitor, 30)
+    assert steps(monitor) == [10, 20, 30]
 
 
-def test_a_run_without_records_has_none_to_drop(monitor: Monitor) -> None:
-    monitor.drop_records_after(0)
-    assert not monitor.metrics.exists()
+@pytest.mark.parametrize(
+    ("missing", "step", "kept"), [(1, 20, [10, 20]), (2, 20, [10]), (20, 20, [10]), (20, 10, [10])]
+)
+def test_a_last_line_that_was_cut_is_dropped(
+    monitor: Monitor, missing: int, step: int, kept: list[int]
+) -> None:
+    with_steps(monitor, 10, 20)
+    text = monitor.metrics.read_text("utf-8")
+    monitor.metrics.write_text(text[:-missing], "utf-8")
+    monitor.drop_records_after(step)
+    with_steps(monitor, 30)
+    assert steps(monitor) == [*kept, 30]
 
 
 def test_state_carries_an_unfinished_mean_over_a_stop(monitor: Monitor, tmp_path: Path) -> None:
@@ -104,11 +95,13 @@ def test_state_carries_an_unfinished_mean_over_a_stop(monitor: Monitor, tmp_path
     resumed.drop_records_after(11)
     resumed.count(loss=1.0, tokens=1)
     resumed.record_training(12, epoch=1.0, learning_rate=0.1)
-    last = records(resumed)[-1]
+    last = records(resumed.metrics)[-1]
     assert (last["loss"], last["target_tokens"]) == (3.0, 4)
 
 
-def test_paused_time_is_no_training_time(monitor: Monitor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paused_time_is_no_training_time_and_a_bar_is_only_for_terminals(
+    monitor: Monitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = 100.0
     monkeypatch.setattr("nmt.training.monitor.time.perf_counter", lambda: now)
     monitor.open_bar(step=0, max_steps=10)
@@ -121,15 +114,7 @@ def test_paused_time_is_no_training_time(monitor: Monitor, monkeypatch: pytest.M
     monitor.close_bar()
     assert monitor.seconds == 5.0
     monitor.record_training(2, epoch=1.0, learning_rate=0.1)
-    assert records(monitor)[0]["tokens_per_second"] == 2.0
-
-
-def test_no_bar_is_drawn_where_there_is_no_terminal(
-    monitor: Monitor, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monitor.open_bar(step=0, max_steps=10)
-    with_steps(monitor, 1)
-    monitor.close_bar()
+    assert records(monitor.metrics)[0]["tokens_per_second"] == 2.0
     assert "%|" not in capsys.readouterr().err
 
 
@@ -146,10 +131,53 @@ def test_records_of_a_full_disk_are_written_later(
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", full)
         with_steps(monitor, 2, 3)
-    assert [record["step"] for record in records(monitor)] == [1]
-    assert "not written: No space left on device; will be tried again" in (capsys.readouterr().err)
+    assert steps(monitor) == [1]
+    assert "not written: No space left on device; will be tried again" in capsys.readouterr().err
     monitor.drop_records_after(2)
     monitor.flush()
-    assert [record["step"] for record in records(monitor)] == [1, 2]
+    assert steps(monitor) == [1, 2]
     with_steps(monitor, 3)
-    assert [record["step"] for record in records(monitor)] == [1, 2, 3]
+    assert steps(monitor) == [1, 2, 3]
+
+
+# -- TensorBoard ----------------------------------------------------------------------------------
+
+
+def test_every_figure_becomes_a_curve_also_in_a_resumed_run(recipe: Recipe, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for last in (9, 12):
+        config = recipe("training.tensorboard=true", f"training.max_steps={last}")
+        run = train(config, tmp_path / "run", quiet)
+    shown = accumulator.EventAccumulator(str(run.tensorboard)).Reload()
+    for event in ("train", "validation"):
+        curve = {point.step: point.value for point in shown.Scalars(f"{event}/loss")}
+        losses = {r["step"]: r["loss"] for r in records(run.metrics) if r["event"] == event}
+        assert curve == pytest.approx(losses)
+    names = set(shown.Tags()["scalars"])
+    assert {"train/learning_rate", "train/tokens_per_second", "validation/bleu"} <= names
+
+
+def test_without_tensorboard_the_error_says_how_to_install_it(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"training.tensorboard .* 'nmt\[tensorboard\]'"):
+        train(recipe("training.tensorboard=true"), tmp_path / "run", quiet)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_costs_the_curves_and_not_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("tensorboard")
+
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
+    monitor = Monitor(tmp_path / "metrics.jsonl", tensorboard=tmp_path / "tensorboard")
+    with_steps(monitor, 1, 2)
+    monitor.close_bar()
+    assert steps(monitor) == [1, 2]
+    said = capsys.readouterr().err
+    assert said.count("tensorboard: not written any more: No space left on device") == 1

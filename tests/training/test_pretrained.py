@@ -1,107 +1,104 @@
 """What fits of another model is taken, by name, shape and spelling; what does not is named."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.checkpoint import load_weights
-from nmt.config import Config
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run_directory import RunDirectory, checkpoint_folder
+from nmt.run_directory import RunDirectory, weights_folder
 from nmt.training.train import train
-from tests.training.runs import Recipe, quiet
+from tests.training.runs import Recipe, quiet, same_weights
 
 BEGIN = "training.initialize_from={}"
 
 
-@pytest.fixture(scope="module")
-def kept() -> list[RunDirectory]:
-    return []
+@pytest.fixture
+def first(trained: Callable[..., RunDirectory]) -> RunDirectory:
+    """The run that other ones begin with."""
+    return trained()
 
 
 @pytest.fixture
-def first(
-    recipe: Recipe, kept: list[RunDirectory], tmp_path_factory: pytest.TempPathFactory
-) -> RunDirectory:
-    if not kept:
-        kept.append(train(recipe(), tmp_path_factory.mktemp("first") / "run", quiet))
-    return kept[0]
+def begin(recipe: Recipe, tmp_path: Path) -> Callable[..., tuple[RunDirectory, list[str]]]:
+    """Begin with the weights in a folder and take one step that changes hardly anything.
 
+    Returns the run and its log.
+    """
 
-def begun(config: Config, path: Path) -> tuple[RunDirectory, list[str]]:
-    """A run whose one step changes nothing worth mentioning, and what it says."""
-    log: list[str] = []
-    return train(config, path, log.append), log
+    def begun(folder: Path, *settings: str) -> tuple[RunDirectory, list[str]]:
+        log: list[str] = []
+        rate = ("training.peak_learning_rate=1e-12", "training.warmup_steps=1")
+        config = recipe("training.max_steps=1", *rate, BEGIN.format(folder), *settings)
+        return train(config, tmp_path / "run", log.append), log
 
-
-def tiny_step(*settings: str) -> list[str]:
-    rate = ["training.peak_learning_rate=1e-12", "training.warmup_steps=1"]
-    return ["training.max_steps=1", *rate, *settings]
+    return begun
 
 
 def test_the_same_recipe_begins_with_all_of_the_best_weights(
-    recipe: Recipe, first: RunDirectory, tmp_path: Path
+    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory
 ) -> None:
-    settings = tiny_step(BEGIN.format(first.path))
-    run, log = begun(recipe(*settings), tmp_path / "run")
-    found = load_weights(run.checkpoint(1))
-    expected = load_weights(checkpoint_folder(first, "best"))
-    for name, weight in expected.items():
-        torch.testing.assert_close(found[name], weight, rtol=0, atol=1e-6)
+    run, log = begin(first.path)
+    found, expected = load_weights(run.checkpoint(1)), load_weights(weights_folder(first.path))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     assert any(line.startswith(f"initialised {len(expected)} of {len(expected)}") for line in log)
     assert not any("new, or new in part" in line for line in log)
 
 
 def test_rows_of_another_vocabulary_are_taken_by_spelling(
-    recipe: Recipe, first: RunDirectory, tmp_path: Path
+    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory
 ) -> None:
-    settings = tiny_step(BEGIN.format(first.path), "tokenizer.vocabulary_size=44")
-    run, log = begun(recipe(*settings), tmp_path / "run")
+    run, _ = begin(first.path, "tokenizer.vocabulary_size=44")
     old, new = (Tokenizer.load(r.tokenizer).target.pieces for r in (first, run))
-    there = load_weights(checkpoint_folder(first, "best"))["target_embedding.weight"]
+    there = load_weights(weights_folder(first.path))["target_embedding.weight"]
     here = load_weights(run.checkpoint(1))["target_embedding.weight"]
-    both = set(old) & set(new)
+    both = sorted(set(old) & set(new))
     assert 20 < len(both) < 48
-    for piece in both:
-        torch.testing.assert_close(
-            here[new.index(piece)], there[old.index(piece)], atol=1e-6, rtol=0
-        )
+    rows = here[[new.index(piece) for piece in both]], there[[old.index(piece) for piece in both]]
+    torch.testing.assert_close(*rows, atol=1e-6, rtol=0)
 
 
-def test_what_does_not_fit_is_named(recipe: Recipe, first: RunDirectory, tmp_path: Path) -> None:
-    other = ["model.d_ff=20", "model.encoder_layers=2", "model.embeddings=target"]
-    config = recipe(*tiny_step(BEGIN.format(first.path), *other))
-    _, log = begun(config, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (
+            ["model.d_ff=20", "model.encoder_layers=2", "model.embeddings=target"],
+            [
+                "source_embedding.weight (not there)",
+                "encoder.layers.0.feed_forward.inner.weight ((24, 16) there, (20, 16) here)",
+            ],
+        ),
+        (["model.norm=pre"], ["encoder.norm.weight (not there)"]),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    begin: Callable[..., tuple[RunDirectory, list[str]]],
+    first: RunDirectory,
+    settings: list[str],
+    named: list[str],
+) -> None:
+    _, log = begin(first.checkpoint(12), *settings)
     (new,) = (line for line in log if "new, or new in part" in line)
-    assert "source_embedding.weight (not there)" in new
-    assert "encoder.layers.0.feed_forward.inner.weight ((24, 16) there, (20, 16) here)" in new
-    config = recipe(*tiny_step(BEGIN.format(first.checkpoint(12)), "model.norm=pre"))
-    _, log = begun(config, tmp_path / "other")
-    assert any("encoder.norm.weight (not there)" in line for line in log)
+    assert all(name in new for name in named)
 
 
-def test_nothing_that_fits_is_an_error(recipe: Recipe, first: RunDirectory, tmp_path: Path) -> None:
-    config = recipe(BEGIN.format(first.path), "model.d_model=8", "model.d_ff=9")
-    with pytest.raises(ConfigError, match="none of its weights fits this model .*use its"):
-        train(config, tmp_path / "run", quiet)
-
-
-def test_a_model_that_is_not_there_is_told_before_anything_is_made(
-    recipe: Recipe, tmp_path: Path
+def test_a_model_that_is_absent_or_does_not_fit_is_an_error(
+    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="nowhere: not a run directory: no such directory"):
-        train(recipe(BEGIN.format("nowhere")), tmp_path / "run", quiet)
+        begin(Path("nowhere"))
     assert not (tmp_path / "run").exists()
+    with pytest.raises(ConfigError, match="none of its weights fits this model .*use its"):
+        begin(first.path, "model.d_model=8", "model.d_ff=9")
 
 
 def test_a_resumed_run_keeps_its_own_weights(
-    recipe: Recipe, first: RunDirectory, tmp_path: Path
+    recipe: Recipe, trained: Callable[..., RunDirectory], first: RunDirectory, tmp_path: Path
 ) -> None:
-    settings = [BEGIN.format(first.path)]
-    whole = train(recipe(*settings), tmp_path / "whole", quiet)
-    train(recipe(*settings, "training.max_steps=8"), tmp_path / "run", quiet)
-    run = train(recipe(*settings), tmp_path / "run", quiet)
-    one, other = (load_weights(r.checkpoint(12)) for r in (run, whole))
-    assert all(torch.equal(one[name], other[name]) for name in other)
+    begin = BEGIN.format(first.path)
+    for last in (8, 12):
+        run = train(recipe(begin, f"training.max_steps={last}"), tmp_path / "run", quiet)
+    assert same_weights(run.checkpoint(12), trained(begin).checkpoint(12))

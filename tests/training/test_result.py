@@ -11,6 +11,7 @@ import torch
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
+from nmt.files import write_json
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
@@ -141,7 +142,7 @@ def test_other_weights_are_scored_again(tested: Recipe, tmp_path: Path) -> None:
     """The same run chooses anew, among others."""
     run = train(tested(), tmp_path / "run", quiet)
     row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
-    run.write_json(run.best, {**best, "weights": "checkpoints/step-00000012", "loss": 1.5})
+    write_json(run.best, {**best, "weights": "checkpoints/step-00000012", "loss": 1.5})
     train(tested(), run.path, quiet)
     assert (row_of(run)["weights"], row_of(run)["validation"]["loss"]) != (
         row["weights"],

@@ -1,74 +1,130 @@
-"""Which checkpoints stay on disk."""
+"""Which validations are the best, and which checkpoints stay on disk."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nmt.config import TrainingConfig
+from nmt.files import read_json
 from nmt.run_directory import RunDirectory
 from nmt.training.retention import (
+    Ranking,
     checkpoints_to_average,
-    delete_old_checkpoints,
     ranking_size,
-    regular_checkpoints,
+    update_after_checkpoint,
 )
 
 TRAINING = TrainingConfig(checkpoint_every=10, average_checkpoints=3)
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> RunDirectory:
-    return RunDirectory(tmp_path)
+def ranked(*scores: float, size: int = 2) -> Ranking:
+    ranking = Ranking(size)
+    for step, score in enumerate(scores, start=1):
+        ranking.add(step, score, {"loss": 1.0})
+    return ranking
 
 
-def saved(directory: RunDirectory, *steps: int) -> None:
-    for step in steps:
-        directory.checkpoint(step).mkdir(parents=True)
+def test_the_best_stand_first_and_of_equal_ones_the_earlier() -> None:
+    assert ranked(3, 5, 5, 4).steps == [2, 3]
+    assert ranked(3, 5, 5, 4, size=1).entries == [{"step": 2, "score": 5, "loss": 1.0}]
+    assert ranked().steps == []
 
 
-def steps_of(paths: list[Path]) -> list[int]:
-    return [int(path.name.removeprefix("step-")) for path in paths]
+def test_add_returns_whether_a_validation_is_among_the_best() -> None:
+    ranking = ranked(3, 5)
+    found = [ranking.add(3 + n, score, {}) for n, score in enumerate((4, 4, 2, 9))]
+    assert found == [True, False, False, True]
 
 
-def test_the_last_regular_checkpoints_are_averaged(directory: RunDirectory) -> None:
-    saved(directory, 10, 20, 25, 30, 40, 41)
-    assert steps_of(regular_checkpoints(directory, TRAINING)) == [20, 30, 40]
+@pytest.mark.parametrize(
+    ("scores", "without_gain"), [((3,), 0), ((3, 2), 1), ((3, 2, 2.5), 2), ((3, 2, 4), 0)]
+)
+def test_only_the_very_best_ends_the_wait_for_a_gain(
+    scores: tuple[float, ...], without_gain: int
+) -> None:
+    assert ranked(*scores).without_gain == without_gain
 
 
-def test_where_none_is_regular_the_last_stands_alone(directory: RunDirectory) -> None:
-    saved(directory, 5, 7)
-    assert steps_of(regular_checkpoints(directory, TRAINING)) == [7]
+def test_a_step_that_could_not_be_saved_is_rolled_back() -> None:
+    ranking = ranked(3)
+    ranking.commit()
+    ranking.add(2, 7, {})
+    ranking.rollback()
+    assert ranking.steps == [1]
 
 
-def test_what_is_averaged_the_best_and_the_last_two_stay(directory: RunDirectory) -> None:
-    saved(directory, 5, 10, 20, 25, 30, 35, 40, 50, 51, 52)
-    delete_old_checkpoints(directory, TRAINING, [25])
-    assert steps_of(directory.saved_checkpoints()) == [25, 30, 40, 50, 51, 52]
+def test_a_ranking_continues_from_its_state_also_with_fewer_places() -> None:
+    new = Ranking(1)
+    new.load_state(ranked(3, 5, 4).state())
+    assert (new.steps, new.without_gain) == ([2], 1)
+    new.add(9, 1, {})
+    new.rollback()
+    assert new.steps == [2]
 
 
-def test_the_best_may_be_unknown(directory: RunDirectory) -> None:
-    saved(directory, 10, 20, 30, 40, 50)
-    delete_old_checkpoints(directory, TRAINING, [])
-    assert steps_of(directory.saved_checkpoints()) == [30, 40, 50]
+@pytest.mark.parametrize(
+    ("training", "saved", "best_first", "averaged"),
+    [
+        ({}, [10, 20, 25, 30, 40, 41], [25], [20, 30, 40]),  # the last regular ones
+        ({}, [5, 7], [], [7]),  # none is regular
+        ({"average": "best"}, [10, 15, 20, 25, 30], [25, 15, 30, 10], [15, 25, 30]),
+        ({"average": "best"}, [10, 15, 20, 25, 30], [], [10, 20, 30]),
+    ],
+)
+def test_the_last_regular_checkpoints_or_the_best_are_averaged(
+    tmp_path: Path,
+    training: dict[str, Any],
+    saved: list[int],
+    best_first: list[int],
+    averaged: list[int],
+) -> None:
+    run = RunDirectory(tmp_path)
+    for step in saved:
+        run.checkpoint(step).mkdir(parents=True)
+    found = checkpoints_to_average(run, TRAINING.model_copy(update=training), best_first)
+    assert found == [run.checkpoint(step) for step in averaged]
 
 
-def test_the_best_few_may_be_averaged_instead(directory: RunDirectory) -> None:
-    training = TRAINING.model_copy(update={"average": "best", "keep_best": 2})
-    saved(directory, 10, 15, 20, 25, 30)
-    ranked = [25, 15, 30, 10]
-    assert steps_of(checkpoints_to_average(directory, training, ranked)) == [15, 25, 30]
-    assert steps_of(checkpoints_to_average(directory, training, [])) == [10, 20, 30]
-    assert ranking_size(training) == 3
+@pytest.mark.parametrize(
+    ("training", "saved", "best_first", "kept"),
+    [
+        ({}, [5, 10, 20, 25, 30, 35, 40, 50, 51, 52], [25], [25, 30, 40, 50, 51, 52]),
+        ({}, [10, 20, 30, 40, 50], [], [30, 40, 50]),
+        (
+            {"average_checkpoints": 1, "keep_last": 3},
+            [3, 5, 10, 20, 31],
+            [5, 3],
+            [3, 5, 10, 20, 31],
+        ),
+        ({"average_checkpoints": 1, "keep_last": 3}, [3, 5, 9, 10, 20, 31], [5], [5, 10, 20, 31]),
+    ],
+)
+def test_those_to_average_the_best_and_the_last_stay(
+    tmp_path: Path,
+    training: dict[str, Any],
+    saved: list[int],
+    best_first: list[int],
+    kept: list[int],
+) -> None:
+    run = RunDirectory(tmp_path)
+    for step in saved:
+        run.checkpoint(step).mkdir(parents=True)
+    entries = [{"step": step, "loss": 1.5} for step in best_first]
+    update_after_checkpoint(run, TRAINING.model_copy(update=training), saved[-1], entries)
+    assert run.saved_checkpoints() == [run.checkpoint(step) for step in kept]
+    assert read_json(run.last) == {"weights": f"checkpoints/step-{saved[-1]:08d}"}
+    assert run.best.exists() is bool(best_first)
+    if best_first:
+        weights = f"checkpoints/step-{best_first[0]:08d}"
+        assert read_json(run.best) == {"weights": weights, **entries[0]}
 
 
-def test_as_many_of_the_last_and_the_best_stay_as_asked_for(directory: RunDirectory) -> None:
-    training = TrainingConfig(checkpoint_every=10, average_checkpoints=1, keep_last=3, keep_best=2)
-    assert ranking_size(training) == 2
-    saved(directory, 3, 5, 10, 20, 30, 31)
-    delete_old_checkpoints(directory, training, [5, 3])
-    assert steps_of(directory.saved_checkpoints()) == [3, 5, 20, 30, 31]
-
-
-def test_a_million_steps_sort_behind_a_thousand(directory: RunDirectory) -> None:
-    saved(directory, 1_000_000, 1000, 99_990)
-    assert steps_of(directory.saved_checkpoints()) == [1000, 99_990, 1_000_000]
+@pytest.mark.parametrize(
+    ("training", "size"),
+    [({}, 1), ({"keep_best": 2}, 2), ({"average": "best", "keep_best": 2}, 3)],
+)
+def test_as_many_of_the_best_stay_as_asked_for_and_averaged(
+    training: dict[str, Any], size: int
+) -> None:
+    assert ranking_size(TRAINING.model_copy(update=training)) == size

@@ -7,15 +7,22 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from nmt.config import Config
 from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.data.tokens.tokenizer import BOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import bleu, chrf
 from nmt.run_directory import LoadedModel, build_model
 from nmt.training import validation
-from nmt.training.validation import Validation, Validator
+from nmt.training.validation import (
+    ExampleTranslation,
+    Validation,
+    Validator,
+    delete_examples_after,
+    read_examples,
+    write_examples,
+)
 from nmt.translation.translator import Translator
+from tests.training.runs import Recipe
 
 
 @pytest.fixture
@@ -24,9 +31,7 @@ def pairs(corpus: Path) -> list[SentencePair]:
 
 
 @pytest.fixture
-def make_run(
-    recipe: Callable[..., Config], corpus: Path, tmp_path: Path
-) -> Callable[..., LoadedModel]:
+def make_run(recipe: Recipe, corpus: Path, tmp_path: Path) -> Callable[..., LoadedModel]:
     def made(*settings: str) -> LoadedModel:
         config = recipe(*settings)
         text = read_pairs(corpus / "train.en", corpus / "train.de")
@@ -39,6 +44,7 @@ def make_run(
 @torch.inference_mode()
 def loss_one_by_one(run: LoadedModel, pairs: list[SentencePair]) -> float:
     """Mean cross-entropy of a target token, each sentence alone."""
+    run.model.eval()
     total, tokens = 0.0, 0
     for pair in pairs:
         source = torch.tensor(run.tokenizer.source.encode([pair.source]))
@@ -57,45 +63,27 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
     batch_tokens: int,
 ) -> None:
     monkeypatch.setattr(validation, "BATCH_TOKENS", batch_tokens)
-    run = make_run()
+    run = make_run("training.validation_metric=loss")
     result = Validator(pairs, run, "fp32").validate()
-    assert result.loss == pytest.approx(loss_one_by_one(_evaluating(run), pairs), rel=1e-5)
+    assert result.loss == pytest.approx(loss_one_by_one(run, pairs), rel=1e-5)
+    assert (result.quality, result.translations) == ({}, [])
 
 
-def _evaluating(run: LoadedModel) -> LoadedModel:
-    run.model.eval()
-    return run
-
-
-def test_bleu_is_that_of_the_translations(
-    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
+@pytest.mark.parametrize(("metric", "name"), [("bleu", "BLEU"), ("chrf", "chrF")])
+def test_the_score_is_that_of_the_translations(
+    make_run: Callable[..., LoadedModel], pairs: list[SentencePair], metric: str, name: str
 ) -> None:
-    run = make_run()
+    run = make_run(f"training.validation_metric={metric}")
     result = Validator(pairs, run, "fp32").validate(beam_size=3)
     settings = run.config.decoding.model_copy(update={"beam_size": 3})
     run.model.eval()
     texts = [t.text for t in Translator(run, settings).translate(pair.source for pair in pairs)]
     assert result.translations == texts
-    expected = bleu(texts, [pair.target for pair in pairs], confidence=False)
-    assert result.quality == {"bleu": expected.value}
-
-
-def test_the_metric_may_be_chrf(
-    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
-) -> None:
-    run = make_run("training.validation_metric=chrf")
-    result = Validator(pairs, run, "fp32").validate()
-    expected = chrf(result.translations, [pair.target for pair in pairs], confidence=False)
-    assert result.quality == {"chrf": expected.value} and result.score == expected.value
-    assert f"nats/token, chrF {expected.value:.2f}" in str(result)
-
-
-def test_nothing_need_be_translated(
-    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
-) -> None:
-    run = make_run("training.validation_metric=loss")
-    result = Validator(pairs, run, "fp32").validate()
-    assert (result.quality, result.translations) == ({}, [])
+    references = [pair.target for pair in pairs]
+    score = chrf if metric == "chrf" else bleu
+    expected = score(texts, references, confidence=False).value
+    assert result.quality == {metric: expected} and result.score == expected
+    assert f"nats/token, {name} {expected:.2f}" in str(result)
 
 
 def test_validation_leaves_weights_and_training_mode_as_they_were(
@@ -114,3 +102,37 @@ def test_models_are_chosen_by_the_metric_or_else_by_loss() -> None:
     assert Validation(3.0, {"bleu": 20.0}, []).score > Validation(2.0, {"bleu": 19.0}, []).score
     assert Validation(2.0, {}, []).score > Validation(3.0, {}, []).score
     assert Validation(2.0, {"chrf": 19.0}, ["a"]).figures() == {"loss": 2.0, "chrf": 19.0}
+
+
+# -- example translations -------------------------------------------------------------------------
+
+EXAMPLES = [
+    ExampleTranslation("a dog", "ein Hund", "ein Mann"),
+    ExampleTranslation("", "</script>", "model      \u2028\r"),
+]
+
+
+def test_examples_are_read_by_step_in_order_and_those_of_later_steps_are_deleted(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "translations"
+    write_examples(folder, 5, [])
+    delete_examples_after(folder, 0)
+    assert not folder.exists() and read_examples(folder) == {}
+    write_examples(folder, 500, EXAMPLES)
+    for step in (100_000_000, 500, 1000):
+        write_examples(folder, step, EXAMPLES[:1] if step == 500 else EXAMPLES)
+    found = {500: EXAMPLES[:1], 1000: EXAMPLES, 100_000_000: EXAMPLES}
+    assert list(read_examples(folder).items()) == list(found.items())
+    delete_examples_after(folder, 1000)
+    assert list(read_examples(folder)) == [500, 1000]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"notes\n", b"source     a\nreference  b\n", b"\xff\n" * 4]
+)
+def test_a_file_that_holds_no_examples_is_skipped(tmp_path: Path, content: bytes) -> None:
+    write_examples(tmp_path, 5, EXAMPLES)
+    (tmp_path / "step-00000010.txt").write_bytes(content)
+    (tmp_path / "step-notes.txt").write_text("mine")
+    assert read_examples(tmp_path) == {5: EXAMPLES}

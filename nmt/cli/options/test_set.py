@@ -216,12 +216,10 @@ def provenance(
     translator: "Translator", models: Sequence[str], checkpoint: str
 ) -> dict[str, object]:
     """Return which models translate, with which weights (paths in the run) and which precision."""
-    from nmt.checkpoint import WEIGHTS
-    from nmt.run_directory import checkpoint_folder, find_run
+    from nmt.run_directory import find_run, weights_folder
 
     weights = []
     for path in map(Path, models):
-        run = find_run(path)
-        folder = path if (path / WEIGHTS).is_file() else checkpoint_folder(run, checkpoint)
-        weights.append(Path(os.path.relpath(folder, run.path)).as_posix())
+        folder = weights_folder(path, checkpoint)
+        weights.append(Path(os.path.relpath(folder, find_run(path).path)).as_posix())
     return {"model": list(models), "weights": weights, "precision": translator.precision}

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from nmt.report.metrics_log import evenly_spaced
-from nmt.training.examples import ExampleTranslation
+from nmt.training.validation import ExampleTranslation
 
 MAX_VERSIONS = 7
 """versions of a translation that are shown; all others are collapsed"""

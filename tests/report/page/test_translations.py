@@ -4,7 +4,7 @@ import re
 
 from nmt.report.page.template import render
 from nmt.report.page.translations import MAX_VERSIONS, mark_shared_words, translations_chapter
-from nmt.training.examples import ExampleTranslation
+from nmt.training.validation import ExampleTranslation
 
 
 def chapter(examples: dict[int, list[ExampleTranslation]]) -> str:

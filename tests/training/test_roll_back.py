@@ -1,0 +1,111 @@
+"""After a step that diverged a run stops, or continues with the weights of its last checkpoint."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.checkpoint import load_weights
+from nmt.errors import DivergedError
+from nmt.run_directory import RunDirectory
+from nmt.training import resume as resume_module
+from nmt.training import step as step_module
+from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.optimizer import update_weights
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
+from tests.training.runs import Recipe, quiet, records, same_weights
+
+ROLL_BACK = "training.on_divergence=roll_back"
+
+
+@pytest.fixture
+def diverge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function of the steps that diverge."""
+
+    def diverging(*steps: int) -> None:
+        original = GradientComputer.compute
+
+        def compute(self: GradientComputer, step: int) -> StepGradient:
+            result = original(self, step)
+            if step in steps:
+                raise DivergedError(f"step {step}: the loss is nan for 3 pairs")
+            return result
+
+        monkeypatch.setattr(GradientComputer, "compute", compute)
+
+    return diverging
+
+
+def roll_backs(run: RunDirectory) -> list[tuple[int, int]]:
+    """The steps that diverged, and those whose weights replaced theirs."""
+    return [(line["step"], line["to"]) for line in records(run) if line["event"] == "roll_back"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "steps", "message"),
+    [
+        ((), (7,), r"step 7: .* for 3 pairs\. All checkpoints in .* are from before"),
+        ((ROLL_BACK,), (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
+        ((ROLL_BACK,), (6, 7, 8, 9, 10), "step 9: .* an earlier checkpoint 3 times already"),
+    ],
+)
+def test_divergence_stops_with_advice(
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    diverge: Callable[..., None],
+    settings: tuple[str, ...],
+    steps: tuple[int, ...],
+    message: str,
+) -> None:
+    monkeypatch.setattr(resume_module, "MAX_ROLL_BACKS", 3)
+    diverge(*steps)
+    with pytest.raises(DivergedError, match=message):
+        train(recipe(*settings), tmp_path / "run", quiet)
+
+
+def test_a_run_may_roll_back_instead(
+    recipe: Recipe,
+    trained: Callable[..., RunDirectory],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    diverge: Callable[..., None],
+) -> None:
+    """It takes the weights of the last checkpoint, and saves a roll-back of its last step."""
+    whole = trained("training.keep_last=9")
+    diverge(7, 12)
+    waited, save = [], Trainer.save
+
+    def noted(self: Trainer, *, overwrite: bool = False, wait: bool = False) -> None:
+        waited.append((self.state.step, wait))
+        save(self, overwrite=overwrite, wait=wait)
+
+    monkeypatch.setattr(Trainer, "save", noted)
+    log: list[str] = []
+    run = train(recipe("training.keep_last=9", ROLL_BACK), tmp_path / "run", log.append)
+    assert any("going on with the weights of step-00000005, without the" in line for line in log)
+    assert same_weights(run.checkpoint(5), whole.checkpoint(5))
+    assert roll_backs(run) == [(7, 5), (12, 8)]
+    assert waited[-1] == (12, True)
+    assert run.checkpoint(12).is_dir()
+
+
+def test_weights_that_are_not_finite_are_not_saved(
+    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The update of step 7 ruins them; step 6 remains to go back to."""
+    original = update_weights
+
+    def ruined(optimizers: Any, *arguments: Any) -> None:
+        original(optimizers, *arguments)
+        calls.append(1)
+        if len(calls) == 7:
+            optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))
+
+    calls: list[int] = []
+    monkeypatch.setattr(step_module, "update_weights", ruined)
+    run = train(recipe(ROLL_BACK, "training.checkpoint_every=1"), tmp_path / "run", quiet)
+    assert roll_backs(run) == [(7, 6)]
+    assert all(w.isfinite().all() for w in load_weights(run.checkpoint(12)).values())
