@@ -15,6 +15,8 @@ from nmt.evaluation.training_text import training_words
 from nmt.translation.translator import Translator
 
 Log = Callable[[str], None]
+Progress = Callable[[int, int], object]
+"""called with the number of sentences translated since the last call, and their total"""
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,11 @@ class ScoredTestSet:
 
 
 def score_test_set(
-    translator: Translator,
-    name: str | None,
-    most: int | None,
-    log: Log,
-    progress: Callable[[int, int], object],
+    translator: Translator, name: str | None, most: int | None, log: Log, progress: Progress
 ) -> ScoredTestSet:
     """Translate the first `most` pairs (None: all) of the run's set `name` and score them.
 
-    The default of `name` is test, or validation if the run has no test set. `progress` is called
-    with the number of sentences translated since the last call, and their total.
+    The default of `name` is test, or validation if the run has no test set.
 
     Raises:
         DataError: the corpus is not on this machine; a report downloads nothing.

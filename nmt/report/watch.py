@@ -11,7 +11,6 @@ from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.metrics_log import Curve, Record, curve, last_step, read_metrics
-from nmt.report.text_format import duration
 from nmt.run_directory import RunDirectory
 
 SPARK = "▁▂▃▄▅▆▇█"
@@ -119,6 +118,19 @@ def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
     if high == low:
         return SPARK[0] * count
     return "".join(SPARK[round((mean - low) / (high - low) * (len(SPARK) - 1))] for mean in means)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 40 s; 1.5 min; 1 h 30 min; 2 d 2 h."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    if round(minutes, 1) < 10:
+        return f"{minutes:.1f} min"
+    if round(minutes) < 60:
+        return f"{minutes:.0f} min"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def _times(run: WatchedRun) -> Iterator[str]:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.page.attention import MAX_DEFAULT_PIECES
-from nmt.report.run_report import _attention
+from nmt.report.run_report import MAX_DEFAULT_PIECES, _attention
 from nmt.training.examples import ExampleTranslation
 
 
@@ -25,7 +24,7 @@ def chapter(run: Any, asked: list[str], kept: list[str]) -> tuple[list[str] | st
     told: list[str] = []
     examples = {1: [ExampleTranslation(text, "b", "b") for text in kept]}
     found = _attention(run, asked, examples, told.append)
-    shown = found if isinstance(found, str) else [one["text"] for one in found["sentences"]]
+    shown = found if isinstance(found, str) else [one.text for one in found]
     return shown, told
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.config import Config
 from nmt.errors import DataError
-from nmt.report.watch import SPARK_WIDTH, read_progress, render_progress, spark_line
+from nmt.report.watch import SPARK_WIDTH, duration, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
 from tests.report.records import training, validation, write_metrics
 
@@ -121,3 +121,14 @@ def test_a_spark_line_goes_from_the_lowest_to_the_highest() -> None:
     assert spark_line([]) == ""
     assert spark_line([3, 1, 1, 3], width=2) == "▁▁"
     assert len(spark_line(list(range(1000)))) == SPARK_WIDTH
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *((0, "0 s"), (59.4, "59 s"), (59.6, "1.0 min"), (90, "1.5 min"), (599.9, "10 min")),
+        *((3570, "1 h 00 min"), (5400, "1 h 30 min"), (180_000, "2 d 2 h")),
+    ],
+)
+def test_durations_have_at_most_two_numbers(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

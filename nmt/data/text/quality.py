@@ -107,12 +107,16 @@ def _sides(
     encode = tokenizer.encode_source, tokenizer.encode_target
     for side, language in enumerate(languages):
         texts = [pair[side] for pair in held_out]
-        yield _side(language, stored[side], texts, encode[side](texts))
+        yield describe_side(language, stored[side], texts, encode[side](texts))
 
 
-def _side(
-    language: str, lengths: Lengths, texts: list[str], encoded: list[list[int]]
+def describe_side(
+    language: str, lengths: Lengths, texts: Sequence[str] = (), encoded: Sequence[list[int]] = ()
 ) -> LanguageStatistics:
+    """Return statistics of one language: `lengths` of its training text, held-out `texts` and ids.
+
+    All numbers of tokens in the arguments include EOS.
+    """
     lengths = lengths - 1  # without EOS
     words = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
