@@ -4,6 +4,7 @@ The templates are in templates/, one for each chapter.
 """
 
 import base64
+import functools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from nmt.evaluation.metrics import METRIC_NAMES
@@ -37,11 +38,17 @@ KIND_NAMES: Mapping[Kind, str] = {
 }
 
 
-def render(template: str, values: Mapping[str, Any]) -> str:
-    """Fill a template of `FOLDER`; text among the values is escaped, so it never becomes markup.
+def render_page(values: Mapping[str, Any]) -> str:
+    """Fill page.html; text among the values is escaped, so it never becomes markup.
 
     Characters that an HTML file must not contain, NUL and lone surrogates, are replaced.
     """
+    text = _page_template().render(values)
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+@functools.cache
+def _page_template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -58,8 +65,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["number"] = format
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
-    text = environment.get_template(template).render(values)
-    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+    return environment.get_template("page.html")
 
 
 def read_asset(name: str) -> Markup:
@@ -174,8 +180,8 @@ def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
             "name": KIND_NAMES[kind],
             "rowTitle": first.row_title,
             "columnTitle": first.column_title,
-            "rows": first.rows,
-            "columns": first.columns,
+            "rows": first.rows.labels,
+            "columns": first.columns.labels,
             "layers": weights.shape[0],
             "heads": weights.shape[1],
             "weights": base64.b64encode(as_bytes.tobytes()).decode("ascii"),

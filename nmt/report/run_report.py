@@ -19,7 +19,7 @@ from nmt.errors import DataError, NmtError
 from nmt.files import read_json
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.metrics_log import Record, read_metrics
-from nmt.report.page import render
+from nmt.report.page import render_page
 from nmt.report.scored_test_set import Log, Progress, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.examples import ExampleTranslation, read_examples
@@ -89,7 +89,7 @@ def write_report(
             "scored": _score(run, options, log, progress),
             "attention": _attention(run, options.sentences, examples, log),
         }
-    return render("page.html", values | about_model)
+    return render_page(values | about_model)
 
 
 def _or_reason(problem: str, find: Callable[[], Found]) -> Found | str:

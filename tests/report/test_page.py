@@ -21,7 +21,7 @@ from nmt.report.page import (
     breakable,
     mark_shared_words,
     minute,
-    render,
+    render_page,
     short_number,
 )
 from nmt.report.run_report import _prepared_data
@@ -58,7 +58,7 @@ NOTHING = {
 
 def page(chapter: str = "", **known: Any) -> str:
     """The page of a run of which some values are known, or one chapter of it."""
-    html = render("page.html", NOTHING | known)
+    html = render_page(NOTHING | known)
     return html.partition(f'<section id="{chapter}"')[2].partition("</section")[0] or html
 
 

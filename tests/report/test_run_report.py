@@ -1,7 +1,6 @@
 """The sentences whose attention a report shows."""
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,21 +8,17 @@ import pytest
 from nmt.report.attention_maps import MAX_PIECES
 from nmt.report.run_report import MAX_DEFAULT_PIECES, _attention
 from nmt.training.examples import ExampleTranslation
-
-
-@pytest.fixture
-def run(run: Any) -> Any:
-    """One whose translations have as many pieces as the sentence: its </s> counts as a token."""
-    settings = run.config.decoding.model_copy(update={"max_length_offset": -1})
-    config = run.config.model_copy(update={"decoding": settings})
-    return SimpleNamespace(config=config, tokenizer=run.tokenizer, model=run.model)
+from tests.report.conftest import with_longer_translations
 
 
 def chapter(run: Any, asked: list[str], kept: list[str]) -> tuple[list[str] | str, list[str]]:
-    """The sentences whose attention is shown, or why there are none; and what was logged."""
+    """The sentences whose attention is shown, or why there are none; and what was logged.
+
+    A translation has as many pieces as its sentence.
+    """
     told: list[str] = []
     examples = {1: [ExampleTranslation(text, "b", "b") for text in kept]}
-    found = _attention(run, asked, examples, told.append)
+    found = _attention(with_longer_translations(run, -1), asked, examples, told.append)
     shown = found if isinstance(found, str) else [one.text for one in found]
     return shown, told
 
@@ -47,6 +42,7 @@ def test_missing_maps_are_explained(run: Any, asked: list[str], kept: list[str],
     assert re.match(f"None of the sentences .*{said.removeprefix('sentences ')}", shown)
 
 
-def test_sentences_of_the_run_are_shown_up_to_the_default_limit(run: Any) -> None:
+def test_unsuitable_duplicate_and_surplus_sentences_of_the_run_are_skipped(run: Any) -> None:
     longest = "a" * MAX_DEFAULT_PIECES
-    assert chapter(run, [], ["a", longest, f"{longest}a"]) == (["a", longest], [])
+    kept = ["", "a", longest, "a", f"{longest}a", "M\udcfcll", "b", "c", "d"]
+    assert chapter(run, [], kept) == (["a", longest, "b", "c"], [])
