@@ -10,8 +10,7 @@ from nmt.config import Config
 from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.planning.check import gigabytes
-from nmt.planning.machine_checks import free_memory
+from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.machines import (
     GPUS,
     PAPER,

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from nmt.planning import machine_checks as module
-from nmt.planning.check import Check
-from nmt.planning.machine_checks import available_memory, check_machine, free_space
+from nmt.planning.machine_checks import Check, available_memory, check_machine, free_space
 
 
 def checks_of(folder: Path) -> dict[str, Check]:

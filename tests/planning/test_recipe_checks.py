@@ -9,7 +9,7 @@ from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.planning import recipe_checks as module
-from nmt.planning.check import Check
+from nmt.planning.machine_checks import Check
 from nmt.planning.recipe_checks import check_recipe
 from tests.training.runs import Recipe
 
