@@ -1,10 +1,13 @@
 """The plan of a recipe: the weights, memory, operations, time and disk space it will take."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nmt.config import Config
 from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
@@ -30,12 +33,27 @@ from nmt.planning.resources import (
     training_operations,
 )
 from nmt.planning.workload import Workload, find_workload, sample_sentences
-from nmt.training.step_memory import Hardware, Memory, parameter_count, training_memory
+from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, parameter_count, training_memory
 from nmt.training.threads import can_shard, number_of_shards
 from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
 """assumed size of a validation set that is not on this machine"""
+Units = Sequence[tuple[float, float, str, str]]
+"""units as (smallest number that is written in the unit, its size, format of a number, its name)"""
+_NUMBERS = (
+    (1e9, 1e9, ".3g", "G"),
+    (1e6, 1e6, ".3g", "M"),
+    (1e3, 1e3, ".3g", "k"),
+    (0, 1, ".0f", ""),
+)
+_BYTES = ((1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB"))
+_SECONDS = (
+    (48 * 3600, 86400, ".1f", "days"),
+    (2 * 3600, 3600, ".1f", "h"),
+    (120, 60, ".1f", "min"),
+    (0, 1, ".0f", "s"),
+)
 
 
 @dataclass(frozen=True)
@@ -200,3 +218,29 @@ def _estimate(
     micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
     seconds = step_seconds(gpu, config.model, operations, micro_batches)
     return GpuEstimate(gpu.name, config.training.max_steps * seconds, memory.total < size)
+
+
+def describe(plan: Plan) -> str:
+    """Return the whole plan, with a heading in the first column of each block."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {
+        "number": format,
+        "large": lambda number: _with_unit(number, _NUMBERS),
+        "size": lambda size: _with_unit(size, _BYTES),
+        "duration": lambda seconds: _with_unit(seconds, _SECONDS),
+    }
+    threads = plan.speed.threads if plan.speed else 0
+    return environment.get_template("plan.txt").render(
+        plan=plan,
+        paper=PAPER,
+        kept_on_cpu=KEPT_ON_CPU,
+        threads=f"{threads} thread" + "s" * (threads > 1),
+    )
+
+
+def _with_unit(number: float, units: Units) -> str:
+    """Format a number in the first of the units that it is large enough for."""
+    _, size, digits, name = next(unit for unit in units if number >= unit[0])
+    return f"{number / size:{digits}} {name}".rstrip()

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config_file import load_config, parse_config
 from nmt.planning import plan as module
-from nmt.planning.description import describe
+from nmt.planning.plan import describe
 from nmt.planning.plan import make_plan
 from nmt.planning.probe import Speed
 
