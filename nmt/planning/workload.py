@@ -136,11 +136,8 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
     source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
-    source_size, target_size = workload.vocabularies
-    return TokenStore(
-        _random_sentences(source, source_size, random),
-        _random_sentences(target, target_size, random),
-    )
+    sides = zip((source, target), workload.vocabularies, strict=True)
+    return TokenStore(*(_random_sentences(lengths, size, random) for lengths, size in sides))
 
 
 def _random_sentences(

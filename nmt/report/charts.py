@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.metrics_log import Curve, Record, curve, evenly_spaced, running_mean
@@ -96,7 +96,7 @@ def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
     """Return the chart of the lines that have points, or None if none has any."""
-    drawn = [ChartLine(x.name, thinned(x.curve), x.style, x.dots) for x in lines if x.curve.steps]
+    drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve.steps]
     if not drawn:
         return None
     values = [value for line in drawn for value in line.curve.values]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,16 +12,7 @@ from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import AttentionMap
-from nmt.report.figure import (
-    BLUE,
-    COLUMN_WIDTH,
-    GREEN,
-    LINE,
-    ORANGE,
-    font_families,
-    new_figure,
-    save_figure,
-)
+from nmt.report.figure import font_families, new_figure, save_figure
 from nmt.report.metrics_log import Curve, curve, read_metrics, running_mean
 from nmt.translation.line import print_warning
 
@@ -30,6 +21,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
+# Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
+COLUMN_WIDTH = 3.3
+"""inches: one column of a two-column page"""
 SCHEDULE_POINTS = 2000
 CELL = 0.125
 """inches: size of a row or column of an attention map, enough for a label"""
