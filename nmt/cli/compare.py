@@ -114,7 +114,7 @@ def _print_comparison(
     """Print a comparison; as a JSON object with the `models` if they are given."""
     from nmt.evaluation.compare import compare
     from nmt.evaluation.training_text import local_training_words
-    from nmt.report.comparison import render_comparison
+    from nmt.report.tables import render_comparison
 
     comparison = compare(
         translations, test_set, local_training_words(data) if data else None, examples

@@ -120,7 +120,7 @@ def inspect(
     symbols, and the held-out sentences that also occur in the training text.
     """
     from nmt.data.text import quality
-    from nmt.report.data_quality import render_quality
+    from nmt.report.tables import render_quality
 
     found = quality.inspect(recipe.load(), log)
     as_text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else render_quality(found)

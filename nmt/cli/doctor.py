@@ -13,7 +13,7 @@ from nmt.cli.options.recipe import SettingsOption
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.planning.check import Check
+    from nmt.planning.machine_checks import Check
 
 RUNS = Path("runs")
 
@@ -45,15 +45,14 @@ def doctor(
 def _checks(config: str | None, settings: list[str]) -> "Iterator[Check]":
     """Check the machine, then the recipe if PyTorch and the other libraries can be imported."""
     from nmt.config_file import load_config
-    from nmt.planning.check import failure
-    from nmt.planning.machine_checks import check_machine
+    from nmt.planning.machine_checks import Check, check_machine
 
     recipe = None
     if config is not None:
         try:
             recipe = load_config(config, settings)
         except ConfigError as error:
-            yield failure("recipe", str(error), "correct the recipe")
+            yield Check("recipe", "failure", str(error), "correct the recipe")
     folders = [RUNS, *([Path(recipe.data.directory)] if recipe else [])]
     machine = list(check_machine(folders))
     yield from machine

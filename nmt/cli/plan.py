@@ -23,8 +23,7 @@ def plan(
     Downloads and prepares nothing. The probe trains the real model for about half a minute.
     """
     config = recipe.load()
-    from nmt.planning.description import describe
-    from nmt.planning.plan import make_plan
+    from nmt.planning.plan import describe, make_plan
 
     made = make_plan(config, measure)
     typer.echo(json.dumps(made.as_json()) if as_json else describe(made))

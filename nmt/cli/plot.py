@@ -80,11 +80,11 @@ def attention(
 
     from nmt.report.attention_maps import (
         attention_map,
-        draw_attention,
         merge_words,
         record_attention,
         select_head,
     )
+    from nmt.report.plots import draw_attention
     from nmt.run_directory import find_run, load_run
 
     run = load_run(model, torch.device("cpu"))

@@ -1,4 +1,4 @@
-"""Checks of the machine: Python, libraries, device, precision, threads, memory and disk.
+"""Checks for `nmt doctor`: Python, libraries, device, precision, threads, memory and disk.
 
 This module works without PyTorch, so that it can report a missing or broken PyTorch.
 """
@@ -12,10 +12,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from nmt.planning.check import Check, failure, gigabytes, ok, warning
 from nmt.processor import CGROUP, available_cores, meminfo
 
 if TYPE_CHECKING:
@@ -30,6 +30,28 @@ _EXTRAS = {
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
 }
 _LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6
+_MISSING = importlib.metadata.PackageNotFoundError
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of `nmt doctor`: what was checked, what was found, and what to do about it."""
+
+    name: str
+    status: Literal["ok", "warning", "failure"]
+    """warning: training works, but not as well as it could; failure: it could not start or end"""
+    found: str
+    remedy: str = ""
+    """what to do; empty if nothing has to be done"""
+
+    def __str__(self) -> str:
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        return f"{self.status:<9}{self.name:<12}{self.found}{remedy}"
+
+
+def gigabytes(size: float) -> str:
+    """Format bytes for people: 1_250_000_000 -> 1.2 GB."""
+    return f"{size / 1e9:.1f} GB"
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
@@ -48,52 +70,47 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
 
 def _python() -> Check:
     if sys.version_info >= _PYTHON:
-        return ok("python", platform.python_version())
-    return failure("python", platform.python_version(), "install Python 3.11 or newer")
+        return Check("python", "ok", platform.python_version())
+    return Check("python", "failure", platform.python_version(), "install Python 3.11 or newer")
 
 
 def _torch() -> Check:
+    remedy = "pip install 'torch>=2.10'"
     try:
         torch = importlib.import_module("torch")
     except (ImportError, OSError) as error:
         reason = str(error).partition("\n")[0]
-        return failure("torch", f"cannot be imported ({reason})", "pip install 'torch>=2.10'")
+        return Check("torch", "failure", f"cannot be imported ({reason})", remedy)
     version = str(torch.__version__)
     if _version_numbers(version) < _TORCH:
-        return failure(
-            "torch", f"{version} loads checkpoints unsafely", "pip install 'torch>=2.10'"
-        )
-    return ok("torch", version)
+        return Check("torch", "failure", f"{version} loads checkpoints unsafely", remedy)
+    return Check("torch", "ok", version)
 
 
 def _libraries() -> Check:
     try:
         required = importlib.metadata.requires("nmt") or []
-    except importlib.metadata.PackageNotFoundError:
-        return warning("libraries", "nmt itself is not installed, only found", "pip install .")
-    found, lacking = [], []
-    for name, oldest in _requirements(required):
+    except _MISSING:
+        found = "nmt itself is not installed, only found"
+        return Check("libraries", "warning", found, "pip install .")
+    present, lacking, missing = [], [], []
+    for line in required:
+        requirement = _REQUIREMENT.match(line)
+        if not requirement or "extra ==" in line or requirement[1] == "torch":
+            continue  # torch has a check of its own
+        name, oldest = requirement.groups()
         try:
             version = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            lacking.append(f"{name} {oldest}")
-            continue
-        found.append(f"{name} {version}")
+        except _MISSING:
+            version = ""
+        present.append(f"{name} {version}")
         if _version_numbers(version) < _version_numbers(oldest):
-            lacking.append(f"{name} {oldest} (here: {version})")
+            lacking.append(f"{name} {oldest}" + f" (here: {version})" * bool(version))
+            missing.append(f"'{name}>={oldest}'")
     if lacking:
-        names = " ".join(f"'{part.split()[0]}>={part.split()[1]}'" for part in lacking)
-        return failure(
-            "libraries", f"missing or too old: {', '.join(lacking)}", f"pip install {names}"
-        )
-    return ok("libraries", ", ".join(found))
-
-
-def _requirements(required: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the required libraries and their oldest versions; torch has a check of its own."""
-    always = (line for line in required if "extra ==" not in line)
-    pairs = [match.groups() for line in always if (match := _REQUIREMENT.match(line))]
-    return [(name, oldest) for name, oldest in pairs if name != "torch"]
+        found = f"missing or too old: {', '.join(lacking)}"
+        return Check("libraries", "failure", found, f"pip install {' '.join(missing)}")
+    return Check("libraries", "ok", ", ".join(present))
 
 
 def _version_numbers(version: str) -> list[int]:
@@ -112,23 +129,19 @@ def _device() -> Iterator[Check]:
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(0).total_memory
         several = f"{torch.cuda.device_count()} x " if torch.cuda.device_count() > 1 else ""
-        yield ok("device", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
+        yield Check("device", "ok", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
     elif device.type == "cpu" and _has_nvidia_driver():
-        yield warning(
-            "device",
-            f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU",
-            "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu",
-        )
+        found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"
+        remedy = "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu"
+        yield Check("device", "warning", found, remedy)
     else:
-        yield ok("device", "cpu; no GPU is here" if device.type == "cpu" else str(device))
+        yield Check("device", "ok", "cpu; no GPU is here" if device.type == "cpu" else str(device))
     if pick_precision("auto", device) == "bf16":
-        yield ok("precision", "bf16 in hardware")
+        yield Check("precision", "ok", "bf16 in hardware")
     else:
-        yield warning(
-            "precision",
-            "this processor multiplies no bf16, so training uses fp32",
-            "expect half the speed or less, or use a newer machine",
-        )
+        found = "this processor multiplies no bf16, so training uses fp32"
+        remedy = "expect half the speed or less, or use a newer machine"
+        yield Check("precision", "warning", found, remedy)
 
 
 def _has_nvidia_driver() -> bool:
@@ -139,12 +152,10 @@ def _threads() -> Check:
     cores, quota = available_cores(), _cpu_quota()
     found = f"{cores} core" + "s" * (cores > 1)
     if quota is not None and quota < cores - 0.5:
-        return warning(
-            "threads",
-            f"{found}, of which this container may use {quota:.1f}",
-            f"set training.threads: {max(1, round(quota))}",
-        )
-    return ok("threads", found)
+        found += f", of which this container may use {quota:.1f}"
+        remedy = f"set training.threads: {max(1, round(quota))}"
+        return Check("threads", "warning", found, remedy)
+    return Check("threads", "ok", found)
 
 
 def _cpu_quota() -> float | None:
@@ -163,12 +174,11 @@ def _read_cgroup(name: str) -> str:
 def _memory() -> Check:
     available = available_memory()
     if available is None:
-        return ok("memory", "not known on this system")
+        return Check("memory", "ok", "not known on this system")
+    found = f"{gigabytes(available)} available"
     if available < _LOW_MEMORY:
-        return warning(
-            "memory", f"{gigabytes(available)} available", "end other programs, or train elsewhere"
-        )
-    return ok("memory", f"{gigabytes(available)} available")
+        return Check("memory", "warning", found, "end other programs, or train elsewhere")
+    return Check("memory", "ok", found)
 
 
 def available_memory() -> int | None:
@@ -216,26 +226,26 @@ def _disk(folder: Path) -> Check:
     free = free_space(folder)
     found = f"{gigabytes(free)} free in {folder}"
     if free < _FULL_DISK:
-        return failure("disk", found, "free some space, or choose other folders")
+        return Check("disk", "failure", found, "free some space, or choose other folders")
     if free < _LOW_DISK:
-        return warning("disk", found, "free some space: `nmt plan` says how much a run takes")
-    return ok("disk", found)
+        remedy = "free some space: `nmt plan` says how much a run takes"
+        return Check("disk", "warning", found, remedy)
+    return Check("disk", "ok", found)
 
 
 def _write_access(folder: Path) -> Check:
     try:
         with tempfile.TemporaryFile(dir=folder):
-            return ok("writing", f"{folder} can be written to")
+            return Check("writing", "ok", f"{folder} can be written to")
     except OSError as error:
-        return failure(
-            "writing",
-            f"{folder} cannot be written to: {error.strerror}",
-            "choose other folders with data.directory and --run-dir",
-        )
+        found = f"{folder} cannot be written to: {error.strerror}"
+        remedy = "choose other folders with data.directory and --run-dir"
+        return Check("writing", "failure", found, remedy)
 
 
 def _extra(extra: str) -> Check:
     module, purpose = _EXTRAS[extra]
     if importlib.util.find_spec(module):
-        return ok("extra", f"{extra}: {purpose}")
-    return ok("extra", f"{extra} is not installed; with pip install 'nmt[{extra}]' {purpose}")
+        return Check("extra", "ok", f"{extra}: {purpose}")
+    found = f"{extra} is not installed; with pip install 'nmt[{extra}]' {purpose}"
+    return Check("extra", "ok", found)

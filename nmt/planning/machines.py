@@ -1,7 +1,10 @@
 """Machines to compare with: GPUs by name, and what the paper's models took to train."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from nmt import strict_yaml
 from nmt.config import ModelConfig
 
 # Share of a GPU's dense peak that training in PyTorch without fused layers reaches at d_model 1024:
@@ -15,24 +18,11 @@ _LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 8e-6, 100, 160
 
 @dataclass(frozen=True)
 class GpuSpec:
-    """A GPU as its data sheet describes it."""
+    """A GPU as its data sheet describes it; known_figures.yaml explains the figures."""
 
     name: str
     teraflops: float
-    """peak of dense bf16 matrix products that are summed in float32"""
     gigabytes: float
-
-
-GPUS = (
-    # data sheets and architecture white papers of NVIDIA; sparse figures halved
-    GpuSpec("GeForce RTX 3090", 71, 24),
-    GpuSpec("GeForce RTX 4090", 165, 24),
-    GpuSpec("L4", 121, 24),
-    GpuSpec("L40S", 362, 48),
-    GpuSpec("A100", 312, 80),
-    GpuSpec("H100 SXM", 989, 80),
-    GpuSpec("H200", 989, 141),
-)
 
 
 def utilization(config: ModelConfig) -> float:
@@ -49,25 +39,26 @@ def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_bat
 
 @dataclass(frozen=True)
 class PaperModel:
-    """A model of the paper and its training on 8 P100 GPUs (table 2, sections 5.2 and 6.1)."""
+    """A model of the paper and its training; known_figures.yaml explains the figures."""
 
     name: str
     parameters: int
-    """as stated in table 3"""
     steps: int
     hours: float
     operations: float
-    """as the authors count them: GPU time * 9.5 TFLOP/s, the sustained speed of a P100"""
 
 
-PAPER = (
-    PaperModel("base", 65_000_000, 100_000, 12.0, 3.3e18),
-    PaperModel("big", 213_000_000, 300_000, 84.0, 2.3e19),
-)
-_SIZES = {
-    "base": ModelConfig(),
-    "big": ModelConfig(d_model=1024, heads=16, d_ff=4096),
-}
+def known_figures(table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table in known_figures.yaml: gpus, paper or corpora."""
+    path = Path(__file__).with_name("known_figures.yaml")
+    tables, _ = strict_yaml.parse(path.read_text("utf-8"), path.name)
+    rows: list[dict[str, Any]] = tables[table]
+    return rows
+
+
+GPUS = tuple(GpuSpec(**row) for row in known_figures("gpus"))
+PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
+_SIZES = {"base": ModelConfig(), "big": ModelConfig(d_model=1024, heads=16, d_ff=4096)}
 
 
 def find_paper_model(config: ModelConfig) -> PaperModel | None:

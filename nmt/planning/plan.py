@@ -1,42 +1,35 @@
 """The plan of a recipe: the weights, memory, operations, time and disk space it will take."""
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nmt.config import Config
 from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.planning.check import gigabytes
-from nmt.planning.machine_checks import free_memory
-from nmt.planning.machines import (
-    GPUS,
-    PAPER,
-    GpuSpec,
-    PaperModel,
-    find_paper_model,
-    step_seconds,
-    utilization,
-)
+from nmt.planning import machines, resources
+from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
-from nmt.planning.resources import (
-    DiskUsage,
-    ParameterCount,
-    build_meta_model,
-    count_parameters,
-    disk_usage,
-    training_operations,
-)
 from nmt.planning.workload import Workload, find_workload, sample_sentences
-from nmt.training.step_memory import Hardware, Memory, parameter_count, training_memory
+from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, parameter_count, training_memory
 from nmt.training.threads import can_shard, number_of_shards
 from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
 """assumed size of a validation set that is not on this machine"""
+# Units as (smallest number that is written in the unit, its size, format of the number, its name)
+_NUMBERS = [(1e9, 1e9, ".3g", "G"), (1e6, 1e6, ".3g", "M"), (1e3, 1e3, ".3g", "k")]
+_NUMBERS += [(0, 1, ".0f", "")]
+_BYTES = [(1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB")]
+_SECONDS = [(48 * 3600, 86400, ".1f", "days"), (2 * 3600, 3600, ".1f", "h")]
+_SECONDS += [(120, 60, ".1f", "min"), (0, 1, ".0f", "s")]
 
 
 @dataclass(frozen=True)
@@ -70,8 +63,8 @@ class GpuEstimate:
 class Plan:
     """Everything that is known about a recipe before it runs; the fields are the keys of --json."""
 
-    parameters: ParameterCount
-    counterpart: PaperModel | None
+    parameters: resources.ParameterCount
+    counterpart: machines.PaperModel | None
     """the model of the paper that has the same sizes"""
     workload: Workload
     device: str
@@ -79,7 +72,7 @@ class Plan:
     memory: Memory
     gpu_memory: Memory
     """memory in bf16 on a GPU that has enough of it"""
-    disk: DiskUsage
+    disk: resources.DiskUsage
     source_tokens: float
     """source tokens of an average step, without padding"""
     target_tokens: float
@@ -102,7 +95,11 @@ class Plan:
             plain[name]["total"] = getattr(self, name).total
         if self.time:
             plain["time"]["total"] = self.time.total
-        return {**plain, "operations": self.operations, "paper": [asdict(m) for m in PAPER]}
+        return {
+            **plain,
+            "operations": self.operations,
+            "paper": [asdict(m) for m in machines.PAPER],
+        }
 
 
 def make_plan(config: Config, measure: bool = True) -> Plan:
@@ -116,11 +113,11 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     """
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
-    model = build_meta_model(config.model, *workload.vocabularies)
+    model = resources.build_meta_model(config.model, *workload.vocabularies)
     source, target = workload.tokens_per_step(config)
     lengths = workload.source_length, workload.target_length
     length = max(lengths)
-    operations = training_operations(model, config.model, source, target, *lengths)
+    operations = resources.training_operations(model, config.model, source, target, *lengths)
     here = _hardware(config, device, parameter_count(model))
     memory = training_memory(config, model, here, length)
     speed = None
@@ -129,22 +126,22 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         store = sample_sentences(config, workload, prepared)
         speed = probe(config, store, workload.vocabularies)
     return Plan(
-        parameters=count_parameters(model),
-        counterpart=find_paper_model(config.model),
+        parameters=resources.count_parameters(model),
+        counterpart=machines.find_paper_model(config.model),
         workload=workload,
         device=here.device,
         precision=here.precision,
         memory=memory,
         gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), length),
-        disk=disk_usage(config, model),
+        disk=resources.disk_usage(config, model),
         source_tokens=source,
         target_tokens=target,
         step_operations=operations,
         steps=config.training.max_steps,
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
-        utilization=utilization(config.model),
-        gpus=[_estimate(gpu, config, model, operations, length) for gpu in GPUS],
+        utilization=machines.utilization(config.model),
+        gpus=[_estimate(gpu, config, model, operations, length) for gpu in machines.GPUS],
     )
 
 
@@ -193,11 +190,34 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
 
 
 def _estimate(
-    gpu: GpuSpec, config: Config, model: Transformer, operations: float, length: float
+    gpu: machines.GpuSpec, config: Config, model: Transformer, operations: float, length: float
 ) -> GpuEstimate:
     """Estimate training on one GPU from the operations of a step and the mean sentence length."""
     size = gpu.gigabytes * 1e9
     memory = training_memory(config, model, Hardware("cuda", "bf16", size), length)
     micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
-    seconds = step_seconds(gpu, config.model, operations, micro_batches)
+    seconds = machines.step_seconds(gpu, config.model, operations, micro_batches)
     return GpuEstimate(gpu.name, config.training.max_steps * seconds, memory.total < size)
+
+
+def describe(plan: Plan) -> str:
+    """Return the whole plan, with a heading in the first column of each block."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["number"] = format
+    for name, units in (("large", _NUMBERS), ("size", _BYTES), ("duration", _SECONDS)):
+        environment.filters[name] = functools.partial(_with_unit, units)
+    threads = plan.speed.threads if plan.speed else 0
+    return environment.get_template("plan.txt").render(
+        plan=plan,
+        paper=machines.PAPER,
+        kept_on_cpu=KEPT_ON_CPU,
+        threads=f"{threads} thread" + "s" * (threads > 1),
+    )
+
+
+def _with_unit(units: Sequence[tuple[float, float, str, str]], number: float) -> str:
+    """Format a number in the first of the units that it is large enough for."""
+    _, size, digits, name = next(unit for unit in units if number >= unit[0])
+    return f"{number / size:{digits}} {name}".rstrip()

@@ -9,12 +9,10 @@ from nmt.config import Config, TextPair
 from nmt.data.corpora.registry import Splits, find_corpus, find_splits
 from nmt.data.prepared import find_prepared
 from nmt.data.text.parallel_text import ParallelText
-from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.device import pick_device
 from nmt.errors import DataError, NmtError
-from nmt.planning.check import Check, failure, gigabytes, ok, warning
-from nmt.planning.machine_checks import free_memory, free_space
+from nmt.planning.machine_checks import Check, free_memory, free_space, gigabytes
 from nmt.planning.plan import Plan, make_plan
 from nmt.run_directory import find_run
 from nmt.training.monitor import summary_writer
@@ -22,6 +20,7 @@ from nmt.training.step_memory import KEPT_ON_CPU
 
 _TIGHT = 0.8
 """share of the free memory above which training may run out of it"""
+_PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
@@ -34,7 +33,7 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
     try:
         splits = find_splits(config.data)
     except NmtError as error:
-        yield failure("data", str(error), "see `nmt data list`")
+        yield Check("data", "failure", str(error), "see `nmt data list`")
         return
     texts = list(_texts(config, splits))
     yield from texts
@@ -56,22 +55,21 @@ def _settings(config: Config) -> Check:
         if training.initialize_from:
             find_run(Path(training.initialize_from))
     except NmtError as error:
-        return failure("recipe", str(error), "change the recipe or the machine")
+        return Check("recipe", "failure", str(error), "change the recipe or the machine")
+    steps = f"{training.max_steps:,}"
     if training.warmup_steps >= training.max_steps:
-        return warning(
-            "recipe",
-            f"warmup_steps ({training.warmup_steps:,}) are not fewer than max_steps "
-            f"({training.max_steps:,}), so the learning rate only rises",
-            "lower training.warmup_steps",
+        found = (
+            f"warmup_steps ({training.warmup_steps:,}) are not fewer than max_steps ({steps}), "
+            "so the learning rate only rises"
         )
+        return Check("recipe", "warning", found, "lower training.warmup_steps")
     if training.checkpoint_every > training.max_steps:
-        return warning(
-            "recipe",
-            f"checkpoint_every ({training.checkpoint_every:,}) is more than max_steps "
-            f"({training.max_steps:,}), so that a crash loses everything",
-            "lower training.checkpoint_every",
+        found = (
+            f"checkpoint_every ({training.checkpoint_every:,}) is more than max_steps ({steps}), "
+            "so that a crash loses everything"
         )
-    return ok("recipe", f"{training.max_steps:,} steps of {training.batch_tokens:,} tokens")
+        return Check("recipe", "warning", found, "lower training.checkpoint_every")
+    return Check("recipe", "ok", f"{steps} steps of {training.batch_tokens:,} tokens")
 
 
 def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
@@ -79,10 +77,8 @@ def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
     if splits is None:
         assert config.data.corpus is not None
         corpus = find_corpus(config.data.corpus)
-        yield ok(
-            "data",
-            f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})",
-        )
+        found = f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})"
+        yield Check("data", "ok", found)
         return
     for number, text in enumerate(splits.train):
         yield _text(f"train{number + 1}" if number else "train", text, config)
@@ -90,9 +86,8 @@ def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
     if splits.test is not None:
         yield _text("test", splits.test, config)
     else:
-        yield warning(
-            "test", "no test set, so the run ends without a score", "name one as data.test"
-        )
+        found = "no test set, so the run ends without a score"
+        yield Check("test", "warning", found, "name one as data.test")
 
 
 def _text(name: str, text: TextPair, config: Config) -> Check:
@@ -104,8 +99,8 @@ def _text(name: str, text: TextPair, config: Config) -> Check:
         else:
             count = sum(1 for _ in pairs)
     except NmtError as error:
-        return failure(name, str(error), "correct the text, or the recipe's data section")
-    return ok(name, f"{count:,} pairs, aligned, in {' and '.join(text.paths)}")
+        return Check(name, "failure", str(error), "correct the text, or the recipe's data section")
+    return Check(name, "ok", f"{count:,} pairs, aligned, in {' and '.join(text.paths)}")
 
 
 def _vocabulary(config: Config) -> Check:
@@ -114,34 +109,28 @@ def _vocabulary(config: Config) -> Check:
         prepared = find_prepared(config)
         if prepared is None:
             return _future_vocabulary(config)
-        sizes = _sizes(prepared.tokenizer)
         sides = prepared.train.source, prepared.train.target
-        largest = [int(side.ids.max(initial=0)) for side in sides]
+        source, target = (int(side.ids.max(initial=0)) for side in sides)
     except NmtError as error:
-        return failure("tokenizer", str(error), "prepare the data again with `nmt prepare`")
-    if any(found >= size for found, size in zip(largest, sizes, strict=True)):
-        return failure(
-            "tokenizer",
-            f"{prepared.directory} holds ids up to {max(largest):,}, outside of vocabularies of "
-            f"{sizes[0]:,} and {sizes[1]:,} entries",
-            f"delete {prepared.directory} and run `nmt prepare`",
+        return Check("tokenizer", "failure", str(error), _PREPARE_AGAIN)
+    tokenizer, folder, largest = prepared.tokenizer, prepared.directory, max(source, target)
+    sizes = tokenizer.source.size, tokenizer.target.size
+    if source >= sizes[0] or target >= sizes[1]:
+        found = (
+            f"{folder} holds ids up to {largest:,}, outside of vocabularies of {sizes[0]:,} and "
+            f"{sizes[1]:,} entries"
         )
-    return ok(
-        "tokenizer",
-        f"{sizes[1]:,} entries, ids up to {max(largest):,} of {len(prepared.train):,} pairs",
-    )
+        return Check("tokenizer", "failure", found, f"delete {folder} and run `nmt prepare`")
+    found = f"{sizes[1]:,} entries, ids up to {largest:,} of {len(prepared.train):,} pairs"
+    return Check("tokenizer", "ok", found)
 
 
 def _future_vocabulary(config: Config) -> Check:
     if config.tokenizer.models:
-        sizes = _sizes(adopt_vocabulary(config.tokenizer))
-        return ok("tokenizer", f"{sizes[1]:,} entries of {config.tokenizer.models[-1]}")
+        size = adopt_vocabulary(config.tokenizer).target.size
+        return Check("tokenizer", "ok", f"{size:,} entries of {config.tokenizer.models[-1]}")
     size = config.tokenizer.vocabulary_size
-    return ok("tokenizer", f"{size:,} {config.tokenizer.kind} entries, to be learnt")
-
-
-def _sizes(tokenizer: Tokenizer) -> tuple[int, int]:
-    return tokenizer.source.size, tokenizer.target.size
+    return Check("tokenizer", "ok", f"{size:,} {config.tokenizer.kind} entries, to be learnt")
 
 
 def _fit(config: Config, runs: Path) -> Iterator[Check]:
@@ -149,18 +138,16 @@ def _fit(config: Config, runs: Path) -> Iterator[Check]:
     try:
         plan = make_plan(config, measure=False)
     except DataError as error:
-        yield failure("fit", str(error), "prepare the data again with `nmt prepare`")
+        yield Check("fit", "failure", str(error), _PREPARE_AGAIN)
         return
     yield _memory_fit(plan)
-    needed, free = plan.disk.total, free_space(runs)
-    if needed > free:
-        yield failure(
-            "disk fit",
-            f"checkpoints take {gigabytes(needed)}, and {gigabytes(free)} are free in {runs}",
-            "free some space, choose another --run-dir, or lower training.average_checkpoints",
-        )
-    else:
-        yield ok("disk fit", f"checkpoints take {gigabytes(needed)} of {gigabytes(free)}")
+    needed, free = gigabytes(plan.disk.total), free_space(runs)
+    if plan.disk.total <= free:
+        yield Check("disk fit", "ok", f"checkpoints take {needed} of {gigabytes(free)}")
+        return
+    found = f"checkpoints take {needed}, and {gigabytes(free)} are free in {runs}"
+    remedy = "free some space, choose another --run-dir, or lower training.average_checkpoints"
+    yield Check("disk fit", "failure", found, remedy)
 
 
 def _memory_fit(plan: Plan) -> Check:
@@ -171,11 +158,11 @@ def _memory_fit(plan: Plan) -> Check:
     if likely > needed:
         found += f", in the long run about {gigabytes(likely)}"
     if free is None:
-        return ok("memory fit", found)
+        return Check("memory fit", "ok", found)
     found += f" of {gigabytes(free)}"
     remedy = "lower training.micro_batch_tokens, or set training.activation_checkpointing: true"
     if needed > free:
-        return failure("memory fit", found, remedy)
+        return Check("memory fit", "failure", found, remedy)
     if likely > _TIGHT * free:
-        return warning("memory fit", found, remedy)
-    return ok("memory fit", found)
+        return Check("memory fit", "warning", found, remedy)
+    return Check("memory fit", "ok", found)

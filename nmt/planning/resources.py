@@ -70,17 +70,15 @@ def _matrix_weights(model: Transformer) -> tuple[int, int]:
     Embeddings are looked up and cost nothing; the output projection is a product. Keys and values
     of the cross-attention are computed from the source.
     """
-    sizes = {
-        name: module.weight.numel()
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear)
-    }
-    source = sum(
-        size
-        for name, size in sizes.items()
-        if name.startswith("encoder.") or name.endswith(_SOURCE_SIDE_OF_DECODER)
-    )
-    return source, sum(sizes.values()) - source + model.output_embedding.weight.numel()
+    source, target = 0, model.output_embedding.weight.numel()
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.Linear):
+            continue
+        if name.startswith("encoder.") or name.endswith(_SOURCE_SIDE_OF_DECODER):
+            source += module.weight.numel()
+        else:
+            target += module.weight.numel()
+    return source, target
 
 
 def training_operations(

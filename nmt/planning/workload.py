@@ -15,6 +15,7 @@ from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
+from nmt.planning.machines import known_figures
 
 _LENGTH = 25.0
 """assumed tokens per sentence if nothing is known about the text"""
@@ -27,22 +28,6 @@ _RANDOM_STEPS = 128
 """number of steps that a random sample lasts"""
 _LARGEST_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
-
-# Per corpus: training pairs; tokens per sentence including EOS with the vocabulary of the bundled
-# recipe (counted for the first four rows, the others are typical of published vocabularies of
-# 32,000 to 37,000 entries); pairs of the validation set, 0 if unknown
-_KNOWN_CORPORA = {
-    ("demo", "de-en"): (32_000, 10.5, 500),
-    ("multi30k", "de-en"): (29_000, 15.1, 1014),
-    ("multi30k_tokenized", "de-en"): (29_000, 16.0, 1014),
-    ("multi30k_tokenized", "en-fr"): (29_000, 18.2, 1014),
-    ("wmt14", "de-en"): (4_508_785, 30.0, 3000),
-    ("wmt14", "en-fr"): (40_836_715, 34.0, 3000),
-    ("iwslt2017", "de-en"): (206_112, 25.0, 0),
-    ("iwslt2017", "en-fr"): (232_825, 25.0, 0),
-    ("iwslt2017", "en-it"): (231_619, 25.0, 0),
-    ("tatoeba_en_fr", "en-fr"): (160_000, 9.0, 0),
-}
 
 
 @dataclass(frozen=True)
@@ -112,9 +97,10 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
 
 def _assumed_workload(config: Config) -> Workload:
     data, size = config.data, config.tokenizer.vocabulary_size
-    pair = "-".join(sorted(data.languages))
-    known = None if data.train else _KNOWN_CORPORA.get((data.corpus or "", pair))
-    pairs, length, held_out = known or (None, _LENGTH, 0)
+    corpus = None if data.train else (data.corpus, "-".join(sorted(data.languages)))
+    rows = known_figures("corpora")
+    known = next((row for row in rows if corpus == (row["name"], row["languages"])), {})
+    pairs, length = known.get("pairs"), known.get("length", _LENGTH)
     if config.tokenizer.kind == "char":
         length *= _CHARACTERS
     origin = f"what is known of the corpus {data.corpus}; it is not prepared here"
@@ -125,8 +111,8 @@ def _assumed_workload(config: Config) -> Workload:
         tokenizer = adopt_vocabulary(config.tokenizer)
         sizes = tokenizer.source.size, tokenizer.target.size
     steps = None if pairs is None else max(1, round(pairs * length / config.training.batch_tokens))
-    here = _validation_pairs(config)
-    return Workload(origin, pairs, length, length, steps, *sizes, here or held_out or None)
+    held_out = _validation_pairs(config) or known.get("validation") or None
+    return Workload(origin, pairs, length, length, steps, *sizes, held_out)
 
 
 def _validation_pairs(config: Config) -> int | None:
@@ -150,11 +136,8 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
     source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
-    source_size, target_size = workload.vocabularies
-    return TokenStore(
-        _random_sentences(source, source_size, random),
-        _random_sentences(target, target_size, random),
-    )
+    sides = zip((source, target), workload.vocabularies, strict=True)
+    return TokenStore(*(_random_sentences(lengths, size, random) for lengths, size in sides))
 
 
 def _random_sentences(

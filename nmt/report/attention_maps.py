@@ -1,10 +1,9 @@
-"""Attention weights of each head over a sentence, as a figure (the paper's figures 3 to 5)."""
+"""Attention weights of each head over a sentence (the paper's figures 3 to 5), with labels."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from itertools import groupby
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,16 +14,8 @@ from nmt.data.text.lines import check_text
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
-from nmt.report.figure import font_families, new_figure, save_figure
-from nmt.report.pieces import Pieces, join_words, readable_pieces
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
-from nmt.translation.line import print_warning
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.image import AxesImage
 
 Kind = Literal["cross", "encoder", "decoder"]
 """the three uses of attention (section 3.2.3)"""
@@ -37,12 +28,25 @@ KIND_TITLES = {
 }
 MAX_PIECES = 80
 """largest number of pieces on a side; a figure with more is not legible"""
-CELL = 0.125
-"""inches: size of a row or column of a map, enough for a label"""
-LETTER = 0.065
-"""inches: average width of a letter of a label"""
-TITLE_MARGIN = 0.05
-"""inches: free space on each side of the title"""
+START, END = "<s>", "</s>"
+CONTINUATION = "·"
+"""the mark of a piece that continues a word"""
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A text in subword pieces: the label of each piece, and the number of its word from 0."""
+
+    labels: list[str]
+    words: list[int]
+
+    def with_end(self) -> "Pieces":
+        """Append the end of the sentence as a word of its own."""
+        return Pieces([*self.labels, END], [*self.words, max(self.words, default=-1) + 1])
+
+    def with_start(self) -> "Pieces":
+        """Prepend the start of the sentence as a word of its own."""
+        return Pieces([START, *self.labels], [0, *(word + 1 for word in self.words)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +71,38 @@ class AttentionMap:
     title: str
     row_title: str
     column_title: str
-    row_pieces: Pieces
-    column_pieces: Pieces
+    rows: Pieces
+    columns: Pieces
     weights: npt.NDArray[np.float32]
 
-    @property
-    def rows(self) -> list[str]:
-        """Labels of the rows."""
-        return self.row_pieces.labels
 
-    @property
-    def columns(self) -> list[str]:
-        """Labels of the columns."""
-        return self.column_pieces.labels
+def readable_pieces(pieces: Sequence[str]) -> Pieces:
+    """Turn subword pieces into labels: word boundaries become spaces, a lone boundary becomes ␣.
+
+    A piece of letters that continues a word begins with `CONTINUATION`, unless all pieces are
+    single characters.
+    """
+    labels, words, word = [], [], -1
+    characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
+    for piece in pieces:
+        begins = piece.startswith("▁") or word < 0
+        word += begins
+        label = piece.replace("▁", " ").strip() or "␣"
+        continues = not begins and not characters and label[0].isalnum()
+        labels.append(CONTINUATION + label if continues else label)
+        words.append(word)
+    return Pieces(labels, words)
+
+
+def join_words(pieces: Pieces) -> Pieces:
+    """Return one label per word, made of the labels of its pieces."""
+    numbered = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
+    labels = []
+    for _, group in numbered:
+        first, *others = (label for _, label in group)
+        begins = "" if first == "␣" and others else first
+        labels.append(begins + "".join(label.removeprefix(CONTINUATION) for label in others))
+    return Pieces(labels, list(range(len(labels))))
 
 
 def merge_words(attention: AttentionMap) -> AttentionMap:
@@ -88,7 +111,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     The attention to a word is the sum over its pieces, the attention from a word their mean (Clark
     et al., 2019: What Does BERT Look At?), so that each row is a distribution again.
     """
-    rows, columns = attention.row_pieces, attention.column_pieces
+    rows, columns = attention.rows, attention.columns
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
     weights = np.add.reduceat(attention.weights, column_starts, axis=2)
@@ -98,8 +121,8 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
         attention,
         row_title=attention.row_title.replace("piece", "word"),
         column_title=attention.column_title.replace("piece", "word"),
-        row_pieces=join_words(rows),
-        column_pieces=join_words(columns),
+        rows=join_words(rows),
+        columns=join_words(columns),
         weights=weights,
     )
 
@@ -178,67 +201,3 @@ def select_head(attention: AttentionMap, head: int) -> AttentionMap:
         raise DataError(f"head {head}: the layers of this model have heads 1 to {heads}")
     title = f"{attention.title},\nhead {head} of {heads}"
     return replace(attention, title=title, weights=attention.weights[head - 1 : head])
-
-
-def draw_attention(
-    attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
-) -> list[Path]:
-    """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
-
-    `warn` is called for characters that no font has.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-    """
-    heads, height, width = attention.weights.shape
-    names, maps = [""], [*attention.weights]
-    if heads > 1:
-        names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
-        maps.insert(0, attention.weights.mean(axis=0))
-    across = math.ceil(math.sqrt(len(maps)))
-    down = math.ceil(len(maps) / across)
-    alone = len(maps) == 1  # narrow enough for a column of a page, with the scale below
-    margins = (0.6 if alone else 1.3, 1.3 if alone else 0.8)
-    labels = [LETTER * max(map(len, side)) for side in (attention.rows, attention.columns)]
-    with new_figure(
-        across * max(1.0, width * CELL) + margins[0] + labels[0],
-        down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
-    ) as figure:
-        families = font_families("".join(attention.rows + attention.columns), warn)
-        panels = figure.subplots(down, across, squeeze=False)
-        for panel in panels.flat[len(maps) :]:
-            panel.set_axis_off()
-        for panel, name, weights in zip(panels.flat, names, maps, strict=False):
-            image = _draw_map(panel, weights)
-            panel.set_title(name)
-        for panel in panels[0]:
-            panel.set_xticks(range(width), attention.columns, rotation=90, family=families)
-            panel.set_xlabel(attention.column_title)
-        for panel in panels[:, 0]:
-            panel.set_yticks(range(height), attention.rows, family=families)
-            panel.set_ylabel(attention.row_title)
-        _set_title(figure, attention.title, 8.0 if alone else 9.0)
-        place = "bottom" if alone else "right"
-        scale = figure.colorbar(image, ax=panels, location=place, shrink=0.6, aspect=25)
-        scale.set_label("attention weight")
-        return save_figure(figure, output, dots_per_inch=200)
-
-
-def _set_title(figure: "Figure", title: str, size: float) -> None:
-    """Write the title above all panels, and widen a figure that is too narrow for it."""
-    text = figure.suptitle(title, fontsize=size)
-    width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
-    figure.set_figwidth(max(figure.get_figwidth(), width))
-
-
-def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":
-    """Draw the weights (T, S) of one head; dark is 1, with the same scale in every panel."""
-    image = panel.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    panel.xaxis.tick_top()
-    panel.xaxis.set_label_position("top")
-    panel.set_xticks([])
-    panel.set_yticks([])
-    panel.tick_params(length=0, pad=2)
-    panel.spines[:].set_visible(True)
-    panel.spines[:].set_color("0.7")
-    return image

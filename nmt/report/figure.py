@@ -34,12 +34,6 @@ STYLE: Any = {
     "svg.hashsalt": "nmt",
 }
 
-# Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
-BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
-
-COLUMN_WIDTH = 3.3
-"""inches: one column of a two-column page"""
-LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
 MAX_NAMED = 10
 """characters that a warning about lacking fonts names"""
 

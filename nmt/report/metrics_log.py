@@ -46,8 +46,8 @@ def read_metrics(path: Path) -> list[Record]:
     try:
         lines = path.read_bytes().split(b"\n")[:-1]
     except FileNotFoundError as error:
-        message = f"{path}: no metrics here; give the directory of a run that has trained"
-        raise DataError(message) from error
+        advice = "give the directory of a run that has trained"
+        raise DataError(f"{path}: no metrics here; {advice}") from error
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     return [_parse(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]

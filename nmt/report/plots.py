@@ -1,48 +1,38 @@
-"""Plots of a run and of the paper's formulas: learning curves, schedule, positional encoding."""
+"""Plots of a run and of the paper's formulas: curves, attention, schedule, positional encoding."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.figure import BLUE, COLUMN_WIDTH, GREEN, LINE, ORANGE, new_figure, save_figure
+from nmt.report.attention_maps import AttentionMap
+from nmt.report.figure import font_families, new_figure, save_figure
 from nmt.report.metrics_log import Curve, curve, read_metrics, running_mean
+from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
+# Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
+BLUE, ORANGE, GREEN = "#0072B2", "#D55E00", "#009E73"
+LINE: Any = {"linewidth": 1.3, "markersize": 2.5}
+COLUMN_WIDTH = 3.3
+"""inches: one column of a two-column page"""
 SCHEDULE_POINTS = 2000
-
-
-@dataclass(frozen=True, slots=True)
-class LearningCurves:
-    """The curves of a run; losses are in nats per target token."""
-
-    training: Curve
-    """the objective, with label smoothing"""
-    validation: Curve
-    """cross-entropy without label smoothing"""
-    quality: Curve
-    """BLEU or chrF of the validation set, 0 to 100"""
-    metric: str
-    """the name of the quality"""
-
-
-def read_curves(metrics: Path) -> LearningCurves:
-    """Read the learning curves from a metrics.jsonl.
-
-    Raises:
-        DataError: the file is missing or broken, or holds no losses.
-    """
-    records = read_metrics(metrics)
-    training, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
-    if not training.steps and not validation.steps:
-        raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
-    qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
-    metric = next((name for name, found in qualities.items() if found.steps), METRIC_NAMES["bleu"])
-    return LearningCurves(training, validation, qualities[metric], metric)
+CELL = 0.125
+"""inches: size of a row or column of an attention map, enough for a label"""
+LETTER = 0.065
+"""inches: average width of a letter of a label"""
+TITLE_MARGIN = 0.05
+"""inches: free space on each side of the title"""
 
 
 def plot_loss(metrics: Path, output: Path) -> list[Path]:
@@ -52,23 +42,31 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
         DataError: `metrics` is missing, broken or without losses.
         MissingExtraError: matplotlib is not installed.
     """
-    curves = read_curves(metrics)
-    panels = 2 if curves.quality.steps else 1
+    records = read_metrics(metrics)
+    training, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
+    steps = training.steps + validation.steps
+    if not steps:
+        raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
+    qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
+    metric = next((name for name, found in qualities.items() if found.steps), None)
+    panels = 2 if metric else 1
     with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
         heights = [3, 2][:panels]
         axes = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-        _draw_losses(axes[0], curves)
-        if curves.quality.steps:
-            _draw_quality(axes[1], curves.quality, curves.metric)
+        _draw_losses(axes[0], training, validation)
+        if metric:
+            _draw_quality(axes[1], qualities[metric], metric)
         for panel in axes:
             panel.grid(axis="y")
-        _format_steps(axes[-1], max(curves.training.steps + curves.validation.steps))
+        _format_steps(axes[-1], max(steps))
         return save_figure(figure, output)
 
 
-def _draw_losses(axes: "Axes", curves: LearningCurves) -> None:
-    """Draw the upper panel: training objective, its running mean, and validation loss."""
-    training, validation = curves.training, curves.validation
+def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
+    """Draw the upper panel: the training objective with its running mean, and validation loss.
+
+    The objective is smoothed, the validation loss is cross-entropy; both are in nats per token.
+    """
     if training.steps:
         trend = running_mean(training).values
         style = "o-" if len(training.steps) == 1 else "-"
@@ -159,3 +157,68 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
         panels[0].set_ylabel("position")
         figure.colorbar(image, ax=panels, label="PE(position, i)", ticks=[-1, -0.5, 0, 0.5, 1])
         return save_figure(figure, output)
+
+
+def draw_attention(
+    attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
+) -> list[Path]:
+    """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
+
+    `warn` is called for characters that no font has.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    heads, height, width = attention.weights.shape
+    names, maps = [""], [*attention.weights]
+    if heads > 1:
+        names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
+        maps.insert(0, attention.weights.mean(axis=0))
+    across = math.ceil(math.sqrt(len(maps)))
+    down = math.ceil(len(maps) / across)
+    alone = len(maps) == 1  # narrow enough for a column of a page, with the scale below
+    margins = (0.6 if alone else 1.3, 1.3 if alone else 0.8)
+    rows, columns = attention.rows.labels, attention.columns.labels
+    labels = [LETTER * max(map(len, side)) for side in (rows, columns)]
+    with new_figure(
+        across * max(1.0, width * CELL) + margins[0] + labels[0],
+        down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
+    ) as figure:
+        families = font_families("".join(rows + columns), warn)
+        panels = figure.subplots(down, across, squeeze=False)
+        for panel in panels.flat[len(maps) :]:
+            panel.set_axis_off()
+        for panel, name, weights in zip(panels.flat, names, maps, strict=False):
+            image = _draw_map(panel, weights)
+            panel.set_title(name)
+        for panel in panels[0]:
+            panel.set_xticks(range(width), columns, rotation=90, family=families)
+            panel.set_xlabel(attention.column_title)
+        for panel in panels[:, 0]:
+            panel.set_yticks(range(height), rows, family=families)
+            panel.set_ylabel(attention.row_title)
+        _set_title(figure, attention.title, 8.0 if alone else 9.0)
+        place = "bottom" if alone else "right"
+        scale = figure.colorbar(image, ax=panels, location=place, shrink=0.6, aspect=25)
+        scale.set_label("attention weight")
+        return save_figure(figure, output, dots_per_inch=200)
+
+
+def _set_title(figure: "Figure", title: str, size: float) -> None:
+    """Write the title above all panels, and widen a figure that is too narrow for it."""
+    text = figure.suptitle(title, fontsize=size)
+    width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
+    figure.set_figwidth(max(figure.get_figwidth(), width))
+
+
+def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":
+    """Draw the weights (T, S) of one head; dark is 1, with the same scale in every panel."""
+    image = panel.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    panel.xaxis.tick_top()
+    panel.xaxis.set_label_position("top")
+    panel.set_xticks([])
+    panel.set_yticks([])
+    panel.tick_params(length=0, pad=2)
+    panel.spines[:].set_visible(True)
+    panel.spines[:].set_color("0.7")
+    return image

@@ -1,28 +1,26 @@
 """`nmt report`: everything known about a run, as one HTML page that needs no other file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
 import nmt
+from nmt.config import Config
 from nmt.config_file import load_config
+from nmt.data.prepared import read_counts
+from nmt.data.text.quality import describe_side
+from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DataError, NmtError
 from nmt.files import read_json
-from nmt.report.attention_maps import MAX_PIECES
-from nmt.report.metrics_log import Record, last_step, read_metrics
-from nmt.report.page.attention import MAX_DEFAULT_PIECES, attention_chapter, record_sentences
-from nmt.report.page.configuration import configuration_chapter
-from nmt.report.page.corpus import data_chapter
-from nmt.report.page.quality import quality_chapter
-from nmt.report.page.summary import compared_weights, facts, tiles
-from nmt.report.page.template import render
-from nmt.report.page.training import training_chapter
-from nmt.report.page.translations import translations_chapter
-from nmt.report.scored_test_set import Log, ScoredTestSet, score_test_set
+from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
+from nmt.report.metrics_log import Record, read_metrics
+from nmt.report.page import render_page
+from nmt.report.scored_test_set import Log, Progress, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
@@ -30,8 +28,9 @@ from nmt.translation.translator import Translator
 
 SENTENCES = 4
 """number of sentences whose attention is shown by default"""
-Progress = Callable[[int, int], object]
-"""called with the number of sentences translated since the last call, and their total"""
+MAX_DEFAULT_PIECES = 40
+"""largest number of pieces of a sentence that the user has not chosen"""
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -65,106 +64,125 @@ def write_report(
     environment = _read_json(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
-    run = _load(model, device, options.checkpoint)
-    scored = _score(run, options, log, progress)
-    parameters = weights = score = None
-    if isinstance(run, LoadedModel):
-        parameters, weights = parameter_count(run.model), _weights_folder(run, directory)
-    if isinstance(scored, ScoredTestSet):
-        score = scored.title, scored.scores[0]
-    fingerprint = environment.get("data_fingerprint")
-    chapters = {
-        "summary": {
-            "tiles": tiles(records, score, parameters),
-            "problem": problem,
-            "facts": facts(config, environment, last_step(records), weights),
-            "candidates": compared_weights(_read_json(directory.best)),
-        },
-        "training": training_chapter(records),
-        "quality": quality_chapter(scored),
-        "translations": translations_chapter(examples),
-        "attention": _attention(run, options.sentences, examples, log),
-        "data": data_chapter(config, fingerprint if isinstance(fingerprint, str) else None),
-        "configuration": configuration_chapter(config.model_dump(mode="json"), environment),
-    }
-    page = {
+    run = _or_reason(
+        "There are no weights to look into", lambda: load_run(model, device, options.checkpoint)
+    )
+    values = {
         "name": directory.path.resolve().name,
-        "languages": f"{config.data.source_language} → {config.data.target_language}",
-        "chapters": list(chapters),
+        "config": config,
+        "environment": environment,
+        "records": records,
+        "problem": problem,
+        "best": _read_json(directory.best),
+        "examples": examples,
+        "prepared": _prepared_data(config, environment.get("data_fingerprint")),
         "version": nmt.__version__,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
     }
-    return render("page.html", page | chapters)
+    if isinstance(run, str):
+        about_model: dict[str, Any] = {"parameters": None, "weights": ""}
+        about_model |= {"scored": run, "attention": run}
+    else:
+        about_model = {
+            "parameters": parameter_count(run.model),
+            "weights": _weights_folder(run, directory),
+            "scored": _score(run, options, log, progress),
+            "attention": _attention(run, options.sentences, examples, log),
+        }
+    return render_page(values | about_model)
 
 
-def _load(model: Path, device: torch.device, checkpoint: str) -> LoadedModel | str:
-    """Load the model, or return a sentence that says why there is none."""
+def _or_reason(problem: str, find: Callable[[], Found]) -> Found | str:
+    """Return what `find` returns, or a sentence that says why there is none."""
     try:
-        return load_run(model, device, checkpoint)
+        return find()
     except NmtError as error:
-        return f"There are no weights to look into: {error}"
+        return f"{problem}: {error}"
 
 
 def _weights_folder(run: LoadedModel, directory: RunDirectory) -> str:
     """Return the folder of the weights, relative to the run directory if it is inside."""
-    try:
-        return str(run.path.resolve().relative_to(directory.path.resolve()))
-    except ValueError:
-        return str(run.path)
+    weights, root = run.path.resolve(), directory.path.resolve()
+    return str(weights.relative_to(root) if weights.is_relative_to(root) else run.path)
 
 
 def _score(
-    run: LoadedModel | str, options: ReportOptions, log: Log, progress: Progress
+    run: LoadedModel, options: ReportOptions, log: Log, progress: Progress
 ) -> ScoredTestSet | str:
     """Score the test set, or return a sentence that says why it is not scored."""
-    if isinstance(run, str):
-        return run
     if options.most == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
-    try:
-        return score_test_set(Translator(run), options.test_set, options.most, log, progress)
-    except NmtError as error:
-        return f"No test set can be scored: {error}"
+    return _or_reason(
+        "No test set can be scored",
+        lambda: score_test_set(Translator(run), options.test_set, options.most, log, progress),
+    )
 
 
 def _attention(
-    run: LoadedModel | str,
+    run: LoadedModel,
     asked: Sequence[str],
-    examples: dict[int, list[ExampleTranslation]],
+    examples: Mapping[int, Sequence[ExampleTranslation]],
     log: Log,
-) -> dict[str, Any] | str:
-    """Show attention for the sentences that the user chose, or for the first ones of the run."""
-    if isinstance(run, str):
-        return run
+) -> list[SentenceAttention] | str:
+    """Record the attention over the sentences that the user chose, or over the first of the run.
+
+    Return a sentence that says why there is nothing to show if none of them is suitable.
+    """
     last = examples[max(examples)] if examples else []
-    sentences = list(asked) or [example.source for example in last]
+    sentences = dict.fromkeys(asked or [example.source for example in last])
     if not sentences:
         return "The run has kept no sentence to look into; name some with --sentence."
     longest = MAX_PIECES if asked else MAX_DEFAULT_PIECES
-    attended = record_sentences(run, sentences, max(SENTENCES, len(asked)), longest)
+    attended: list[SentenceAttention] = []
+    for sentence in sentences:
+        if not asked and len(attended) == SENTENCES:
+            break
+        with suppress(DataError):  # it is empty, not valid text or too long, or its translation is
+            attended.append(record_attention(run, sentence, longest))
     unsuitable = (
         f"empty or not UTF-8, has more than {longest} pieces, or a translation of more than "
         f"{MAX_PIECES}"
     )
-    if asked and 0 < len(attended) < len(set(asked)):
-        log(
-            f"attention is shown of {len(attended)} of the {len(set(asked))} sentences; each of "
-            f"the others is {unsuitable}"
-        )
     if not attended:
         return (
             f"None of the {'sentences asked for' if asked else 'sentences that the run kept'} can "
             f"be drawn: each is {unsuitable}; name others with --sentence."
         )
-    return attention_chapter(attended)
+    if asked and len(attended) < len(sentences):
+        log(
+            f"attention is shown of {len(attended)} of the {len(sentences)} sentences; each of "
+            f"the others is {unsuitable}"
+        )
+    return attended
+
+
+def _prepared_data(config: Config, fingerprint: object) -> dict[str, Any] | str:
+    """Return counts and lengths of the prepared data, or a sentence that says why there are none.
+
+    The lengths are those of both languages, in tokens without EOS.
+    """
+    if not isinstance(fingerprint, str):
+        return "environment.json does not say what the run was trained on."
+    folder = Path(config.data.directory, "prepared", fingerprint)
+    try:
+        counts, store = read_counts(folder), TokenStore.open(folder)
+    except DataError:
+        return f"The prepared data are not at {folder}; `nmt prepare` makes them again."
+    stored = (store.source, store.target)
+    sides = zip(config.data.languages, stored, strict=True)
+    return {
+        "counts": counts,
+        "sides": [describe_side(language, side.lengths) for language, side in sides],
+    }
 
 
 def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
     """Return the records of metrics.jsonl, and what is wrong with them (empty if nothing is)."""
-    try:
-        records = read_metrics(directory.metrics)
-    except DataError as error:
-        return [], f"There are no figures of the training: {error}"
+    records = _or_reason(
+        "There are no figures of the training", lambda: read_metrics(directory.metrics)
+    )
+    if isinstance(records, str):
+        return [], records
     placed = [record for record in records if isinstance(record.get("step"), int)]
     if len(placed) < len(records):
         wrong = len(records) - len(placed)

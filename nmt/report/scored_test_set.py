@@ -3,18 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nmt.config import DataConfig
 from nmt.data.corpora.registry import is_at_hand, resolve
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, word_f1_by_rarity
 from nmt.evaluation.evaluate import find_split, translate_test_set
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import EvaluationSet, set_of_pairs
+from nmt.evaluation.test_sets import set_of_pairs
 from nmt.evaluation.training_text import training_words
 from nmt.translation.translator import Translator
 
 Log = Callable[[str], None]
+Progress = Callable[[int, int], object]
+"""called with the number of sentences translated since the last call, and their total"""
 
 
 @dataclass(frozen=True)
@@ -43,32 +44,38 @@ class ScoredTestSet:
 
 
 def score_test_set(
-    translator: Translator,
-    name: str | None,
-    most: int | None,
-    log: Log,
-    progress: Callable[[int, int], object],
+    translator: Translator, name: str | None, most: int | None, log: Log, progress: Progress
 ) -> ScoredTestSet:
     """Translate the first `most` pairs (None: all) of the run's set `name` and score them.
 
-    The default of `name` is test, or validation if the run has no test set. `progress` is called
-    with the number of sentences translated since the last call, and their total.
+    The default of `name` is test, or validation if the run has no test set.
 
     Raises:
         DataError: the corpus is not on this machine; a report downloads nothing.
         NmtError: the text cannot be read.
     """
     config = translator.run.config.data
-    _check_corpus(config)
+    if not is_at_hand(config):
+        raise DataError(
+            f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
+            f"it: nmt data download {config.corpus} --directory {config.directory}"
+        )
     name = name or ("test" if resolve(config, log).test else "validation")
     pairs = list(find_split(config, name, log))
     test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
-    sources, references = test_set.sources or [], test_set.references
+    sources, references, tokenizer = test_set.sources or [], test_set.references, test_set.tokenizer
     log(f"translating {len(sources):,} sentences of the {name} set")
     translations = translate_test_set(
         translator, test_set, progress=lambda done: progress(done, len(sources))
     )
-    by_rarity, words = _by_rarity(translations, test_set, config, log)
+    systems = {"model": translations}
+    by_rarity: Sequence[Row] = []
+    try:
+        training = training_words(config, log)
+        by_rarity = word_f1_by_rarity(systems, references, training.counts, tokenizer)
+        rarity_words = f"by how often the word stands in {training}"
+    except NmtError as error:
+        rarity_words = f"Rarity is unknown, for the training text cannot be read: {error}"
     return ScoredTestSet(
         name=name,
         sources=sources,
@@ -77,28 +84,7 @@ def score_test_set(
         sentences_in_all=len(pairs),
         scores=score_sheet(translations, test_set).scores,
         sentence_scores=chrf_metric().score_sentences(translations, references),
-        by_length=bleu_by_length({"model": translations}, references, test_set.tokenizer),
+        by_length=bleu_by_length(systems, references, tokenizer),
         by_rarity=by_rarity,
-        rarity_words=words,
+        rarity_words=rarity_words,
     )
-
-
-def _check_corpus(config: DataConfig) -> None:
-    if not is_at_hand(config):
-        raise DataError(
-            f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
-            f"it: nmt data download {config.corpus} --directory {config.directory}"
-        )
-
-
-def _by_rarity(
-    translations: list[str], test_set: EvaluationSet, config: DataConfig, log: Log
-) -> tuple[Sequence[Row], str]:
-    """Return the F1 of words by their frequency in the training text, and the title of the rows."""
-    try:
-        training = training_words(config, log)
-    except NmtError as error:
-        return [], f"Rarity is unknown, for the training text cannot be read: {error}"
-    system, references = {"model": translations}, test_set.references
-    rows = word_f1_by_rarity(system, references, training.counts, test_set.tokenizer)
-    return rows, f"by how often the word stands in {training}"

@@ -10,8 +10,7 @@ from pathlib import Path
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.metrics_log import Curve, Record, curve, last_step, read_metrics
-from nmt.report.text_format import duration
+from nmt.report.metrics_log import Record, curve, last_step, read_metrics
 from nmt.run_directory import RunDirectory
 
 SPARK = "▁▂▃▄▅▆▇█"
@@ -90,24 +89,21 @@ def _lines(run: WatchedRun) -> Iterator[str]:
     share = min(1.0, taken / last)
     filled = round(share * SPARK_WIDTH)
     yield _row("step", f"{taken:,} of {last:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
-    yield from _curve_row("training objective", curve(records, "train", "loss"), 3)
-    yield from _curve_row("validation loss", curve(records, "validation", "loss"), 3)
-    for key, name in METRIC_NAMES.items():
-        found = curve(records, "validation", key)
-        yield from _curve_row(f"validation {name}", found, 2)
-        if best := found.best():
+    curves = [("training objective", "train", "loss", 3)]
+    curves += [("validation loss", "validation", "loss", 3)]
+    curves += [(f"validation {name}", "validation", key, 2) for key, name in METRIC_NAMES.items()]
+    curves += [("tokens per second", "train", "tokens_per_second", 0)]
+    for name, event, key, digits in curves:
+        found = curve(records, event, key)
+        if found.steps:
+            yield _row(name, f"{found.values[-1]:,.{digits}f}", spark_line(found.values))
+        if key in METRIC_NAMES and (best := found.best()):
             yield _row("  its best", f"{best.value:.2f}", f"step {best.step:,}")
-    yield from _curve_row("tokens per second", curve(records, "train", "tokens_per_second"), 0)
     yield from _times(run)
 
 
 def _row(name: str, value: str, remark: str = "") -> str:
     return f"  {name:{NAME_WIDTH}}{value:>18}   {remark}"
-
-
-def _curve_row(name: str, found: Curve, digits: int) -> Iterator[str]:
-    if found.steps:
-        yield _row(name, f"{found.values[-1]:,.{digits}f}", spark_line(found.values))
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
@@ -119,6 +115,19 @@ def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
     if high == low:
         return SPARK[0] * count
     return "".join(SPARK[round((mean - low) / (high - low) * (len(SPARK) - 1))] for mean in means)
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: 40 s; 1.5 min; 1 h 30 min; 2 d 2 h."""
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    if round(minutes, 1) < 10:
+        return f"{minutes:.1f} min"
+    if round(minutes) < 60:
+        return f"{minutes:.0f} min"
+    hours, rest = divmod(round(minutes), 60)
+    return f"{hours} h {rest:02} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
 
 
 def _times(run: WatchedRun) -> Iterator[str]:

@@ -11,12 +11,7 @@ import pytest
 import torch
 
 from nmt.planning import machine_checks as module
-from nmt.planning.check import Check
 from nmt.planning.machine_checks import available_memory, check_machine, free_space
-
-
-def checks_of(folder: Path) -> dict[str, Check]:
-    return {check.name: check for check in check_machine([folder])}
 
 
 def test_this_machine_can_run_its_own_tests(tmp_path: Path) -> None:
@@ -26,6 +21,7 @@ def test_this_machine_can_run_its_own_tests(tmp_path: Path) -> None:
     assert all(bool(check.remedy) == (check.status != "ok") for check in checks)
     assert names[:3] == ["python", "torch", "libraries"]
     assert names.count("disk") == 1, "both folders would lie in the same one"
+    assert free_space(tmp_path / "not" / "yet") > 0
     assert not list(tmp_path.iterdir())
 
 
@@ -38,23 +34,28 @@ def raising(error: Exception) -> Callable[..., Any]:
     return function
 
 
-NOT_INSTALLED = importlib.metadata.PackageNotFoundError("nmt")
-NO_TORCH = ImportError("No module named 'torch'\nand more")
-READ_ONLY = OSError(30, "Read-only file system")
+def disk_with(free: float) -> Callable[[Path], SimpleNamespace]:
+    return lambda folder: SimpleNamespace(free=free)
 
 
 @pytest.mark.parametrize(
-    ("function", "faulty", "line"),
+    ("name", "faulty", "line"),
     [
         (
             "importlib.import_module",
-            raising(NO_TORCH),
+            raising(ImportError("No module named 'torch'\nand more")),
             "failure  torch       cannot be imported (No module named 'torch'); "
             "pip install 'torch>=2.10'",
         ),
         (
+            "torch.__version__",
+            "2.9.1",
+            "failure  torch       2.9.1 loads checkpoints unsafely; pip install 'torch>=2.10'",
+        ),
+        ("torch.__version__", "2.10.0a0+git1", "ok       torch       2.10.0a0+git1"),
+        (
             "importlib.metadata.requires",
-            raising(NOT_INSTALLED),
+            raising(importlib.metadata.PackageNotFoundError("nmt")),
             "warning  libraries   nmt itself is not installed, only found; pip install .",
         ),
         (
@@ -70,30 +71,40 @@ READ_ONLY = OSError(30, "Read-only file system")
             "no GPU; install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu",
         ),
         (
+            "shutil.disk_usage",
+            disk_with(5e7),
+            "failure  disk        0.1 GB free in FOLDER; free some space, or choose other folders",
+        ),
+        (
+            "shutil.disk_usage",
+            disk_with(1e9),
+            "warning  disk        1.0 GB free in FOLDER; "
+            "free some space: `nmt plan` says how much a run takes",
+        ),
+        ("shutil.disk_usage", disk_with(9e9), "ok       disk        9.0 GB free in FOLDER"),
+        (
             "tempfile.TemporaryFile",
-            raising(READ_ONLY),
+            raising(OSError(30, "Read-only file system")),
             "failure  writing     FOLDER cannot be written to: Read-only file system; "
             "choose other folders with data.directory and --run-dir",
+        ),
+        (
+            "importlib.util.find_spec",
+            lambda name: None,
+            "ok       extra       plot is not installed; with pip install 'nmt[plot]' "
+            "`nmt plot` draws",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) and " " not in value else "",
 )
 def test_a_fault_has_a_remedy_and_everything_else_is_still_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: str, faulty: Any, line: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, faulty: Any, line: str
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    monkeypatch.setattr(function, faulty)
-    checks = checks_of(tmp_path)
-    assert line.replace("FOLDER", str(tmp_path)) in map(str, checks.values())
-    assert checks["disk"].status == "ok"
-
-
-@pytest.mark.parametrize(("version", "status"), [("2.9.1", "failure"), ("2.10.0a0+git1", "ok")])
-def test_a_pytorch_with_unsafe_loading_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch, version: str, status: str
-) -> None:
-    monkeypatch.setattr(torch, "__version__", version)
-    assert module._torch().status == status
+    monkeypatch.setattr(name, faulty)
+    checks = list(check_machine([tmp_path]))
+    assert line.replace("FOLDER", str(tmp_path)) in map(str, checks)
+    assert checks[-1].name == "extra"
 
 
 def test_missing_and_old_libraries_are_named(
@@ -108,7 +119,7 @@ def test_missing_and_old_libraries_are_named(
         return "0.19.9" if name == "tqdm" else "9999.1"
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    check = checks_of(tmp_path)["libraries"]
+    check = next(check for check in check_machine([tmp_path]) if check.name == "libraries")
     assert check.status == "failure"
     assert check.found == (
         "missing or too old: regex 2024.5.15, sacremoses 0.2, tqdm 4.66 (here: 0.19.9)"
@@ -136,20 +147,3 @@ def test_the_limits_of_a_container_are_respected(
     assert available_memory() == 720_000  # cached files can be freed
     (tmp_path / "memory.stat").unlink()
     assert module._memory().status == "warning"
-
-
-@pytest.mark.parametrize(("free", "status"), [(5e7, "failure"), (1e9, "warning"), (9e9, "ok")])
-def test_a_full_disk_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: float, status: str
-) -> None:
-    usage = SimpleNamespace(free=free)
-    monkeypatch.setattr("shutil.disk_usage", lambda folder: usage)
-    assert checks_of(tmp_path)["disk"].status == status
-    assert free_space(tmp_path / "not" / "yet") == free
-
-
-def test_a_missing_extra_is_not_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert str(module._extra("plot")) == (
-        "ok       extra       plot is not installed; with pip install 'nmt[plot]' `nmt plot` draws"
-    )

@@ -1,17 +1,17 @@
-"""A plan combines all estimates and converts to JSON."""
+"""A plan combines all estimates, and becomes text or JSON."""
 
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from nmt.config import Config
-from nmt.config_file import load_config
+from nmt.config_file import load_config, parse_config
 from nmt.errors import ConfigError
 from nmt.planning import plan as module
-from nmt.planning.plan import Plan, make_plan
+from nmt.planning.plan import Plan, describe, make_plan
+from nmt.planning.probe import Speed
 from tests.machine_speed import constant_speed
 from tests.training.runs import Recipe
 
@@ -57,17 +57,22 @@ def test_a_model_larger_than_the_memory_is_not_probed(
     assert make_plan(recipe("model.d_model=1024"), measure=False).speed is None
 
 
-def test_the_plan_of_base_matches_the_paper(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("empty_folder")
+def test_the_plan_of_base_matches_the_paper() -> None:
     plan = make_plan(load_config("base.yaml"), measure=False)
     assert plan.parameters.total == 63_082_496
     assert plan.counterpart is not None and plan.counterpart.parameters == 65_000_000
     assert plan.operations == pytest.approx(9.5e17, rel=0.02)
     assert plan.disk.checkpoint == 3 * 4 * plan.parameters.total
     assert plan.time is None and plan.speed is None
-    assert not list(tmp_path.iterdir())
+    text = describe(plan)
+    assert "63,082,496: embeddings 18,944,000, encoder 18,914,304, decoder 25,224,192" in text
+    assert (
+        "the paper's table 3 states 65 M for its base, which takes about 40,745 entries; ours has "
+        "63.1 M" in text
+    )
+    assert "381 MFLOP a target token" in text and "not measured (--no-probe)" in text
+    assert "base: 100,000 steps, 12.0 h on 8 P100, 3.3e+18 FLOP" in text
 
 
 def test_a_plan_converts_to_json(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
@@ -79,3 +84,32 @@ def test_a_plan_converts_to_json(recipe: Recipe, planned: Callable[[Config], Pla
     )
     assert plain["time"]["total"] > plain["time"]["training"] == 80.0
     assert {spent["name"] for spent in plain["paper"]} == {"base", "big"}
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_time_and_the_load_of_other_processes_are_described(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speed = Speed("cpu", "bf16", 2, 26.3, 868.0, 6, 1973, 0.5, 30.0, 5.0, 0)
+    monkeypatch.setattr(module, "probe", lambda config, store, sizes: speed)
+    text = describe(make_plan(load_config("base.yaml")))
+    for part in (
+        "training 30.4 days",
+        "26.3 s a step, 868 target tokens/s",
+        "measured on 2 threads, bf16, over 6 steps of 1,973 tokens",
+        "other processes used the processor for 50% of that time",
+        "if they go on, training takes 60.9 days",
+    ):
+        assert part in text
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_unknown_epochs_and_too_small_gpus_are_described() -> None:
+    config = parse_config(
+        "data: {train: {source: a, target: b}, validation: {source: c, target: d}}\n"
+        "model: {d_model: 8192, heads: 64, d_ff: 32768}\n"
+    )
+    text = describe(make_plan(config, measure=False))
+    assert "too little memory" in text
+    assert "nothing is known before `nmt prepare`; 25 tokens a sentence assumed" in text
+    assert "100,000 steps; the size of an epoch is not known" in text

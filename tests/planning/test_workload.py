@@ -14,10 +14,6 @@ from nmt.planning.workload import find_workload, sample_sentences
 from tests.training.runs import Recipe
 
 
-def files(folder: Path) -> set[Path]:
-    return set(folder.rglob("*"))
-
-
 def test_prepared_data_are_counted(recipe: Recipe) -> None:
     config = recipe()
     made = prepare(config, lambda message: None)
@@ -49,12 +45,16 @@ def test_pairs_are_counted_by_the_weight_of_their_text(
     assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
 
 
-def test_an_unprepared_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
-    before = files(tmp_path)
+def test_an_unprepared_or_missing_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:
+    before = set(tmp_path.rglob("*"))
     found, prepared = find_workload(recipe())
     assert prepared is None and found.pairs is None and found.steps_per_epoch is None
     assert "nmt prepare" in found.origin
-    assert files(tmp_path) == before
+    assert set(tmp_path.rglob("*")) == before
+    (tmp_path / "data" / "prepared").mkdir(parents=True)
+    (tmp_path / "train.en").unlink()
+    found, prepared = find_workload(recipe())
+    assert prepared is None and found.pairs is None
 
 
 def test_a_sentence_has_more_characters_than_subwords(tmp_path: Path) -> None:
@@ -66,15 +66,12 @@ def test_a_sentence_has_more_characters_than_subwords(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["base", "big_en_fr", "multi30k", "multi30k_tokenized", "demo"])
-def test_corpora_of_bundled_recipes_are_known_before_their_download(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("empty_folder")
+def test_corpora_of_bundled_recipes_are_known_before_their_download(name: str) -> None:
     config = load_config(f"{name}.yaml")
     found, prepared = find_workload(config)
     assert prepared is None and found.pairs and found.steps_per_epoch
     assert config.data.corpus and config.data.corpus in found.origin
-    assert not files(tmp_path)
 
 
 def test_a_compressed_validation_set_is_counted_by_its_lines(
@@ -85,13 +82,6 @@ def test_a_compressed_validation_set_is_counted_by_its_lines(
         (tmp_path / f"held.{language}.gz").write_bytes(gzip.compress(text))
     config = recipe("data.validation={source: held.en.gz, target: held.de.gz}")
     assert find_workload(config)[0].validation_pairs == 8
-
-
-def test_missing_files_make_the_epoch_unknown(recipe: Recipe, tmp_path: Path) -> None:
-    (tmp_path / "data" / "prepared").mkdir(parents=True)
-    (tmp_path / "train.en").unlink()
-    found, prepared = find_workload(recipe())
-    assert prepared is None and found.pairs is None
 
 
 def test_random_sentences_have_the_expected_lengths_and_ids(recipe: Recipe) -> None:

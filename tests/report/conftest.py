@@ -1,4 +1,4 @@
-"""A model of a few weights and a tokenizer of letters, for what looks into a run."""
+"""A run with a model of a few weights and a tokenizer of letters."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -26,18 +26,9 @@ class LetterVocabulary:
 def run() -> Any:
     """A run with two encoder layers, three decoder layers and two heads."""
     torch.manual_seed(1)
-    config = Config.model_validate(
-        {
-            "model": {
-                "d_model": 8,
-                "heads": 2,
-                "d_ff": 8,
-                "encoder_layers": 2,
-                "decoder_layers": 3,
-            },
-            "decoding": {"beam_size": 1, "max_length_offset": 3},
-        }
-    )
+    sizes = {"d_model": 8, "heads": 2, "d_ff": 8, "encoder_layers": 2, "decoder_layers": 3}
+    decoding = {"beam_size": 1, "max_length_offset": 3}
+    config = Config.model_validate({"model": sizes, "decoding": decoding})
     size = 4 + len(LETTERS)
     model = Transformer(config.model, size, size).eval()
     model.target_embedding.weight.data[3] = 0.0  # never the most probable: it does not stop
@@ -45,3 +36,10 @@ def run() -> Any:
     return SimpleNamespace(
         config=config, tokenizer=SimpleNamespace(source=letters, target=letters), model=model
     )
+
+
+def with_longer_translations(run: Any, extra: int) -> Any:
+    """The run with translations of `extra` pieces more than the source with its </s>."""
+    settings = run.config.decoding.model_copy(update={"max_length_offset": extra})
+    config = run.config.model_copy(update={"decoding": settings})
+    return SimpleNamespace(config=config, tokenizer=run.tokenizer, model=run.model)

@@ -16,6 +16,6 @@ def training(step: int, loss: float, **figures: Any) -> dict[str, Any]:
     return {"event": "train", "step": step, "loss": loss, **figures}
 
 
-def validation(step: int, loss: float, bleu: float | None) -> dict[str, Any]:
+def validation(step: int, loss: float, bleu: float | None, **figures: Any) -> dict[str, Any]:
     """A record of a validation."""
-    return {"event": "validation", "step": step, "loss": loss, "bleu": bleu}
+    return {"event": "validation", "step": step, "loss": loss, "bleu": bleu, **figures}

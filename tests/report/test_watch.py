@@ -10,9 +10,11 @@ import pytest
 from nmt.config import Config
 from nmt.errors import DataError
 from nmt.files import write_json
-from nmt.report.watch import SPARK_WIDTH, read_progress, render_progress, spark_line
+from nmt.report.watch import SPARK_WIDTH, duration, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
 from tests.report.records import training, validation, write_metrics
+
+THIS_PROCESS = f"process {os.getpid()} on {socket.gethostname()}"
 
 
 @pytest.fixture
@@ -22,10 +24,6 @@ def run(tmp_path: Path) -> RunDirectory:
     settings = {"data": {"corpus": "demo"}, "training": {"max_steps": 400}}
     directory.write_config(Config.model_validate(settings))
     return directory
-
-
-def write(run: RunDirectory, *records: dict[str, Any], tail: str = "") -> None:
-    write_metrics(run.metrics, *records, tail=tail)
 
 
 def train(step: int, loss: float = 3.0) -> dict[str, Any]:
@@ -38,9 +36,8 @@ def rows(run: RunDirectory) -> dict[str, list[str]]:
 
 
 def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
-    write(
-        run, train(50, loss=4.0), validation(50, 2.5, 12.5), train(100), validation(100, 2.5, 11.0)
-    )
+    trained = train(50, loss=4.0), train(100)
+    write_metrics(run.metrics, *trained, validation(50, 2.5, 12.5), validation(100, 2.5, 11.0))
     table = rows(run)
     assert table["step"][:3] == ["100", "of", "400"]
     assert table["training objective"] == ["3.000", "█▁"]
@@ -54,36 +51,33 @@ def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
 
 def test_only_whole_records_are_shown(run: RunDirectory) -> None:
     assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
-    write(run, tail='{"ev')
+    write_metrics(run.metrics, tail='{"ev')
     assert render_progress(read_progress(run)).endswith("nothing is recorded yet")
-    write(run, train(50), tail='{"event": "train", "st')
+    write_metrics(run.metrics, train(50), tail='{"event": "train", "st')
     assert rows(run)["step"][0] == "50"
-    write(run, tail="nonsense\n")
+    write_metrics(run.metrics, tail="nonsense\n")
     with pytest.raises(DataError, match=r"metrics\.jsonl:1: not a metrics record"):
         read_progress(run)
 
 
 def test_records_without_figures_are_shown_as_far_as_they_go(run: RunDirectory) -> None:
-    write(run, {"event": "roll_back", "step": 50, "to": 20}, {"step": None}, {"event": "train"})
+    back = {"event": "roll_back", "step": 50, "to": 20}
+    write_metrics(run.metrics, back, {"step": None}, {"event": "train"})
     assert list(rows(run)) == ["state", "step"]
 
 
-def lock(run: RunDirectory, number: int, host: str) -> None:
-    (run.path / ".lock").write_text(f"process {number} on {host}", "utf-8")
-
-
-def state(run: RunDirectory) -> str:
+def state(run: RunDirectory, process: str = "") -> str:
+    """What is said of the run while this process holds its lock."""
+    (run.path / ".lock").write_text(process, "utf-8")
     return " ".join(rows(run)["state"])
 
 
 def test_it_says_who_trains_it(run: RunDirectory) -> None:
-    assert state(run) == "no process is training it"
-    lock(run, os.getpid(), socket.gethostname())
-    assert state(run) == f"process {os.getpid()} on {socket.gethostname()}"
-    lock(run, 2**22 + 1, socket.gethostname())  # beyond the largest process number
-    assert state(run) == "no process is training it"
-    lock(run, 7, "another-host")
-    assert state(run) == "process 7 on another-host"
+    dead = f"process {2**22 + 1} on {socket.gethostname()}"  # beyond the largest process number
+    for nobody in ("", dead):
+        assert state(run, nobody) == "no process is training it"
+    for process in (THIS_PROCESS, "process 7 on another-host"):
+        assert state(run, process) == process
 
 
 @pytest.mark.parametrize(
@@ -101,16 +95,14 @@ def test_it_says_who_trains_it(run: RunDirectory) -> None:
 def test_a_run_is_finished_once_its_best_weights_are_chosen(
     run: RunDirectory, chosen: Any, steps: int, living: bool, finished: bool
 ) -> None:
-    write(run, train(steps))
-    write_json(run.best, {"weights": "averaged"} | ({"trained_steps": chosen} if chosen else {}))
-    if living:
-        lock(run, os.getpid(), socket.gethostname())
+    write_metrics(run.metrics, train(steps))
+    write_json(run.best, {"trained_steps": chosen} if chosen else {"weights": "averaged"})
+    assert (state(run, THIS_PROCESS if living else "") == "finished") is finished
     assert read_progress(run).finished is finished
-    assert (state(run) == "finished") is finished
 
 
 def test_lines_are_no_longer_than_the_terminal_is_wide(run: RunDirectory) -> None:
-    write(run, train(50), validation(50, 2.5, 12.5))
+    write_metrics(run.metrics, train(50), validation(50, 2.5, 12.5))
     assert all(len(line) <= 30 for line in render_progress(read_progress(run), 30).splitlines())
 
 
@@ -120,3 +112,14 @@ def test_a_spark_line_goes_from_the_lowest_to_the_highest() -> None:
     assert spark_line([]) == ""
     assert spark_line([3, 1, 1, 3], width=2) == "▁▁"
     assert len(spark_line(list(range(1000)))) == SPARK_WIDTH
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *((0, "0 s"), (59.4, "59 s"), (59.6, "1.0 min"), (90, "1.5 min"), (599.9, "10 min")),
+        *((3570, "1 h 00 min"), (5400, "1 h 30 min"), (180_000, "2 d 2 h")),
+    ],
+)
+def test_durations_have_at_most_two_numbers(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

@@ -4,7 +4,7 @@ A leak is a sentence of the validation or test set that occurs in the training t
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import prepare
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.token_store import Lengths
-from nmt.data.tokens.tokenizer import UNK, SubwordModel
+from nmt.data.tokens.tokenizer import UNK
 
 PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
@@ -92,20 +92,24 @@ def inspect(config: Config, log: Log) -> Quality:
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
     pairs = [pair for pairs in held_out.values() for pair in pairs]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
         prepared.counts,
-        _statistics(languages[0], store.source.lengths - 1, sources, tokenizer.source),
-        _statistics(languages[1], store.target.lengths - 1, targets, tokenizer.target),
+        describe_side(languages[0], store.source.lengths, sources, source_ids),
+        describe_side(languages[1], store.target.lengths, targets, target_ids),
         find_leaks(training, held_out),
     )
 
 
-def _statistics(
-    language: str, lengths: Lengths, held_out: list[str], vocabulary: SubwordModel
+def describe_side(
+    language: str, lengths: Lengths, texts: Sequence[str] = (), encoded: Sequence[list[int]] = ()
 ) -> LanguageStatistics:
-    """Describe the training text by its lengths (without EOS), and the held-out texts."""
-    encoded = vocabulary.encode(held_out)
-    words = sum(len(text.split()) for text in held_out)
+    """Return statistics of one language: `lengths` of its training text, held-out `texts` and ids.
+
+    All numbers of tokens in the arguments include EOS.
+    """
+    lengths = lengths - 1  # without EOS
+    words = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
     values = np.percentile(lengths, PERCENTILES, method="nearest")

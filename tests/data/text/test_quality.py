@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.quality import BINS, Quality, find_leaks, inspect, normalize
-from nmt.report.data_quality import render_quality
+from nmt.report.tables import render_quality
 
 TRAIN = [
     SentencePair("A dog sees the house.", "Ein Hund sieht das Haus."),

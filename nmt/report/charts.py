@@ -1,24 +1,15 @@
-"""Charts of the page: lines over optimiser steps, and bars; elements.html draws them."""
+"""Line charts of the page: what training recorded, over the optimiser steps."""
 
 import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
-from nmt.report.metrics_log import Curve, evenly_spaced
+from nmt.evaluation.metrics import METRIC_NAMES
+from nmt.report.metrics_log import Curve, Record, curve, evenly_spaced, running_mean
 
 MAX_POINTS = 500
 """points of a line; a longer line keeps evenly spaced points"""
-
-
-class Bar(NamedTuple):
-    """A row of a bar chart: a bar of length `value`, followed by `text` and `remark`."""
-
-    label: str
-    value: float
-    text: str
-    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,23 +73,38 @@ class LineChart:
         )
 
 
+def training_charts(records: list[Record]) -> list[LineChart]:
+    """Return charts of the losses, each quality, the learning rate and the speed, if recorded."""
+    objective = curve(records, "train", "loss")
+    losses = [
+        ChartLine("training objective", objective, "blue faint"),
+        ChartLine("its running mean", running_mean(objective), "blue"),
+        ChartLine("validation cross-entropy", curve(records, "validation", "loss"), "orange", True),
+    ]
+    charts = [line_chart("Loss", "nats per target token", losses, ".2f", from_zero=False)]
+    for key, name in METRIC_NAMES.items():
+        line = ChartLine(f"validation {name}", curve(records, "validation", key), "green", True)
+        charts.append(line_chart(f"Validation {name}", "greedy search", [line], ".1f"))
+    line = ChartLine("learning rate", curve(records, "train", "learning_rate"), "blue")
+    charts.append(line_chart("Learning rate", "", [line], ".2g"))
+    line = ChartLine("throughput", curve(records, "train", "tokens_per_second"), "blue")
+    charts.append(line_chart("Throughput", "target tokens per second", [line], ",.0f"))
+    return [chart for chart in charts if chart]
+
+
 def line_chart(
-    title: str,
-    unit: str,
-    lines: Sequence[ChartLine],
-    number_format: str,
-    from_zero: bool = True,
-) -> Iterator[LineChart]:
-    """Yield the chart of the lines that have points, or nothing if none has any."""
-    drawn = [ChartLine(x.name, thinned(x.curve), x.style, x.dots) for x in lines if x.curve.steps]
+    title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
+) -> LineChart | None:
+    """Return the chart of the lines that have points, or None if none has any."""
+    drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve.steps]
     if not drawn:
-        return
+        return None
     values = [value for line in drawn for value in line.curve.values]
     low, high = min(values), max(values)
     low = min(low, 0.0) if from_zero else low
     margin = 0.04 * (high - low) or 1.0
     low = low if from_zero else low - margin
-    yield LineChart(title, unit, drawn, number_format, low, high + margin)
+    return LineChart(title, unit, drawn, number_format, low, high + margin)
 
 
 def thinned(curve: Curve) -> Curve:

@@ -1,6 +1,6 @@
 from nmt.evaluation.compare import compare
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.report.comparison import render_comparison
+from nmt.report.tables import render_comparison
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "word " * 40 + "end."]
 GOOD = ["the cat sat on the mat.", "the dog barks at me.", "word " * 40 + "."]
@@ -13,10 +13,10 @@ def test_it_fits_a_terminal_and_holds_every_part() -> None:
     assert max(map(len, text.split("\n"))) <= 100
     parts = text.split("\n\n")
     assert parts[0].startswith("3 sentences of mine.de\n")
-    assert [line.split()[-1] for line in parts[0].split("\n")[1:4]] == [
-        "from",
-        "runs/good",
-        "poor.txt",
+    assert [line.split()[:2] for line in parts[0].split("\n")[1:4]] == [
+        ["BLEU", "chrF++"],
+        ["A", "runs/good"],
+        ["B", "poor.txt"],
     ]
     assert parts[1].startswith("A ")
     assert [part.split("\n")[0][:12] for part in parts[2:5]] == [

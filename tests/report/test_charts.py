@@ -1,23 +1,13 @@
 """Charts: ticks that are round and inside, points at the right place, labels as text."""
 
-import html
 import json
-import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.report.charts import MAX_POINTS, ChartLine, LineChart, line_chart, round_ticks, thinned
 from nmt.report.metrics_log import Curve
-from nmt.report.page.charts import (
-    MAX_POINTS,
-    Bar,
-    ChartLine,
-    line_chart,
-    round_ticks,
-    thinned,
-)
-from nmt.report.page.template import render
 
 NUMBERS = st.floats(-1e9, 1e9)
 
@@ -45,16 +35,16 @@ def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) ->
     assert round_ticks(low, high, 4) == pytest.approx(ticks)
 
 
-def chart(*curves: Curve, from_zero: bool = True) -> str:
-    lines = [ChartLine(f"line <{n}>", curve, "blue", dots=True) for n, curve in enumerate(curves)]
-    charts = [*line_chart("Loss", "nats", lines, ".2f", from_zero)]
-    training = {"charts": charts, "roll_backs": [], "validations": {"rows": []}}
-    return render("training.html", {"training": training})
+def chart(*curves: Curve, from_zero: bool = True) -> LineChart:
+    lines = [ChartLine(f"line {n}", curve, "blue") for n, curve in enumerate(curves)]
+    found = line_chart("Loss", "nats", lines, ".2f", from_zero)
+    assert found is not None
+    return found
 
 
-def places(page: str) -> list[tuple[float, float]]:
-    course = re.findall(r'<path d="M([^"]+)" class="line', page)[0]
-    return [(float(x), float(y)) for x, y in (pair.split() for pair in course.split("L"))]
+def places(chart: LineChart) -> list[tuple[float, float]]:
+    pairs = (point.split() for point in chart.points(chart.lines[0]))
+    return [(float(x), float(y)) for x, y in pairs]
 
 
 def test_points_are_placed_in_proportion() -> None:
@@ -68,15 +58,17 @@ def test_points_are_placed_in_proportion() -> None:
 )
 @pytest.mark.parametrize("from_zero", [True, False])
 def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool) -> None:
-    assert all(0 <= x <= 1000 for x, _ in places(chart(curve, from_zero=from_zero)))
+    drawn = chart(curve, from_zero=from_zero)
+    assert all(0 <= x <= 1000 for x, _ in places(drawn))
+    assert drawn.value_ticks() and drawn.step_ticks()
 
 
-def test_the_values_of_the_tooltip_are_escaped() -> None:
-    page = chart(Curve((1, 2), (1.0, 2.0)), Curve((2,), (0.5,)))
-    data = re.findall(r'data-lines="([^"]+)"', page)[0]
-    assert "<" not in data
-    expected = {"name": "line <0>", "steps": [1, 2], "texts": ["1.00", "2.00"]}
-    assert json.loads(html.unescape(data))[0] == expected
+def test_the_values_of_the_tooltip_are_those_of_each_line() -> None:
+    drawn = chart(Curve((1, 2), (1.0, 2.0)), Curve(), Curve((2,), (0.5,)))
+    assert json.loads(drawn.texts_on_hover()) == [
+        {"name": "line 0", "steps": [1, 2], "texts": ["1.00", "2.00"]},
+        {"name": "line 2", "steps": [2], "texts": ["0.50"]},
+    ]
 
 
 def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
@@ -86,11 +78,3 @@ def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
     assert (found.steps[0], found.steps[-1]) == (0, 9_999)
     assert all(step == value for step, value in zip(found.steps, found.values, strict=True))
     assert thinned(found) == found
-
-
-def test_bars_are_drawn_in_proportion() -> None:
-    bars = [Bar("<a>", 50, "50"), Bar("b", 25, "25"), Bar("c", 0, "0")]
-    data = {"cleaning": [], "lengths": {"head": [], "rows": []}, "examples": []}
-    page = render("data.html", {"data": {**data, "histograms": {"<x>": bars, "none": []}}})
-    assert re.findall(r"width:([\d.]+)%", page) == ["100.00", "50.00", "0.00"]
-    assert "Length of &lt;x&gt;" in page and "&lt;a&gt;" in page

@@ -1,1 +1,0 @@
-"""The HTML page of a report: its elements, charts and tables."""
