@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from nmt.config import DataConfig
 from nmt.data.corpora.registry import is_at_hand, resolve
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.breakdown import Row, bleu_by_length, word_f1_by_rarity
-from nmt.evaluation.evaluate import find_split, translate_test_set
+from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import EvaluationSet, set_of_pairs
-from nmt.evaluation.training_text import training_words
+from nmt.evaluation.test_sets import (
+    EvaluationSet,
+    find_split,
+    set_of_pairs,
+    translate_test_set,
+)
+from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 Log = Callable[[str], None]
@@ -66,7 +70,7 @@ def score_test_set(
     sources, references = test_set.sources or [], test_set.references
     log(f"translating {len(sources):,} sentences of the {name} set")
     translations = translate_test_set(
-        translator, test_set, progress=lambda done: progress(done, len(sources))
+        translator, test_set, print_warning, lambda done: progress(done, len(sources))
     )
     by_rarity, words = _by_rarity(translations, test_set, config, log)
     return ScoredTestSet(
@@ -77,7 +81,7 @@ def score_test_set(
         sentences_in_all=len(pairs),
         scores=score_sheet(translations, test_set).scores,
         sentence_scores=chrf_metric().score_sentences(translations, references),
-        by_length=bleu_by_length({"model": translations}, references, test_set.tokenizer),
+        by_length=bleu_by_length({"model": translations}, test_set),
         by_rarity=by_rarity,
         rarity_words=words,
     )
@@ -99,6 +103,5 @@ def _by_rarity(
         training = training_words(config, log)
     except NmtError as error:
         return [], f"Rarity is unknown, for the training text cannot be read: {error}"
-    system, references = {"model": translations}, test_set.references
-    rows = word_f1_by_rarity(system, references, training.counts, test_set.tokenizer)
+    rows = word_f1_by_rarity({"model": translations}, test_set, training.counts)
     return rows, f"by how often the word stands in {training}"

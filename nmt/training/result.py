@@ -19,13 +19,13 @@ from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
-from nmt.evaluation.evaluate import translate_test_set
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import set_of_pairs
+from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
+from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 FORMAT = 1
@@ -87,7 +87,9 @@ def write_result(
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
-    translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
+    translations = translate_test_set(
+        Translator(run, settings, _PRECISION), test_set, print_warning
+    )
     scores = score_sheet(translations, test_set).scores
     best = _read(directory.best)
     environment = _read(directory.environment)

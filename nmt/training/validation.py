@@ -11,7 +11,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
-from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
+from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.run_directory import LoadedModel
 from nmt.training.examples import EXAMPLES, ExampleTranslation
 from nmt.training.loss import Objective
@@ -96,7 +96,7 @@ class Validator:
         """Return what the translations score by a metric of `METRIC_NAMES`."""
         references = [pair.target for pair in self.pairs]
         if metric == "chrf":
-            return chrf(translations, references, confidence=False).value
+            return chrf_metric().score(translations, references, confidence=False).value
         data = self.run.config.data
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         return bleu(translations, references, tokenize, confidence=False).value

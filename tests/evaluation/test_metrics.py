@@ -2,6 +2,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,6 @@ from nmt.evaluation.metrics import (
     bleu_metric,
     bleu_tokenizer,
     chrf_metric,
-    chrf_plus_plus_metric,
     multi_bleu_metric,
     sentence_utilities,
     ter_metric,
@@ -119,15 +119,6 @@ def test_nothing_to_score_is_refused() -> None:
         bleu([], [])
 
 
-def test_a_score_prints_value_interval_and_signature() -> None:
-    score = Score("BLEU", 38.4249, "nrefs:1|tok:13a", Interval(37.1, 39.75, 1.325))
-    assert str(score).split("\n") == [
-        "BLEU = 38.42 ± 1.32 (95 % interval 37.10 to 39.75)",
-        "nrefs:1|tok:13a",
-    ]
-    assert str(Score("BLEU", 38.4249, "nrefs:1", None)) == "BLEU = 38.42\nnrefs:1"
-
-
 def test_json_holds_what_is_printed() -> None:
     score = Score("BLEU", 38.4249, "nrefs:1", Interval(37.101, 39.749, 1.324))
     assert score.as_json() == {
@@ -155,7 +146,7 @@ def test_chrf_and_ter_are_sacrebleus(
 ) -> None:
     for metric, expected in (
         (chrf_metric(), sacrebleu.CHRF()),
-        (chrf_plus_plus_metric(), sacrebleu.CHRF(word_order=2)),
+        (chrf_metric(word_order=2), sacrebleu.CHRF(word_order=2)),
         (ter_metric(), sacrebleu.TER()),
     ):
         score = metric.score(hypotheses, references, confidence)
@@ -163,7 +154,7 @@ def test_chrf_and_ter_are_sacrebleus(
         assert (score.confidence is not None) is confidence
 
 
-@pytest.mark.parametrize("build", [bleu_metric, chrf_metric, chrf_plus_plus_metric, ter_metric])
+@pytest.mark.parametrize("build", [bleu_metric, chrf_metric, partial(chrf_metric, 2), ter_metric])
 def test_resamples_may_score_zero(build: Callable[[], Metric]) -> None:
     score = build().score(["a dog barks now", "", "b"], ["a dog barks now", "", "x"])
     assert score.confidence is not None
@@ -213,7 +204,7 @@ def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[st
     for metric, expected in (
         (bleu_metric(), [sacrebleu.sentence_bleu(h, [r]) for h, r in pairs]),
         (
-            chrf_plus_plus_metric(),
+            chrf_metric(word_order=2),
             [sacrebleu.sentence_chrf(h, [r], word_order=2) for h, r in pairs],
         ),
         (ter_metric(), [sacrebleu.sentence_ter(h, [r]) for h, r in pairs]),

@@ -11,7 +11,7 @@ from nmt.config import Config
 from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.data.tokens.tokenizer import BOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.evaluation.metrics import bleu, chrf
+from nmt.evaluation.metrics import bleu, chrf_metric
 from nmt.run_directory import LoadedModel, build_model
 from nmt.training import validation
 from nmt.training.validation import Validation, Validator
@@ -85,7 +85,8 @@ def test_the_metric_may_be_chrf(
 ) -> None:
     run = make_run("training.validation_metric=chrf")
     result = Validator(pairs, run, "fp32").validate()
-    expected = chrf(result.translations, [pair.target for pair in pairs], confidence=False)
+    references = [pair.target for pair in pairs]
+    expected = chrf_metric().score(result.translations, references, confidence=False)
     assert result.quality == {"chrf": expected.value} and result.score == expected.value
     assert f"nats/token, chrF {expected.value:.2f}" in str(result)
 
