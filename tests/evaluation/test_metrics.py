@@ -1,6 +1,4 @@
-import math
 import random
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from nmt.evaluation.metrics import (
     ter_metric,
     words_of,
 )
+from tests.evaluation.bleu_definition import bleu_by_definition
 
 WORDS = ["the", "cat", "dog", "sat", "on", "a", "mat", ",", "it's", "3.5", "o'clock", "(now)", "."]
 
@@ -161,27 +160,9 @@ def test_resamples_may_score_zero(build: Callable[[], Metric]) -> None:
     assert score.confidence.half_width > 0
 
 
-def multi_bleu_by_hand(hypotheses: list[str], references: list[str]) -> float:
-    """The definition: geometric mean of clipped n-gram precisions times the brevity penalty."""
-    counts = {n: [0, 0] for n in (1, 2, 3, 4)}
-    for n, (matched_and_all) in counts.items():
-        for pair in zip(hypotheses, references, strict=True):
-            ngrams = [
-                Counter(tuple(line.split()[i : i + n]) for i in range(len(line.split()) - n + 1))
-                for line in pair
-            ]
-            matched_and_all[0] += (ngrams[0] & ngrams[1]).total()
-            matched_and_all[1] += ngrams[0].total()
-    if not all(matched for matched, _ in counts.values()):
-        return 0.0
-    lengths = [sum(len(line.split()) for line in lines) for lines in (hypotheses, references)]
-    brevity = min(1.0, math.exp(1 - lengths[1] / lengths[0]))
-    return 100 * brevity * math.prod(m / total for m, total in counts.values()) ** 0.25
-
-
 def test_multi_bleu_is_its_definition(hypotheses: list[str], references: list[str]) -> None:
     metric = multi_bleu_metric("x")
-    expected = multi_bleu_by_hand(hypotheses, references)
+    expected = bleu_by_definition(hypotheses, references)
     assert metric.score(hypotheses, references).value == pytest.approx(expected)
     assert metric.score(["a b c"], ["a b c"], confidence=False).value == 0  # no smoothing
 
@@ -194,7 +175,7 @@ def test_multi_bleu_is_sacrebleus_without_tokenizer_on_real_text(
     references = list(read_lines(test_data / "multi30k_tok" / name))
     hypotheses = [" ".join(line.split()[1:]) for line in references]
     score = multi_bleu_metric("x").score(hypotheses, references, confidence=False).value
-    assert score == pytest.approx(multi_bleu_by_hand(hypotheses, references))
+    assert score == pytest.approx(bleu_by_definition(hypotheses, references))
     assert score == pytest.approx(bleu(hypotheses, references, "none", False).value, abs=0.01)
 
 
