@@ -112,8 +112,8 @@ def _print_comparison(
     models: list[dict[str, object]] | None,
 ) -> None:
     """Print a comparison; as a JSON object with the `models` if they are given."""
+    from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import compare
-    from nmt.evaluation.training_text import local_training_words
     from nmt.report.tables import render_comparison
 
     comparison = compare(

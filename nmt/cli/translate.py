@@ -22,7 +22,7 @@ from nmt.cli.options.terminology import TerminologyOptions
 from nmt.cli.options.workers import WorkersOption, processes_for
 
 if TYPE_CHECKING:
-    from nmt.translation.terminology import Terminology
+    from nmt.translation.line import Terminology
     from nmt.translation.translator import Translator
 
 # options that change no translation, or that a digest or a setting of the search represents

@@ -1,20 +1,31 @@
 """Where translations are good and where not: by length of the sentence, by rarity of its words.
 
-These are functions on lists of lines, for `nmt compare` and for reports. Words are those that BLEU
-counts (`words_of`).
+Words are those that BLEU counts (`words_of`); they are rare or frequent in the training text of a
+run, or in another text.
 """
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
-from nmt.evaluation.metrics import PLAIN, bleu, words_of
+from nmt.config import DataConfig
+from nmt.data.corpora.registry import is_at_hand, resolve
+from nmt.data.text.parallel_text import ParallelText
+from nmt.errors import NmtError
+from nmt.evaluation.metrics import PLAIN, bleu, bleu_tokenizer, words_of
+from nmt.evaluation.test_sets import EvaluationSet
 
 GROUPS = 6
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)
 """lowest frequency of each class of words"""
+LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
+"""names of these classes, rarest first"""
+Systems = Mapping[str, Sequence[str]]
+"""the translations of each system, by its name"""
+MOST_PAIRS = 1_000_000
+"""number of pairs at the start of a training text whose words are counted"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,46 +47,38 @@ def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
     return counts
 
 
-def bleu_by_length(
-    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str = PLAIN
-) -> list[Row]:
+def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     """Return BLEU on groups of sentences by the number of words in the reference.
 
     There are at most `GROUPS` groups of about as many sentences each.
     """
-    lengths = [len(words_of(line, tokenize)) for line in references]
+    lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
     groups = {
         str(low) if low == high else f"{low}-{high}": [
             i for i, length in enumerate(lengths) if low <= length <= high
         ]
         for low, high in _length_ranges(lengths)
     }
-    return _bleu_of_groups(groups, systems, references, tokenize)
+    return _bleu_of_groups(groups, systems, test_set)
 
 
 def bleu_by_rarity(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    frequencies: Mapping[str, int],
-    tokenize: str = PLAIN,
+    systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
     """Return BLEU on groups of sentences by the frequency of the rarest word of the reference.
 
     `frequencies` count the words of the training text or of another text. A sentence with an empty
     reference is in no group.
     """
-    groups: dict[str, list[int]] = {label: [] for label in _class_labels()}
-    for i, line in enumerate(references):
-        if words := words_of(line, tokenize):
+    groups: dict[str, list[int]] = {label: [] for label in LABELS}
+    for i, line in enumerate(test_set.references):
+        if words := words_of(line, test_set.tokenizer):
             groups[_class_label(min(frequencies.get(word, 0) for word in words))].append(i)
-    return _bleu_of_groups(groups, systems, references, tokenize)
+    return _bleu_of_groups(groups, systems, test_set)
 
 
 def word_f1_by_rarity(
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    frequencies: Mapping[str, int],
-    tokenize: str = PLAIN,
+    systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
     """Return the F1 score of the words of each class of frequency, in any order in the sentence.
 
@@ -86,7 +89,8 @@ def word_f1_by_rarity(
     correct = {name: Counter[str]() for name in systems}
     translated = {name: Counter[str]() for name in systems}
     expected: Counter[str] = Counter()
-    for i, line in enumerate(references):
+    tokenize = test_set.tokenizer
+    for i, line in enumerate(test_set.references):
         reference = Counter(words_of(line, tokenize))
         for word, count in reference.items():
             expected[label_of[frequencies.get(word, 0)]] += count
@@ -96,25 +100,22 @@ def word_f1_by_rarity(
                 translated[name][label] += count
                 correct[name][label] += min(count, reference[word])
     rows = []
-    for label in filter(expected.__getitem__, _class_labels()):
+    for label in filter(expected.__getitem__, LABELS):
         counts = ((correct[n][label], expected[label] + translated[n][label]) for n in systems)
         rows.append(Row(label, expected[label], tuple(200 * c / both for c, both in counts)))
     return rows
 
 
 def _bleu_of_groups(
-    groups: Mapping[str, list[int]],
-    systems: Mapping[str, Sequence[str]],
-    references: Sequence[str],
-    tokenize: str,
+    groups: Mapping[str, list[int]], systems: Systems, test_set: EvaluationSet
 ) -> list[Row]:
     rows = []
     for label, group in groups.items():
         if not group:
             continue
-        part = [references[i] for i in group]
+        references = [test_set.references[i] for i in group]
         scores = (
-            bleu([lines[i] for i in group], part, tokenize, confidence=False).value
+            bleu([lines[i] for i in group], references, test_set.tokenizer, confidence=False).value
             for lines in systems.values()
         )
         rows.append(Row(label, len(group), tuple(scores)))
@@ -130,14 +131,51 @@ def _length_ranges(lengths: Sequence[int]) -> list[tuple[int, int]]:
     return [(low, high - 1) for low, high in pairwise([*starts, ordered[-1] + 1])]
 
 
-def _class_labels() -> list[str]:
-    """Return the labels of the classes of frequency, rarest first."""
-    labels = [
-        f"{low:,}" if low == high - 1 else f"{low:,}-{high - 1:,}"
-        for low, high in pairwise(FREQUENCIES)
-    ]
-    return [*labels, f"{FREQUENCIES[-1]:,}+"]
-
-
 def _class_label(frequency: int) -> str:
-    return _class_labels()[bisect_right(FREQUENCIES, frequency) - 1]
+    return LABELS[bisect_right(FREQUENCIES, frequency) - 1]
+
+
+@dataclass(frozen=True)
+class TrainingWords:
+    """The words of the target side of the training text, or of its first pairs."""
+
+    counts: Counter[str]
+    pairs: int
+
+    def __str__(self) -> str:
+        if self.pairs < MOST_PAIRS:
+            return "the training text"
+        return f"the first {self.pairs:,} training pairs"
+
+
+def training_words(
+    config: DataConfig, log: Callable[[str], None] = lambda message: None
+) -> TrainingWords:
+    """Count the words of the target side of the training text.
+
+    A known corpus is downloaded if it is not here, with messages to `log`.
+
+    Raises:
+        NmtError: The text cannot be read.
+    """
+    read = 0
+
+    def targets() -> Iterator[str]:
+        nonlocal read
+        for text in resolve(config, log).train:
+            for block in ParallelText(text, config.languages).blocks():
+                for pair in block.pairs("replace"):
+                    read += 1
+                    yield pair.target
+
+    tokenize = bleu_tokenizer(config.target_language, config.tokenized)
+    counts = count_words(islice(targets(), MOST_PAIRS), tokenize)
+    return TrainingWords(counts, read)
+
+
+def local_training_words(config: DataConfig) -> TrainingWords | None:
+    """Count the words of the training text, or return None if it is not here or not readable."""
+    try:
+        return training_words(config) if is_at_hand(config) else None
+    except NmtError:
+        return None

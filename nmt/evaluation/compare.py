@@ -7,16 +7,16 @@ from string import ascii_uppercase
 from nmt.errors import ConfigError
 from nmt.evaluation.breakdown import (
     Row,
+    TrainingWords,
     bleu_by_length,
     bleu_by_rarity,
     count_words,
     word_f1_by_rarity,
 )
-from nmt.evaluation.metrics import Score, chrf_plus_plus_metric
+from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_text
 from nmt.evaluation.significance import Difference, differences
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.evaluation.training_text import TrainingWords
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def compare(
     return Comparison(
         systems,
         test_set,
-        differences(by_label, test_set.references, test_set.tokenizer),
+        differences(by_label, test_set),
         _breakdowns(by_label, test_set, training_words),
         _examples(by_label, test_set, examples),
     )
@@ -126,14 +126,14 @@ def compare(
 def _breakdowns(
     systems: Mapping[str, list[str]], test_set: EvaluationSet, training_words: TrainingWords | None
 ) -> list[Breakdown]:
-    references, tokenize = test_set.references, test_set.tokenizer
     if training_words:
         where, frequencies = str(training_words), training_words.counts
     else:
-        where, frequencies = "the references", count_words(references, tokenize)
-    by_length = bleu_by_length(systems, references, tokenize)
-    by_rarity = bleu_by_rarity(systems, references, frequencies, tokenize)
-    words = word_f1_by_rarity(systems, references, frequencies, tokenize)
+        where = "the references"
+        frequencies = count_words(test_set.references, test_set.tokenizer)
+    by_length = bleu_by_length(systems, test_set)
+    by_rarity = bleu_by_rarity(systems, test_set, frequencies)
+    words = word_f1_by_rarity(systems, test_set, frequencies)
     rarest_word = f"BLEU by how often the rarest word of the reference occurs in {where}"
     each_word = f"F-score of words by how often they occur in {where}"
     return [
@@ -147,7 +147,7 @@ def _examples(
     systems: Mapping[str, list[str]], test_set: EvaluationSet, count: int
 ) -> dict[str, list[ComparedSentence]]:
     """Return for each system the sentences where its chrF++ is most above the others' mean."""
-    metric = chrf_plus_plus_metric()
+    metric = chrf_metric(word_order=2)
     scores = {
         label: metric.score_sentences(lines, test_set.references)
         for label, lines in systems.items()

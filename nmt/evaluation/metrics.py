@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
@@ -32,7 +32,6 @@ PLAIN, ALREADY_TOKENIZED = "13a", "none"
 RESAMPLES = 1000
 MAX_DRAWN_NUMBERS = 200_000_000
 """sacreBLEU holds the statistics of all resamples in memory at once; this many take 0.8 GB"""
-_Metric = TypeVar("_Metric", CHRF, TER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score with all that is needed to compare it with another; prints itself."""
+    """A score with all that is needed to compare it with another."""
 
     name: str
     value: float
@@ -59,13 +58,6 @@ class Score:
     signature: str
     """the settings that produced it"""
     confidence: Interval | None = None
-
-    def __str__(self) -> str:
-        line = f"{self.name} = {self.value:.2f}"
-        if self.confidence:
-            ends = f"{self.confidence.low:.2f} to {self.confidence.high:.2f}"
-            line += f" ± {self.confidence.half_width:.2f} (95 % interval {ends})"
-        return f"{line}\n{self.signature}"
 
     def as_json(self) -> dict[str, object]:
         """Return plain values, rounded to two decimals as they are printed."""
@@ -139,22 +131,16 @@ def multi_bleu_metric(name: str) -> Metric:
     return Metric(name, bleu_of_tokens, bleu_of_tokens, statistics=10)
 
 
-def chrf_metric() -> Metric:
+def chrf_metric(word_order: int = 0) -> Metric:
     """Build chrF: the F-score of character n-grams, with recall weighted twice.
 
-    Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation.
+    With `word_order` 2 it is chrF++, which has single words and pairs of words among the n-grams.
+    Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation. Popović, 2017:
+    chrF++: words helping character n-grams.
     """
-    metric = _with_float_scores(CHRF())
-    return Metric(METRIC_NAMES["chrf"], metric, metric, statistics=18)
-
-
-def chrf_plus_plus_metric() -> Metric:
-    """Build chrF++: chrF with single words and pairs of words among the n-grams.
-
-    Popović, 2017: chrF++: words helping character n-grams.
-    """
-    metric = _with_float_scores(CHRF(word_order=2))
-    return Metric("chrF++", metric, metric, statistics=24)
+    metric = _with_float_scores(CHRF(word_order=word_order))
+    name = METRIC_NAMES["chrf"] + "+" * word_order
+    return Metric(name, metric, metric, statistics=3 * (6 + word_order))
 
 
 def ter_metric() -> Metric:
@@ -166,7 +152,7 @@ def ter_metric() -> Metric:
     return Metric("TER", metric, metric, statistics=3, highest=math.inf)
 
 
-def _with_float_scores(metric: _Metric) -> _Metric:
+def _with_float_scores(metric: CHRF | TER) -> CHRF | TER:
     """Make a metric return Python floats.
 
     sacreBLEU 2.6 returns NumPy's float32, but 0.0 for a resample without a match, and cannot
@@ -191,11 +177,6 @@ def bleu(
 ) -> Score:
     """Return the BLEU of a text; see `bleu_metric`."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True) -> Score:
-    """Return the chrF of a text; see `chrf_metric`."""
-    return chrf_metric().score(hypotheses, references, confidence)
 
 
 def check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:

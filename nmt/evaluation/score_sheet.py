@@ -8,7 +8,7 @@ from nmt.evaluation.metrics import (
     Metric,
     Score,
     bleu_metric,
-    chrf_plus_plus_metric,
+    chrf_metric,
     ter_metric,
 )
 from nmt.evaluation.paper_bleu import PUBLISHED, has_paper_bleu, language_codes, paper_bleu
@@ -76,7 +76,7 @@ def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
 
     The paper's BLEU is none of them, because it has a tokenizer of its own.
     """
-    metrics = [bleu_metric(test_set.tokenizer), chrf_plus_plus_metric()]
+    metrics = [bleu_metric(test_set.tokenizer), chrf_metric(word_order=2)]
     return [*metrics, ter_metric()] if ter else metrics
 
 

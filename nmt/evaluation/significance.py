@@ -7,12 +7,14 @@ Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Signific
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sacrebleu.significance import PairedTest
 
-from nmt.evaluation.metrics import PLAIN, bleu_metric
+from nmt.evaluation.breakdown import Systems
+from nmt.evaluation.metrics import bleu_metric
+from nmt.evaluation.test_sets import EvaluationSet
 
 RESAMPLES = {"bs": 1000, "ar": 10_000}
 """resamples of each test: paired bootstrap and approximate randomisation"""
@@ -75,9 +77,7 @@ class Difference:
         }
 
 
-def differences(
-    systems: Mapping[str, Sequence[str]], references: Sequence[str], tokenize: str = PLAIN
-) -> list[Difference]:
+def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
     """Compare every two of `systems`, which are translations by name.
 
     With several pairs the level is divided by their number (Bonferroni), because the more pairs
@@ -85,15 +85,11 @@ def differences(
     """
     pairs = list(itertools.combinations(systems, 2))
     level = LEVEL / max(1, len(pairs))
-    return [_difference(systems, pair, references, tokenize, level) for pair in pairs]
+    return [_difference(systems, pair, test_set, level) for pair in pairs]
 
 
 def _difference(
-    systems: Mapping[str, Sequence[str]],
-    pair: tuple[str, str],
-    references: Sequence[str],
-    tokenize: str,
-    level: float,
+    systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
         return Difference(*pair, 0.0, 1.0, 1.0, level)
@@ -101,10 +97,10 @@ def _difference(
     for test in RESAMPLES:
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
-            {"BLEU": bleu_metric(tokenize).corpus},
-            [list(references)],
+            {"BLEU": bleu_metric(test_set.tokenizer).corpus},
+            [test_set.references],
             test_type=test,
-            n_samples=_resamples(test, len(references), level),
+            n_samples=_resamples(test, len(test_set.references), level),
         )()
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
         p_values[test] = float(second.p_value or 0.0)

@@ -1,25 +1,29 @@
-"""Texts that translations are scored on, from files or from sacreBLEU by name."""
+"""Texts that translations are scored on: a set of a run, of sacreBLEU by name, or from files."""
 
 import difflib
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from nmt.config import DataConfig
+from nmt.data.corpora.registry import resolve
 from nmt.data.text.lines import read_lines
-from nmt.data.text.parallel_text import SentencePair
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.metrics import bleu_tokenizer
 from nmt.evaluation.paper_bleu import language_codes
 
+if TYPE_CHECKING:
+    from nmt.translation.translator import Translator
+
 OWN_SETS = ("validation", "test")
 """names of the sets in the configuration of a run"""
-SIZES = {
-    **dict.fromkeys((("wmt13", pair) for pair in ("en-de", "de-en", "en-fr", "fr-en")), 3000),
-    **dict.fromkeys((("wmt14/full", pair) for pair in ("en-de", "de-en", "en-fr", "fr-en")), 3003),
-}
-"""number of sentences in the sets of the paper, by sacreBLEU's name and languages"""
+PAPER_PAIRS = ("en-de", "de-en", "en-fr", "fr-en")
+PAPER_SIZES = {"wmt13": 3000, "wmt14/full": 3003}
+"""number of sentences in the sets of the paper, by sacreBLEU's name"""
 FINGERPRINTS = {
     "d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca": ("wmt13", "en", "de"),
     "909b63be5df3eb8c13e1d5967bf3f0adfdb9f6ed5e638c5bffff563ee2ff7f41": ("wmt13", "en", "fr"),
@@ -89,17 +93,12 @@ def set_of_references(
     The German of newstest2013 is the reference of English and of French, so the set is recognised
     only if `languages` are None or those of the paper. Countries in `languages` are ignored.
     """
-    official_name, *paper = identify_references(references) or ("",)
+    official_name, *paper = FINGERPRINTS.get(hash_references(references), ("",))
     if paper and (languages is None or language_codes(languages) == tuple(paper)):
         languages = (paper[0], paper[1])
     else:
         official_name = ""
     return EvaluationSet(name, references, None, languages, official_name, tokenized)
-
-
-def identify_references(references: Sequence[str]) -> tuple[str, str, str] | None:
-    """Return sacreBLEU's name and the languages of a test set of the paper, or None for others."""
-    return FINGERPRINTS.get(hash_references(references))
 
 
 def hash_references(references: Sequence[str]) -> str:
@@ -138,7 +137,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
     source, target, folder = _read_files(known, pair)
-    size = SIZES.get((known, pair))
+    size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
         raise DataError(
@@ -165,3 +164,40 @@ def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
             f"{folder} and try again, or give the files with --source and --reference"
         ) from error
     return source, target, folder
+
+
+def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:
+    """Return the pairs of the validation or test set of a recipe.
+
+    A known corpus is downloaded if it is not here, with messages to `log`.
+
+    Raises:
+        ConfigError: The recipe has no set of that name.
+    """
+    splits = resolve(config, log)
+    pair = splits.validation if name == "validation" else splits.test
+    if pair is None:
+        raise ConfigError(
+            f"the run's configuration names no {name} set; give --source and --reference, "
+            "or score --test-set validation"
+        )
+    return ParallelText(pair, config.languages)
+
+
+def translate_test_set(
+    translator: "Translator",
+    test_set: EvaluationSet,
+    warn: Callable[[str], None],
+    progress: Callable[[int], object] = lambda lines: None,
+) -> list[str]:
+    """Return the translation of each source of a test set.
+
+    `progress` is called with the number of lines done since the last call.
+
+    Raises:
+        DataError: The test set has no sources or no sentences.
+    """
+    if not test_set.sources:
+        raise DataError(f"{test_set}: no sentences to translate; expected at least one")
+    found = translator.translate(test_set.sources, warn=warn, progress=progress)
+    return [translation.text for translation in found]

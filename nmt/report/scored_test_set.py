@@ -5,12 +5,15 @@ from dataclasses import dataclass
 
 from nmt.data.corpora.registry import is_at_hand, resolve
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.breakdown import Row, bleu_by_length, word_f1_by_rarity
-from nmt.evaluation.evaluate import find_split, translate_test_set
+from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import set_of_pairs
-from nmt.evaluation.training_text import training_words
+from nmt.evaluation.test_sets import (
+    find_split,
+    set_of_pairs,
+    translate_test_set,
+)
+from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 Log = Callable[[str], None]
@@ -63,16 +66,16 @@ def score_test_set(
     name = name or ("test" if resolve(config, log).test else "validation")
     pairs = list(find_split(config, name, log))
     test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
-    sources, references, tokenizer = test_set.sources or [], test_set.references, test_set.tokenizer
+    sources, references = test_set.sources or [], test_set.references
     log(f"translating {len(sources):,} sentences of the {name} set")
     translations = translate_test_set(
-        translator, test_set, progress=lambda done: progress(done, len(sources))
+        translator, test_set, print_warning, lambda done: progress(done, len(sources))
     )
     systems = {"model": translations}
     by_rarity: Sequence[Row] = []
     try:
         training = training_words(config, log)
-        by_rarity = word_f1_by_rarity(systems, references, training.counts, tokenizer)
+        by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
         rarity_words = f"by how often the word stands in {training}"
     except NmtError as error:
         rarity_words = f"Rarity is unknown, for the training text cannot be read: {error}"
@@ -84,7 +87,7 @@ def score_test_set(
         sentences_in_all=len(pairs),
         scores=score_sheet(translations, test_set).scores,
         sentence_scores=chrf_metric().score_sentences(translations, references),
-        by_length=bleu_by_length(systems, references, tokenizer),
+        by_length=bleu_by_length(systems, test_set),
         by_rarity=by_rarity,
         rarity_words=rarity_words,
     )

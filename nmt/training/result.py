@@ -26,16 +26,16 @@ from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
-from nmt.evaluation.evaluate import translate_test_set
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import set_of_pairs
+from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.files import read_json_or_empty, write_json
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer
+from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 FORMAT = 1
@@ -138,7 +138,9 @@ def write_result(
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
-    translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
+    translations = translate_test_set(
+        Translator(run, settings, _PRECISION), test_set, print_warning
+    )
     scores = score_sheet(translations, test_set).scores
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)

@@ -16,7 +16,7 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import micro_batches
 from nmt.data.tokens.token_store import TokenStore
-from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf
+from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.files import write_atomically
 from nmt.run_directory import LoadedModel
 from nmt.training.loss import Objective
@@ -113,7 +113,7 @@ class Validator:
         """Return what the translations score by a metric of `METRIC_NAMES`."""
         references = [pair.target for pair in self.pairs]
         if metric == "chrf":
-            return chrf(translations, references, confidence=False).value
+            return chrf_metric().score(translations, references, confidence=False).value
         data = self.run.config.data
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         return bleu(translations, references, tokenize, confidence=False).value

@@ -1,17 +1,96 @@
-"""A line on its way to its translation."""
+"""A line on its way to its translation: what is asked of it, its text, its ids, its translation."""
 
+import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
 
-from nmt.search.lexical_constraints import SpelledConstraints
-from nmt.translation.terminology import Terminology
-from nmt.translation.word_alignment import Alignment
+from nmt.data.text.glossary import Glossary, check_term
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 
+MAX_SOURCE_TOKENS = 1024
+"""longer sources are truncated, or divided in a document"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
 Progress = Callable[[int], object]
 """takes the number of lines that have been done since the last call"""
+
+
+@dataclass(frozen=True)
+class Terminology:
+    """What a user asks of the words of translations, of all lines or of one."""
+
+    glossary: Glossary = field(default_factory=Glossary)
+    """source terms and the words that translations have for them"""
+    terms: tuple[str, ...] = ()
+    """words that the translation has for any source"""
+    forbidden: tuple[str, ...] = ()
+    """words that the translation does not have"""
+    prefix: str = ""
+    """how the translation begins"""
+
+    @classmethod
+    def of(
+        cls,
+        glossary: Mapping[str, str] | None = None,
+        terms: Iterable[str] = (),
+        forbidden: Iterable[str] = (),
+        prefix: str = "",
+    ) -> Self:
+        """Check and clean what a user has written.
+
+        Raises:
+            DataError: a term or beginning that is blank, not text, or longer than one line.
+        """
+        terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
+        beginnings = [prefix] if prefix else []
+        for texts, where in (
+            (terms, "the terms"),
+            (forbidden, "the forbidden words"),
+            (beginnings, "the beginning"),
+        ):
+            for text in texts:
+                check_term(text, where)
+        never = dict.fromkeys(text.strip() for text in forbidden)
+        return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(never), prefix)
+
+    def __bool__(self) -> bool:
+        return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
+
+    def __or__(self, other: "Terminology") -> Self:
+        """Combine both; where they disagree, the other one counts."""
+        return type(self)(
+            self.glossary | other.glossary,
+            self.terms + other.terms,
+            tuple(dict.fromkeys(self.forbidden + other.forbidden)),
+            other.prefix or self.prefix,
+        )
+
+    def constraints(self, source: str) -> LexicalConstraints:
+        """The constraints on the translation of one text."""
+        found = self.glossary.occurrences(source)
+        return LexicalConstraints(
+            tuple(occurrence.target for occurrence in found) + self.terms,
+            self.forbidden,
+            self.prefix,
+            tuple(occurrence.place for occurrence in found),
+        )
+
+    @property
+    def digest(self) -> str:
+        """A digest that does not depend on the order."""
+        asked = (
+            sorted(self.glossary.terms.items()),
+            sorted(self.terms),
+            sorted(self.forbidden),
+            self.prefix,
+        )
+        return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def without_beginning(self) -> Self:
+        """The part that holds for the second and later sentences of a line."""
+        return type(self)(self.glossary, (), self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +117,22 @@ class EncodedLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Alignment:
+    """A translation word by word and piece by piece."""
+
+    words: tuple[tuple[int, int], ...] = ()
+    """positions of a source word and a target word that belong together, from 0, in order"""
+    pieces: tuple[str, ...] = ()
+    """the spelling of each target token, the last one `</s>` unless it was cut at its limit"""
+    log_probabilities: tuple[float, ...] = ()
+    """log P of each token given those before it, in nats"""
+
+    def pharaoh(self) -> str:
+        """Return `source-target` pairs with spaces between, as word aligners write them."""
+        return " ".join(f"{source}-{target}" for source, target in self.words)
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """One translation of a line."""
 
@@ -52,17 +147,12 @@ class Translation:
     utility: float | None = None
     """how well it agrees with the other candidates, if they were compared"""
     alignment: Alignment | None = None
-    """its words and those of the source that belong together, if that was asked for"""
+    """which of its words belong to which words of the source, if that was asked for"""
 
 
 def print_warning(message: str) -> None:
     """Write a warning to stderr."""
     print(f"warning: {message}", file=sys.stderr)
-
-
-def characters(line: Line) -> int:
-    """The length of its text."""
-    return len(line.text)
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
@@ -71,7 +161,7 @@ def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
 
 
 def has_words(text: str) -> bool:
-    """Whether a text has any letter or digit."""
+    """Return whether a text has any letter or digit."""
     return any(map(str.isalnum, text))
 
 

@@ -8,7 +8,7 @@ candidates. Eikema and Aziz, 2020, draw the candidates at random from the model.
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nmt.errors import ConfigError
 from nmt.translation.line import EncodedLine, Translation
@@ -43,38 +43,28 @@ def most_useful(candidates: Sequence[Translation], utilities: Utilities) -> list
     )
 
 
-@dataclass(frozen=True)
-class MinimumBayesRiskStage:
-    """Chooses the translations of each line by comparing all its candidates with each other.
+def choose_most_useful(
+    lines: Sequence[EncodedLine],
+    found: list[list[Translation]],
+    utilities: Utilities,
+    n_best: int,
+) -> list[list[Translation]]:
+    """Keep up to `n_best` distinct texts of each line, the most useful first.
 
-    With C candidates a line costs the search or the draws for them and up to C^2 utilities.
+    With C candidates a line costs up to C^2 utilities.
     """
+    return [most_useful(own, utilities)[:n_best] for own in found]
 
-    utilities: Utilities
-    candidates: int
-    """how many are compared for each line"""
-    n_best: int = 1
-    """how many are kept"""
 
-    def check(self) -> None:
-        """Raise a ConfigError if there is nothing to compare, or too little to keep."""
-        if self.candidates < 2:
-            raise ConfigError(
-                "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
-                "or use --sample"
-            )
-        if self.n_best > self.candidates:
-            raise ConfigError(
-                f"{self.n_best} translations of each line were asked for, of {self.candidates} "
-                "candidates; raise --candidates, or lower --n-best"
-            )
-
-    def enter(self, lines: list[EncodedLine]) -> list[EncodedLine]:
-        """Return the lines unchanged."""
-        return lines
-
-    def leave(
-        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
-    ) -> list[list[Translation]]:
-        """Keep up to `n_best` distinct texts of each line, the most useful first."""
-        return [most_useful(own, self.utilities)[: self.n_best] for own in found]
+def check_candidates(candidates: int, n_best: int) -> None:
+    """Raise a ConfigError if there is nothing to compare, or too little to keep."""
+    if candidates < 2:
+        raise ConfigError(
+            "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
+            "or use --sample"
+        )
+    if n_best > candidates:
+        raise ConfigError(
+            f"{n_best} translations of each line were asked for, of {candidates} "
+            "candidates; raise --candidates, or lower --n-best"
+        )

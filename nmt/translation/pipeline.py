@@ -1,61 +1,42 @@
-"""Lines in, translations out, in order: a pipeline of stages around a search.
+"""Lines in, translations out, in order: a pipeline around a search.
 
-On the way in a line passes the stages from the first to the last, on the way out from the last to
-the first. Between them it is encoded, searched in a batch of lines of similar length, and decoded.
+    Line -> sentences -> encode -> EncodedLine -> constraints -> SearchBatch
+                                                                     |
+    Translation <- sentences joined <- finishing stages <- decode <- Hypothesis
 
-    Line -> line stages -> EncodedLine -> batch stages -> SearchBatch
-                                                              |
-    Translation <- line stages <- batch stages <- decoded <- Hypothesis
-
-Lines are taken in windows. All that happens to one batch, from the search to the last batch stage,
-is one task, which this process computes or one of several others. The batches are the same for any
-number of processes, and so are the translations.
+Lines are taken in windows, and searched in batches of similar length. All that happens to one
+batch, from the search to the last finishing stage, is one task, which this process computes or one
+of several others. The batches are the same for any number of processes, and so are the
+translations.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol, Self
+from typing import Self
 
+from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
-from nmt.search.windows import WINDOW_LINES, windows
-from nmt.translation.encoding import copy_of, decode, encode
+from nmt.search.windows import WINDOW_LINES, non_blank, truncate, windows
+from nmt.translation.document import join, split_lines
 from nmt.translation.line import (
+    MAX_SOURCE_TOKENS,
     EncodedLine,
     Line,
     Progress,
     Translation,
     Warn,
-    characters,
+    one_line,
     print_warning,
 )
 from nmt.translation.process_pool import ProcessPool
+from nmt.translation.terminology import TerminologyStage
 
-
-class LineStage(Protocol):
-    """A stage that works on text, in the main process: a line may become several lines."""
-
-    def enter(self, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
-        """The lines to translate in place of each line."""
-
-    def leave(self, line: Line, found: list[list[Translation]]) -> list[Translation]:
-        """The translations of a line, made of those of the lines in its place."""
-
-
-class BatchStage(Protocol):
-    """A stage that works on encoded lines and on what the search has found for them.
-
-    `enter` is called in the main process, `leave` in the process that has searched the batch.
-    """
-
-    def enter(self, lines: list[EncodedLine]) -> list[EncodedLine]:
-        """The lines of a window, changed for the search."""
-
-    def leave(
-        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
-    ) -> list[list[Translation]]:
-        """The translations of these lines, changed, chosen or extended."""
+FinishingStage = Callable[[Sequence[EncodedLine], list[list[Translation]]], list[list[Translation]]]
+"""takes some lines and the translations of each; returns these changed, chosen or extended"""
 
 
 @dataclass
@@ -63,36 +44,40 @@ class _Window:
     """Lines that are read together, and the translations found so far."""
 
     lines: Sequence[Line]
-    levels: list[tuple[LineStage, Sequence[Line], list[int]]] = field(default_factory=list)
-    """each line stage, the lines it was given, and how many lines replace each"""
-    encoded: list[EncodedLine] = field(default_factory=list)
-    found: list[list[Translation]] = field(default_factory=list)
+    sentences: list[int]
+    """how many encoded lines each line has become"""
+    encoded: list[EncodedLine]
+    found: list[list[Translation]]
     """the translations of each encoded line"""
-    batches: deque[list[int]] = field(default_factory=deque)
+    batches: deque[list[int]]
     """the batches that are still to be searched, as indices of encoded lines"""
     reported: int = 0
-    """lines that progress has been told of"""
+    """lines that `progress` has counted"""
 
 
 class Pipeline:
-    """Translates lines with a searcher and stages; a context, at whose end its processes end."""
+    """Translates lines; a context, at whose end its processes end."""
 
     def __init__(
         self,
         searcher: Searcher,
-        line_stages: Sequence[LineStage],
-        batch_stages: Sequence[BatchStage],
+        terminology: TerminologyStage,
+        finishing_stages: Sequence[FinishingStage] = (),
         n_best: int = 1,
+        document: bool = False,
         processes: int = 1,
     ) -> None:
         """`n_best` hypotheses of each line are searched for, in one or more `processes`.
 
-        With several processes each computes with one thread; a single one is this process.
+        The finishing stages are applied to what is found in their order. With `document`, lines are
+        split into sentences. With several processes each computes with one thread; a single one is
+        this process.
         """
         self.searcher = searcher
-        self.line_stages = line_stages
-        self.batch_stages = batch_stages
+        self.terminology = terminology
+        self.finishing_stages = finishing_stages
         self.n_best = n_best
+        self.document = document
         self._pool = ProcessPool(self.translate_batch, processes) if processes > 1 else None
 
     def __enter__(self) -> Self:
@@ -110,9 +95,8 @@ class Pipeline:
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
         """Yield the translations of each line, best first; see `translate_windows`."""
-        for found in self.translate_windows(
-            windows(lines, window_lines, characters), warn, progress
-        ):
+        groups = windows(lines, window_lines, lambda line: len(line.text))
+        for found in self.translate_windows(groups, warn, progress):
             yield from found
 
     def translate_windows(
@@ -124,7 +108,8 @@ class Pipeline:
         """Yield the translations of each line of each window, in order.
 
         With one process, a window is answered before the next one is read; with several, some
-        windows are read ahead. `progress` is told how many more lines are done.
+        windows are read ahead. `progress` is called with the number of lines done since its last
+        call.
 
         Raises:
             NmtError: the memory does not suffice, or a process died.
@@ -134,7 +119,7 @@ class Pipeline:
 
         def tasks() -> Iterator[list[EncodedLine]]:
             for lines in windows:
-                window = self._enter(lines, warn)
+                window = self._encode_window(lines, warn)
                 waiting.append(window)
                 for batch in list(window.batches):
                     yield [window.encoded[i] for i in batch]
@@ -144,16 +129,16 @@ class Pipeline:
             batch = window.batches.popleft()
             for i, translations in zip(batch, found, strict=True):
                 window.found[i] = translations
-            if not window.levels:
+            if not self.document:
                 progress(len(batch))
                 window.reported += len(batch)
             if not window.batches:
                 waiting.popleft()
                 progress(len(window.lines) - window.reported)
-                yield self._leave(window)
+                yield self._join_sentences(window)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
-        """Search encoded lines as one batch, and pass what is found through the batch stages."""
+        """Search encoded lines as one batch, and pass what is found through the last stages."""
         batch = SearchBatch(
             [line.ids for line in lines],
             [line.line.number for line in lines],
@@ -166,7 +151,7 @@ class Pipeline:
             decode(tokenizer, settings, line, own)
             for line, own in zip(lines, hypotheses, strict=True)
         ]
-        return self._leave_batch(lines, found)
+        return self._finish(lines, found)
 
     def _map(self, tasks: Iterable[list[EncodedLine]]) -> Iterator[list[list[Translation]]]:
         if not self._pool:
@@ -174,54 +159,87 @@ class Pipeline:
         _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
         return self._pool.map(tasks)
 
-    def _enter(self, lines: Sequence[Line], warn: Warn) -> _Window:
-        """Pass lines through all stages on the way in, and cut them into batches."""
-        window = _Window(lines)
-        for stage in self.line_stages:
-            groups = stage.enter(lines, warn)
-            window.levels.append((stage, lines, [len(group) for group in groups]))
-            lines = [line for group in groups for line in group]
-        encoded = encode(self.searcher.run.tokenizer, lines, warn)
-        for batch_stage in self.batch_stages:
-            encoded = batch_stage.enter(encoded)
-        window.encoded = encoded
-        window.found = [[] for _ in encoded]
+    def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
+        """Encode lines, copy those that are not translated, and cut the others into batches."""
+        run = self.searcher.run
+        groups = split_lines(run, lines, warn) if self.document else [[line] for line in lines]
+        sentences = [line for group in groups for line in group]
+        encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
+        found: list[list[Translation]] = [[] for _ in encoded]
         copied = [i for i, line in enumerate(encoded) if not line.ids]
         copies = [encoded[i] for i in copied]
-        alone = self._leave_batch(copies, [[copy_of(line)] for line in copies])
-        for i, translations in zip(copied, alone, strict=True):
-            window.found[i] = translations
-        window.batches.extend(self._batches(encoded, cut=bool(window.levels)))
-        if not window.batches:
-            window.batches.append([])  # an empty task keeps the window in its place
-        return window
+        finished = self._finish(copies, [[copy_of(line)] for line in copies])
+        for i, translations in zip(copied, finished, strict=True):
+            found[i] = translations
+        # an empty batch keeps a window without any other in its place
+        batches = deque(self._batches(encoded)) or deque([[]])
+        return _Window(lines, [len(group) for group in groups], encoded, found, batches)
 
-    def _batches(self, encoded: Sequence[EncodedLine], cut: bool) -> Iterator[list[int]]:
-        """Batches of the lines to search; `cut` says that a line stage has multiplied them."""
-        indices = range(len(encoded))
-        parts: Iterable[Sequence[int]] = [indices]
-        if cut:
-            parts = windows(indices, WINDOW_LINES, lambda i: len(encoded[i].line.text))
+    def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
+        """Yield batches of the lines to search, as indices."""
+        parts: Iterable[Sequence[int]] = [range(len(encoded))]
+        if self.document:  # the sentences may be many more than the lines
+            parts = windows(range(len(encoded)), WINDOW_LINES, lambda i: len(encoded[i].line.text))
         lengths = [len(line.ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
         for part in parts:
             searched = [i for i in part if encoded[i].ids]
             yield from self.searcher.batches(searched, lengths, constraints)
 
-    def _leave(self, window: _Window) -> list[list[Translation]]:
-        """Pass the translations of a window through the line stages on the way out."""
-        found = window.found
-        for stage, lines, counts in reversed(window.levels):
-            rest = iter(found)
-            found = [
-                stage.leave(line, list(islice(rest, count)))
-                for line, count in zip(lines, counts, strict=True)
-            ]
-        return found
+    def _join_sentences(self, window: _Window) -> list[list[Translation]]:
+        if not self.document:
+            return window.found
+        best = iter([translations[0] for translations in window.found])
+        return [[join(list(islice(best, count)))] for count in window.sentences]
 
-    def _leave_batch(
+    def _finish(
         self, lines: Sequence[EncodedLine], found: list[list[Translation]]
     ) -> list[list[Translation]]:
-        for stage in reversed(self.batch_stages):
-            found = stage.leave(lines, found)
+        for stage in self.finishing_stages:
+            found = stage(lines, found)
         return found
+
+
+def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
+    """Tokenise each line once; a line without tokens is to be copied.
+
+    A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
+    """
+
+    def report(index: int, length: int) -> None:
+        warn(
+            f"line {lines[index].number} has {length} tokens; only the first {MAX_SOURCE_TOKENS} "
+            "are translated: split it into sentences"
+        )
+
+    unknown = [line.text for line in lines if not line.ids]
+    encoded = iter(tokenizer.source.encode(unknown))
+    rows = [list(line.ids) or next(encoded) for line in lines]
+    rows = truncate(rows, MAX_SOURCE_TOKENS, report)
+    to_translate = set(non_blank([line.text for line in lines], rows))
+    return [
+        EncodedLine(line, row if i in to_translate else [])
+        for i, (line, row) in enumerate(zip(lines, rows, strict=True))
+    ]
+
+
+def decode(
+    tokenizer: Tokenizer,
+    settings: DecodingConfig,
+    line: EncodedLine,
+    hypotheses: Sequence[Hypothesis],
+) -> list[Translation]:
+    """Return the hypotheses of a line as text."""
+    room = line.constraints.room if line.constraints else 0
+    limit = len(line.ids) + settings.max_length_offset + room
+    texts = tokenizer.target.decode([h.tokens for h in hypotheses])
+    return [
+        Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
+        for text, h in zip(texts, hypotheses, strict=True)
+    ]
+
+
+def copy_of(line: EncodedLine) -> Translation:
+    """Return the translation of a line that is not searched for: its text, or nothing if blank."""
+    text = line.line.text
+    return Translation(one_line(text) if text.strip() else "", 0.0)

@@ -16,7 +16,9 @@ import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Generic, Self, TypeVar
@@ -32,21 +34,19 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-@dataclass(eq=False)
-class _Task:
-    """A task that was given to a process, and its result once there is one."""
+@dataclass
+class _Failure:
+    """What a process answers if a task raises an error."""
 
-    answered: bool = False
-    result: Any = None
-    error: Exception | None = None
+    error: Exception
 
 
 @dataclass(eq=False)
 class _WorkerProcess:
     process: BaseProcess
     connection: Connection
-    task: _Task | None = None
-    """the task that it computes; None: it is idle"""
+    task: Future[Any] | None = None
+    """the result of the task that it computes; None: it is idle"""
 
 
 class ProcessPool(Generic[Task, Result]):
@@ -86,37 +86,41 @@ class ProcessPool(Generic[Task, Result]):
         Raises:
             NmtError: a process died, or `compute` raised it.
         """
-        source = _Source(tasks)
-        if not self._workers and source.has(1) and not source.has(2):
-            yield self._compute(source.take())
-        waiting: deque[_Task] = deque()
+        waiting: deque[Future[Result]] = deque()
+        errors: list[Exception] = []
+        source = _until_error(tasks, errors)
+        if not self._workers:
+            first = list(islice(source, 2))
+            if len(first) == 1:
+                yield self._compute(first.pop())
+            source = chain(first, source)
         while True:
             self._hand_out(source, waiting)
             if not waiting:
                 break
-            if not waiting[0].answered:
+            if waiting[0].done():
+                yield waiting.popleft().result()
+            else:
                 self._receive()
-                continue
-            first = waiting.popleft()
-            if first.error:
-                raise first.error
-            yield first.result
-        if source.error:
-            raise source.error
+        if errors:
+            raise errors[0]
 
-    def _hand_out(self, source: "_Source[Task]", waiting: deque[_Task]) -> None:
+    def _hand_out(self, source: Iterator[Task], waiting: deque[Future[Result]]) -> None:
         """Send a task to every idle process, and start a process if none is idle."""
-        while len(waiting) < AHEAD * self._processes and source.has(1):
+        while len(waiting) < AHEAD * self._processes:
             worker = next((w for w in self._workers if not w.task), None)
-            if worker is None and len(self._workers) < self._processes:
-                worker = self._start()
-            if worker is None:
+            if worker is None and len(self._workers) == self._processes:
                 return
             try:
-                worker.connection.send(source.take())
+                task = next(source)
+            except StopIteration:
+                return
+            worker = worker or self._start()
+            try:
+                worker.connection.send(task)
             except OSError as error:
                 raise self._died(worker) from error
-            worker.task = _Task()
+            worker.task = Future()
             waiting.append(worker.task)
 
     def _receive(self) -> None:
@@ -125,15 +129,14 @@ class ProcessPool(Generic[Task, Result]):
         for connection in multiprocessing.connection.wait(list(busy)):
             worker = busy[connection]  # type: ignore[index]
             try:
-                succeeded, answer = worker.connection.recv()
+                answer = worker.connection.recv()
             except (EOFError, OSError) as error:
                 raise self._died(worker) from error
             assert worker.task is not None
-            worker.task.answered = True
-            if succeeded:
-                worker.task.result = answer
+            if isinstance(answer, _Failure):
+                worker.task.set_exception(answer.error)
             else:
-                worker.task.error = answer
+                worker.task.set_result(answer)
             worker.task = None
 
     def _start(self) -> _WorkerProcess:
@@ -164,30 +167,14 @@ class ProcessPool(Generic[Task, Result]):
         )
 
 
-class _Source(Generic[Task]):
-    """Reads tasks ahead; an error raised by the tasks is kept and ends them."""
-
-    def __init__(self, tasks: Iterable[Task]) -> None:
-        self._tasks = iter(tasks)
-        self._read: deque[Task] = deque()
-        self.error: Exception | None = None
-
-    def has(self, number: int) -> bool:
-        """Whether there are at least so many tasks left."""
-        try:
-            while len(self._read) < number and not self.error:
-                self._read.append(next(self._tasks))
-        except StopIteration:
-            pass
-        except StoppedBySignal:
-            raise
-        except (NmtError, OSError) as error:
-            self.error = error
-        return len(self._read) >= number
-
-    def take(self) -> Task:
-        """The next task."""
-        return self._read.popleft()
+def _until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Task]:
+    """Yield the tasks; an error that they raise ends them and is appended to `errors`."""
+    try:
+        yield from tasks
+    except StoppedBySignal:
+        raise
+    except (NmtError, OSError) as error:
+        errors.append(error)
 
 
 def _serve(compute: Callable[[Any], Any], connection: Connection) -> None:
@@ -200,17 +187,14 @@ def _serve(compute: Callable[[Any], Any], connection: Connection) -> None:
     torch.set_num_threads(1)
     with contextlib.suppress(EOFError, OSError):  # the main process has ended
         while True:
-            connection.send(_answer(compute, connection.recv()))
-
-
-def _answer(compute: Callable[[Any], Any], task: object) -> tuple[bool, object]:
-    """Return whether the task succeeded, and its result or its error."""
-    try:
-        return True, compute(task)
-    except NmtError as error:
-        return False, error
-    except Exception:
-        return False, RuntimeError(traceback.format_exc())
+            task = connection.recv()
+            try:
+                answer = compute(task)
+            except NmtError as error:
+                answer = _Failure(error)
+            except Exception:
+                answer = _Failure(RuntimeError(traceback.format_exc()))
+            connection.send(answer)
 
 
 def _end_with_parent() -> None:

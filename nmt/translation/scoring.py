@@ -21,8 +21,7 @@ from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
 from nmt.search.windows import WINDOW_LINES, batches, truncate, windows
-from nmt.translation.encoding import MAX_SOURCE_TOKENS
-from nmt.translation.line import print_warning
+from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn, print_warning
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096
@@ -79,6 +78,26 @@ def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Te
     return torch.cat(parts).view_as(target).masked_fill(target == padding, 0.0)
 
 
+def pair_batches(
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    batch_tokens: int,
+    cost: Callable[[int], int] = lambda length: length,
+) -> Iterator[tuple[list[int], Batch]]:
+    """Yield batches of pairs of similar length, each with the indices of its pairs.
+
+    `cost` is the number of tokens that the longer side of a pair counts as; a batch has at most
+    `batch_tokens` of them, padding included.
+    """
+    if not sources:
+        return
+    store = TokenStore.of(sources, targets)
+    longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
+    costs = [cost(length) for length in longest]
+    for indices in batches(range(len(store)), costs, batch_tokens):
+        yield indices, collate(store, np.array(indices))
+
+
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
@@ -98,26 +117,32 @@ class Scorer:
         self,
         pairs: Iterable[tuple[str, str]],
         window_lines: int = WINDOW_LINES,
-        warn: Callable[[str], None] = print_warning,
-        progress: Callable[[int], object] = lambda pairs: None,
+        warn: Warn = print_warning,
+        progress: Progress = lambda pairs: None,
     ) -> Iterator[TargetScore]:
         """Score the target of each (source, target), in order; an empty text is EOS alone.
 
-        A source over `MAX_SOURCE_TOKENS` and a target over `MAX_TARGET_TOKENS` are cut and `warn`
-        told their number, counted from 1. With `window_lines` 1 each pair is answered before the
-        next is read. `progress` hears how many more are done, before they are yielded.
+        A source over `MAX_SOURCE_TOKENS` and a target over `MAX_TARGET_TOKENS` are truncated, and
+        `warn` is called with a message that names their number, counted from 1. With `window_lines`
+        1 each pair is answered before the next is read. `progress` is called with the number of
+        pairs done since its last call, before they are yielded.
 
         Raises:
-            NonFiniteScoresError: the model's scores are not numbers.
+            NonFiniteScoresError: the model's scores are NaN or infinite.
         """
         first_number = 1
         for window in windows(pairs, window_lines, lambda pair: len(pair[0]) + len(pair[1])):
             sources, targets = self._encode(window, first_number, warn)
-            yield from self._score_window(sources, targets, progress)
+            scores: dict[int, TargetScore] = {}
+            for indices, batch in pair_batches(sources, targets, self.batch_tokens):
+                for i, row in zip(indices, self._score_batch(batch), strict=True):
+                    scores[i] = TargetScore(tuple(targets[i]), tuple(row[: len(targets[i])]))
+                progress(len(indices))
+            yield from (scores[i] for i in range(len(window)))
             first_number += len(window)
 
     def _encode(
-        self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Callable[[str], None]
+        self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Warn
     ) -> tuple[list[list[int]], list[list[int]]]:
         def warn_of(side: str, limit: int) -> Callable[[int, int], None]:
             return lambda place, length: warn(
@@ -131,23 +156,6 @@ class Scorer:
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
         )
-
-    def _score_window(
-        self,
-        sources: Sequence[Sequence[int]],
-        targets: Sequence[Sequence[int]],
-        progress: Callable[[int], object],
-    ) -> list[TargetScore]:
-        store = TokenStore.of(sources, targets)
-        longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
-        found: dict[int, TargetScore] = {}
-        for batch in batches(range(len(store)), longest, self.batch_tokens):
-            rows = self._score_batch(collate(store, np.array(batch)))
-            for i, row in zip(batch, rows, strict=True):
-                tokens = tuple(targets[i])
-                found[i] = TargetScore(tokens, tuple(row[: len(tokens)]))
-            progress(len(batch))
-        return [found[i] for i in range(len(store))]
 
     def _score_batch(self, batch: Batch) -> list[list[float]]:
         with autocast(self.device, self.precision):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypedDict, overload
+from typing import TypedDict, Unpack, overload
 
 from nmt.config import DecodingConfig
 from nmt.config_file import replace_settings
@@ -14,9 +14,8 @@ from nmt.search.ensemble import load_ensemble
 from nmt.search.sampling import Sampling
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.line import Line
+from nmt.translation.line import Line, Terminology
 from nmt.translation.scoring import Scorer
-from nmt.translation.terminology import Terminology
 from nmt.translation.translator import TranslationRequest, Translator
 
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
@@ -36,6 +35,15 @@ class SearchSettings(TypedDict, total=False):
     shortlist: int | None
 
 
+class TextConstraints(TypedDict, total=False):
+    """What `TextTranslator.translate` may be asked for, as keywords."""
+
+    document: bool
+    glossary: Mapping[str, str] | None
+    forbidden: Sequence[str]
+    target_prefix: str
+
+
 class TextTranslator:
     """A trained model that translates strings and scores given translations."""
 
@@ -45,24 +53,12 @@ class TextTranslator:
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self,
-        texts: str,
-        *,
-        document: bool = False,
-        glossary: Mapping[str, str] | None = None,
-        forbidden: Sequence[str] = (),
-        target_prefix: str = "",
+        self, texts: str, **asked: Unpack[TextConstraints]
     ) -> str: ...
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self,
-        texts: list[str],
-        *,
-        document: bool = False,
-        glossary: Mapping[str, str] | None = None,
-        forbidden: Sequence[str] = (),
-        target_prefix: str = "",
+        self, texts: list[str], **asked: Unpack[TextConstraints]
     ) -> list[str]: ...
 
     @overload
@@ -70,11 +66,7 @@ class TextTranslator:
         self,
         texts: Iterable[str],
         window_lines: int = WINDOW_LINES,
-        *,
-        document: bool = False,
-        glossary: Mapping[str, str] | None = None,
-        forbidden: Sequence[str] = (),
-        target_prefix: str = "",
+        **asked: Unpack[TextConstraints],
     ) -> Iterator[str]: ...
 
     def translate(
@@ -170,7 +162,10 @@ def load_translator(
         ConfigError: an unknown device or precision, an impossible setting, or vocabularies that
             differ.
     """
-    _check_known("precision", precision, PRECISIONS)
+    if precision not in PRECISIONS:
+        raise ConfigError(
+            f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
+        )
     place = pick_device(device)
     if precision != "int8":
         precision = pick_precision(precision, place)
@@ -191,11 +186,6 @@ def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
             f"{candidates!r}"
         )
     return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
-
-
-def _check_known(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise ConfigError(f"load: '{name}': expected one of {', '.join(known)}, got {value!r}")
 
 
 def _check_iterable(texts: object, name: str) -> None:

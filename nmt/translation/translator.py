@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
@@ -10,14 +11,11 @@ from nmt.search.sampling import Sampling
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.aligner import AlignmentStage
-from nmt.translation.document import SentenceStage
-from nmt.translation.line import Progress, Translation, Warn, numbered, print_warning
-from nmt.translation.minimum_bayes_risk import MinimumBayesRiskStage, Utilities
-from nmt.translation.pipeline import BatchStage, LineStage, Pipeline
-from nmt.translation.terminology import Terminology
-from nmt.translation.terminology_stage import CopyStage, TerminologyStage
-from nmt.translation.unknown_words import UnknownWordStage
+from nmt.translation.aligner import Aligner, copy_unknown_words
+from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered, print_warning
+from nmt.translation.minimum_bayes_risk import Utilities, check_candidates, choose_most_useful
+from nmt.translation.pipeline import FinishingStage, Pipeline
+from nmt.translation.terminology import TerminologyStage
 
 
 @dataclass(frozen=True)
@@ -54,24 +52,11 @@ class Translator:
         sampling: Sampling | None = None,
         shortlist: Shortlist | None = None,
     ) -> None:
-        settings = settings or run.config.decoding
         self.run = run
-        self.searcher = Searcher(run, settings, precision, sampling, shortlist)
-
-    @property
-    def settings(self) -> DecodingConfig:
-        """The settings of the search."""
-        return self.searcher.settings
-
-    @property
-    def precision(self) -> str:
-        """The precision that translations are computed in."""
-        return self.searcher.precision
-
-    @property
-    def shortlist(self) -> Shortlist | None:
-        """The target tokens that may occur; None: all of the vocabulary."""
-        return self.searcher.shortlist
+        self.settings = settings or run.config.decoding
+        self.precision = precision
+        self.shortlist = shortlist
+        self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
 
     def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
         """The pipeline that translates as asked, in one process or several.
@@ -80,30 +65,25 @@ class Translator:
             ConfigError: settings that exclude each other, or a beam that is too small or too wide.
         """
         request = request or TranslationRequest()
-        searcher = self.searcher
+        searcher, n_best = self.searcher, request.n_best
         terminology = TerminologyStage(searcher, request.terminology)
         terminology.check()
-        line_stages: list[LineStage] = []
-        batch_stages: list[BatchStage] = [terminology, CopyStage()]
-        if request.document:
-            if request.n_best != 1:
-                raise ConfigError(
-                    "--document puts each line together from the best translation of each "
-                    "sentence, so a line has no --n-best; leave one of them out"
-                )
-            line_stages.append(SentenceStage(self.run))
+        if request.document and n_best != 1:
+            raise ConfigError(
+                "--document puts each line together from the best translation of each sentence, "
+                "so a line has no --n-best; leave one of them out"
+            )
+        stages: list[FinishingStage] = [terminology.restore]
         if self.settings.copy_unknown:
-            batch_stages.insert(0, UnknownWordStage(searcher))
-        n_best = request.n_best
+            stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
-            choice = MinimumBayesRiskStage(request.utilities, request.candidates, n_best)
-            choice.check()
-            batch_stages.insert(0, choice)
+            check_candidates(request.candidates, n_best)
+            stages.append(partial(choose_most_useful, utilities=request.utilities, n_best=n_best))
             n_best = request.candidates
         if request.alignments:
-            batch_stages.insert(0, AlignmentStage(searcher))
+            stages.append(Aligner(searcher).align)
         searcher.check(n_best)
-        return Pipeline(searcher, line_stages, batch_stages, n_best, processes)
+        return Pipeline(searcher, terminology, stages, n_best, request.document, processes)
 
     def translate(
         self,
@@ -114,9 +94,10 @@ class Translator:
     ) -> Iterator[Translation]:
         """Yield the best translation of each text, in order; that of a blank text is empty.
 
-        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` is told its number, counted from 1.
-        With `window_lines` 1 each text is answered before the next is read. `progress` is told how
-        many more texts are done, before they are yielded.
+        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message that names
+        its number, counted from 1. With `window_lines` 1 each text is answered before the next is
+        read. `progress` is called with the number of texts done since its last call, before they
+        are yielded.
         """
         found = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in found)

@@ -7,7 +7,7 @@ import pytest
 from nmt.config import Config, DataConfig
 from nmt.config_file import dump_config, load_config
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation import evaluate, test_sets
+from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import EvaluationSet
 from tests.cli.commands import fail, invoke, succeed, write_lines
 
@@ -99,7 +99,7 @@ def test_files_are_read_before_anything_is_translated(
     def never(*arguments: object) -> None:
         raise AssertionError("it began to translate")
 
-    monkeypatch.setattr(evaluate, "translate_test_set", never)
+    monkeypatch.setattr(test_sets, "translate_test_set", never)
     message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
     assert "short.txt has 2 lines, the run's test set has 3 lines" in message
 

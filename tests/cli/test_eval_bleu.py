@@ -93,7 +93,7 @@ def test_an_output_that_cannot_be_written_is_told_before_the_wait(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "nmt.evaluation.evaluate.translate_test_set", None
+        "nmt.evaluation.test_sets.translate_test_set", None
     )  # it does not come to that
     message = fail(DataError, "eval-bleu", "-m", tiny_run, "-o", tmp_path / "none" / "out.de")
     assert "out.de: cannot be written: No such file or directory" in message

@@ -5,12 +5,17 @@ from dataclasses import replace
 import pytest
 
 from nmt.errors import ConfigError, DataError
-from nmt.evaluation.breakdown import bleu_by_length, bleu_by_rarity, count_words
+from nmt.evaluation.breakdown import (
+    MOST_PAIRS,
+    TrainingWords,
+    bleu_by_length,
+    bleu_by_rarity,
+    count_words,
+)
 from nmt.evaluation.compare import Comparison, compare
 from nmt.evaluation.score_sheet import score_text
 from nmt.evaluation.significance import differences
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.evaluation.training_text import MOST_PAIRS, TrainingWords
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "no.", "it rains in the old town."]
 GOOD = ["the cat sat on the mat.", "the dog barks at me.", "no.", "it rains in the town."]
@@ -31,19 +36,19 @@ def test_systems_have_letters_and_scores(comparison: Comparison) -> None:
     for system, lines in zip(comparison.systems, (GOOD, POOR), strict=True):
         assert system.scores == score_text(lines, TEST_SET)
     by_label = {"A": GOOD, "B": POOR}
-    assert comparison.differences == differences(by_label, REFERENCES)
-    assert comparison.breakdowns[0].rows == bleu_by_length(by_label, REFERENCES)
+    assert comparison.differences == differences(by_label, TEST_SET)
+    assert comparison.breakdowns[0].rows == bleu_by_length(by_label, TEST_SET)
 
 
 def test_rarity_is_that_of_the_training_text_where_it_is_known(comparison: Comparison) -> None:
     by_label = {"A": GOOD, "B": POOR}
     counts = count_words(REFERENCES)
-    assert comparison.breakdowns[1].rows == bleu_by_rarity(by_label, REFERENCES, counts)
+    assert comparison.breakdowns[1].rows == bleu_by_rarity(by_label, TEST_SET, counts)
     assert comparison.breakdowns[1].title.endswith("occurs in the references")
     learnt = compare(
         [("a", GOOD), ("b", POOR)], TEST_SET, training_words=TrainingWords(Counter({"the": 9}), 2)
     )
-    assert learnt.breakdowns[1].rows == bleu_by_rarity(by_label, REFERENCES, {"the": 9})
+    assert learnt.breakdowns[1].rows == bleu_by_rarity(by_label, TEST_SET, {"the": 9})
     assert learnt.breakdowns[2].title.endswith("occur in the training text")
     part = compare(
         [("a", GOOD), ("b", POOR)], TEST_SET, training_words=TrainingWords(Counter("a"), MOST_PAIRS)

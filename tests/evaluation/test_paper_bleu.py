@@ -1,10 +1,8 @@
 """The paper's protocol against an implementation of its own, and on lines worked out by hand."""
 
 import html
-import math
 import random
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from nmt.evaluation.paper_bleu import has_paper_bleu, moses_tokenizer, paper_bleu
+from tests.evaluation.bleu_definition import bleu_by_definition
 
 
 def tokens(line: str, *languages: str) -> str:
@@ -139,21 +138,6 @@ def independent_tokens(line: str, language: str) -> list[str]:
     return " ".join(re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", word) for word in found).split()
 
 
-def independent_bleu(hypotheses: list[str], references: list[str], language: str) -> float:
-    """Papineni et al., 2002, equation by equation."""
-    sides = [[independent_tokens(x, language) for x in lines] for lines in (hypotheses, references)]
-    logs = 0.0
-    for n in (1, 2, 3, 4):
-        matched = total = 0
-        for pair in zip(*sides, strict=True):
-            ngrams = [Counter(zip(*(words[k:] for k in range(n)), strict=False)) for words in pair]
-            matched += (ngrams[0] & ngrams[1]).total()
-            total += ngrams[0].total()
-        logs += math.log(matched / total) / 4
-    lengths = [sum(map(len, side)) for side in sides]
-    return 100 * min(1.0, math.exp(1 - lengths[1] / lengths[0])) * math.exp(logs)
-
-
 @pytest.mark.parametrize(
     "name", ["newstest2014.ende.de", "newstest2013.de", "newstest2014.enfr.fr", "newstest2013.fr"]
 )
@@ -164,5 +148,9 @@ def test_an_independent_implementation_finds_the_same_score(test_data: Path, nam
     for line in references:
         assert html.unescape(tokenize(line)).split(" ") == independent_tokens(line, language)
     score = paper_bleu(hypotheses, references, ("en", language), confidence=False)
-    expected = independent_bleu(hypotheses, references, language)
+    sides = [
+        [" ".join(independent_tokens(line, language)) for line in lines]
+        for lines in (hypotheses, references)
+    ]
+    expected = bleu_by_definition(*sides)
     assert score.name == "paper BLEU" and score.value == pytest.approx(expected, abs=0.01)

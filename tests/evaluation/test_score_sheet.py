@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.errors import DataError
-from nmt.evaluation.metrics import Score, bleu, chrf_plus_plus_metric, ter_metric
+from nmt.evaluation.metrics import Score, bleu, chrf_metric, ter_metric
 from nmt.evaluation.paper_bleu import paper_bleu
 from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 from nmt.evaluation.test_sets import EvaluationSet
@@ -19,7 +19,7 @@ def test_the_sheet_holds_each_metrics_score() -> None:
     sheet = score_sheet(HYPOTHESES, TEST_SET, ter=True)
     assert sheet.scores == [
         bleu(HYPOTHESES, REFERENCES),
-        chrf_plus_plus_metric().score(HYPOTHESES, REFERENCES),
+        chrf_metric(word_order=2).score(HYPOTHESES, REFERENCES),
         ter_metric().score(HYPOTHESES, REFERENCES),
         paper_bleu(HYPOTHESES, REFERENCES, ("en", "de")),
     ]

@@ -5,24 +5,10 @@ import pytest
 from nmt.evaluation import significance
 from nmt.evaluation.metrics import bleu
 from nmt.evaluation.significance import Difference, differences
+from nmt.evaluation.test_sets import EvaluationSet
 
-WORDS = [
-    "the",
-    "cat",
-    "dog",
-    "sat",
-    "on",
-    "a",
-    "mat",
-    ",",
-    "it's",
-    "late",
-    "and",
-    "old",
-    "trees",
-    "sing",
-    ".",
-]
+TEXT = "the cat dog sat on a mat , it's late and old trees sing ."
+WORDS = TEXT.split()
 
 
 def noisy(lines: list[str], chance: float, seed: int) -> list[str]:
@@ -39,9 +25,15 @@ def references() -> list[str]:
     return [" ".join(numbers.choices(WORDS, k=numbers.randint(5, 20))) for _ in range(200)]
 
 
+def compared(
+    systems: dict[str, list[str]], references: list[str], tokenized: bool = False
+) -> list[Difference]:
+    return differences(systems, EvaluationSet("mine", references, tokenized=tokenized))
+
+
 def test_a_clear_difference_is_no_chance(references: list[str]) -> None:
     systems = {"A": noisy(references, 0.4, 2), "B": noisy(references, 0.2, 3)}
-    (found,) = differences(systems, references)
+    (found,) = compared(systems, references)
     scores = [bleu(lines, references, confidence=False).value for lines in systems.values()]
     assert found.bleu == pytest.approx(scores[1] - scores[0])
     assert found.bootstrap < 0.01
@@ -52,22 +44,22 @@ def test_a_clear_difference_is_no_chance(references: list[str]) -> None:
 
 def test_the_order_of_two_systems_changes_the_sign_alone(references: list[str]) -> None:
     systems = {"A": noisy(references, 0.4, 2), "B": noisy(references, 0.2, 3)}
-    (found,) = differences(systems, references)
-    (turned,) = differences(dict(reversed(systems.items())), references)
+    (found,) = compared(systems, references)
+    (turned,) = compared(dict(reversed(systems.items())), references)
     assert turned.bleu == pytest.approx(-found.bleu)
     assert str(turned).startswith("B is better than A by")
 
 
 def test_noise_of_one_kind_may_be_chance(references: list[str]) -> None:
     systems = {"A": noisy(references, 0.3, 2), "B": noisy(references, 0.3, 3)}
-    (found,) = differences(systems, references)
+    (found,) = compared(systems, references)
     assert found.significant is False
     assert "which may well be chance" in str(found)
 
 
 def test_equal_systems_do_not_differ(references: list[str]) -> None:
     same = noisy(references, 0.3, 2)
-    (found,) = differences({"A": same, "B": list(same)}, references, "none")
+    (found,) = compared({"A": same, "B": list(same)}, references, tokenized=True)
     assert (found.bleu, found.bootstrap, found.randomisation) == (0.0, 1.0, 1.0)
     assert found.significant is False
     assert str(found) == "A and B score the same."
@@ -79,7 +71,7 @@ def test_few_differing_sentences_are_never_significant(
 ) -> None:
     worse = ["x y z" for _ in range(differing)] + references[differing:]
     for size in (differing, len(references)):
-        (found,) = differences({"A": references[:size], "B": worse[:size]}, references[:size])
+        (found,) = compared({"A": references[:size], "B": worse[:size]}, references[:size])
         assert found.randomisation >= least
         assert found.bootstrap >= least
         assert not found.significant
@@ -87,7 +79,7 @@ def test_few_differing_sentences_are_never_significant(
 
 def test_each_pair_is_tested_at_its_share_of_the_level(references: list[str]) -> None:
     systems = {name: noisy(references, 0.3, seed) for seed, name in enumerate("ABC")}
-    found = differences(systems, references)
+    found = compared(systems, references)
     assert [(d.first, d.second) for d in found] == [("A", "B"), ("A", "C"), ("B", "C")]
     assert {d.level for d in found} == {0.05 / 3}
 
@@ -97,7 +89,7 @@ def test_large_sets_take_fewer_draws(
 ) -> None:
     monkeypatch.setattr(significance, "MAX_DRAWS", {"bs": 1, "ar": 1})
     systems = {"A": noisy(references, 0.9, 2), "B": references}
-    (found,) = differences(systems, references)
+    (found,) = compared(systems, references)
     assert found.bootstrap == pytest.approx(1 / 101)
     assert found.randomisation == pytest.approx(1 / 101)
 
@@ -107,7 +99,7 @@ def test_a_clear_difference_stays_one_among_many_pairs(
 ) -> None:
     monkeypatch.setattr(significance, "MAX_DRAWS", {"bs": 1, "ar": 1})
     worse = {f"system {seed}": noisy(references, 0.9, seed) for seed in range(4)}
-    found = differences({"A": references, **worse}, references)
+    found = compared({"A": references, **worse}, references)
     assert {d.level for d in found} == {0.005}  # which none of 101 draws can come below
     assert all(d.significant for d in found if d.first == "A")
 

@@ -5,21 +5,27 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from nmt.config import DataConfig, TextPair
 from nmt.data.text.lines import read_lines
-from nmt.data.text.parallel_text import SentencePair
-from nmt.errors import ConfigError
+from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.errors import ConfigError, DataError
 from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import (
     EvaluationSet,
-    identify_references,
+    find_split,
     official_set,
     set_of_pairs,
     set_of_references,
+    translate_test_set,
 )
+from nmt.translation.line import Translation
 
 PROJECT = Path(__file__).resolve().parents[2]
 # in a process of its own: sacreBLEU reads the environment when it is imported
@@ -136,9 +142,10 @@ def test_the_real_ones_are_recognised(
     test_data: Path, file: str, expected: tuple[str, str, str]
 ) -> None:
     lines = list(read_lines(test_data / "newstest" / f"{file}.xz"))
-    assert identify_references(lines) == expected
-    assert len(lines) == test_sets.SIZES[expected[0], f"{expected[1]}-{expected[2]}"]
-    assert identify_references(lines[:-1]) is None
+    found = set_of_references("x", lines, None)
+    assert (found.official_name, *(found.languages or ())) == expected
+    assert len(lines) == test_sets.PAPER_SIZES[expected[0]]
+    assert set_of_references("x", lines[:-1], None).languages is None
 
 
 @pytest.mark.parametrize("languages", [("EN", "DE"), ("en_GB", "de_DE"), ("en", "de")])
@@ -171,7 +178,8 @@ def test_json_tells_the_set_from_any_other() -> None:
 def test_another_direction_than_the_papers_is_not_the_papers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(test_sets, "identify_references", lambda references: ("wmt13", "en", "de"))
+    digest = hashlib.sha256(b"ein Hund\n").hexdigest()
+    monkeypatch.setattr(test_sets, "FINGERPRINTS", {digest: ("wmt13", "en", "de")})
     pairs = [SentencePair("un chien", "ein Hund")]
     names = {
         languages: (found := set_of_pairs("x", pairs, languages)).official_name
@@ -179,3 +187,47 @@ def test_another_direction_than_the_papers_is_not_the_papers(
     }
     assert names == {None: "wmt13", ("en", "de"): "wmt13", ("fr", "de"): ""}
     assert found.languages == ("fr", "de")
+
+
+class Shouter:
+    """A translator into capitals."""
+
+    def translate(
+        self, texts: Iterable[str], warn: Callable[[str], None], progress: Callable[[int], Any]
+    ) -> Iterator[Translation]:
+        for text in texts:
+            progress(1)
+            yield Translation(text.upper(), 0.0)
+
+
+def test_every_source_is_translated_and_counted() -> None:
+    translator: Any = Shouter()
+    done: list[int] = []
+    test_set = EvaluationSet("mine", ["ein Hund", "zwei"], ["a dog", "two"])
+    assert translate_test_set(translator, test_set, print, done.append) == ["A DOG", "TWO"]
+    assert sum(done) == 2
+
+
+@pytest.mark.parametrize("sources", [None, []])
+def test_a_test_set_without_sources_is_an_error(sources: list[str] | None) -> None:
+    translator: Any = Shouter()
+    with pytest.raises(DataError, match="mine: no sentences to translate"):
+        translate_test_set(translator, EvaluationSet("mine", [], sources), print)
+
+
+def pair(name: str) -> TextPair:
+    return TextPair(source=f"{name}.en", target=f"{name}.de")
+
+
+def test_the_split_comes_from_the_configuration() -> None:
+    data = DataConfig(train=[pair("train")], validation=pair("dev"), test=pair("test"))
+    log: list[str] = []
+    assert find_split(data, "test", log.append) == ParallelText(pair("test"), ("en", "de"))
+    assert find_split(data, "validation", log.append) == ParallelText(pair("dev"), ("en", "de"))
+
+
+def test_a_missing_split_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    splits = SimpleNamespace(validation=pair("dev"), test=None)
+    monkeypatch.setattr(test_sets, "resolve", lambda config, log: splits)
+    with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
+        find_split(DataConfig(), "test", print)

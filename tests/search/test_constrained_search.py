@@ -24,8 +24,7 @@ from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.spelling import Spelling
-from nmt.translation.line import Line
-from nmt.translation.terminology import Terminology
+from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
 
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])

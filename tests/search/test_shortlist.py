@@ -22,8 +22,7 @@ from nmt.search.ensemble import Ensemble
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.shortlist import Shortlist, covered, in_full, narrowed_to
 from nmt.translation import text_translator
-from nmt.translation.line import numbered
-from nmt.translation.terminology import Terminology
+from nmt.translation.line import Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 
 SIZE = 1000

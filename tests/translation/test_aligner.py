@@ -1,9 +1,11 @@
-"""Alignments of a model whose attention is known, and token scores that add up to the score."""
+"""Alignments and copied words of models whose attention is known; scores that add up."""
 
 import copy
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,32 +15,33 @@ from torch import Tensor
 
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.batch import collate
+from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import EOS, UNKNOWN
+from nmt.data.tokens.tokenizer import EOS, UNK, UNKNOWN, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.evaluation.metrics import sentence_utilities
 from nmt.model.attention import AttentionRecord
 from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import length_penalty
 from nmt.search.ensemble import Ensemble
+from nmt.search.searcher import Searcher
 from nmt.search.source_attention import alignment_layer
-from nmt.translation.aligner import attend
-from nmt.translation.line import Translation, numbered
+from nmt.translation import aligner
+from nmt.translation.aligner import align_words, attend, copy_unknown_words, word_spans
+from nmt.translation.line import (
+    Alignment,
+    EncodedLine,
+    Line,
+    Terminology,
+    Translation,
+    numbered,
+)
 from nmt.translation.scoring import token_log_probabilities
-from nmt.translation.terminology import Terminology
 from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
-    "a small dog",
-    "",
-    "ein kleiner Hund 😀👩‍👧 123",
-    "   ",
-    "  a   dog ",
-    "a\u2028b\x0b\x85c d",
-    "</s> <unk>",
-    "NUL \x00 inside",
-    "e\u0301 \u202eabc\u202c",
-    "x" * 300,
+    *("a small dog", "", "ein kleiner Hund 😀👩‍👧 123", "   ", "  a   dog ", "a\u2028b\x0b\x85c d"),
+    *("</s> <unk>", "NUL \x00 inside", "e\u0301 \u202eabc\u202c", "x" * 300),
 ]
 
 
@@ -58,108 +61,89 @@ def copier(copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> Transla
     return Translator(copying_run, DecodingConfig(beam_size=2))
 
 
+@pytest.fixture(params=["random weights", "a likely end"])
+def ending_run(random_run: LoadedModel, request: pytest.FixtureRequest) -> LoadedModel:
+    """A model whose sentences are cut at the limit, and one whose sentences often end."""
+    model = copy.deepcopy(random_run.model)
+    if request.param == "a likely end":
+        with torch.no_grad():
+            model.output_embedding.weight[EOS] *= 3
+    return replace(random_run, model=model)
+
+
+def words_model(size: int, source: str, target: str) -> Tokenizer:
+    config = TokenizerConfig(kind="word", vocabulary_size=size, normalization="identity")
+    return learn_vocabulary([SentencePair(source, target)], config)
+
+
 def aligned(
-    translator: Translator,
-    texts: Sequence[str],
-    n_best: int = 1,
-    window_lines: int = 2000,
-    **asked: Any,
-) -> list[Translation]:
-    request = TranslationRequest(n_best, alignments=True, **asked)
-    found = translator.pipeline(request).translate(numbered(texts), window_lines)
-    return [translation for row in found for translation in row]
+    translator: Translator, texts: Sequence[str], window_lines: int = 2000, **asked: Any
+) -> list[tuple[Translation, Alignment]]:
+    request = TranslationRequest(alignments=True, **asked)
+    rows = translator.pipeline(request).translate(numbered(texts), window_lines)
+    found = [(translation, translation.alignment) for row in rows for translation in row]
+    return cast(list[tuple[Translation, Alignment]], found)
 
 
 def test_a_copy_is_aligned_word_by_word(copier: Translator) -> None:
-    for text, translation in zip(LINES, aligned(copier, LINES), strict=True):
+    for text, (translation, alignment) in zip(LINES, aligned(copier, LINES), strict=True):
+        if not text.strip():
+            assert alignment == Alignment()
+            continue
         words = range(len(text.split(" ")) - text.split(" ").count(""))
-        assert translation.alignment is not None
-        assert translation.alignment.words == tuple((i, i) for i in words if text.strip())
-        if text.strip():
-            assert translation.text == text
-            assert translation.alignment.pieces[-1] == "</s>"
-            assert translation.alignment.log_probabilities == pytest.approx(
-                [0.0] * len(translation.alignment.pieces), abs=1e-4
-            )
-
-
-def test_a_blank_line_has_an_empty_alignment(copier: Translator) -> None:
-    (found,) = aligned(copier, [" "])
-    assert found.alignment is not None
-    assert (found.alignment.pharaoh(), found.alignment.pieces) == ("", ())
+        assert translation.text == text
+        assert alignment.words == tuple((i, i) for i in words)
+        assert alignment.pieces[-1] == "</s>"
+        expected = [0.0] * len(alignment.pieces)
+        assert alignment.log_probabilities == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("prefix", ["", "ein kleiner Hund " * 8])
 def test_token_scores_add_up_to_the_score_of_the_search(
-    random_run: LoadedModel, alpha: float
+    random_run: LoadedModel, ending_run: LoadedModel, alpha: float, prefix: str
 ) -> None:
-    """Whether it ended by itself or was cut at its limit, where it has no end to score."""
+    """A text that was cut at its limit, which grows with its beginning, has no end to score."""
     changes = {"length_penalty": alpha, "batch_tokens": 64}
-    settings = random_run.config.decoding.model_copy(update=changes)
-    texts = ["a small dog", "ein Hund", "x", "a dog 123 .", "kleiner Hund a"]
-    model = copy.deepcopy(random_run.model)
-    with torch.no_grad():
-        model.output_embedding.weight[EOS] *= 3  # so that some end by themselves
-    runs = (random_run, replace(random_run, model=model))
+    settings = ending_run.config.decoding.model_copy(update=changes)
+    texts = ["a small dog", "x", "a dog 123 ."]
+    asked = Terminology.of(prefix=prefix)
     ended = set()
-    for translation in [t for run in runs for t in aligned(Translator(run, settings), texts, 3)]:
-        assert translation.alignment is not None
-        log_p = math.fsum(translation.alignment.log_probabilities)
-        pieces = translation.alignment.pieces
-        ended.add(pieces[-1] == "</s>")
-        assert log_p / length_penalty(float(len(pieces)), settings) == pytest.approx(
-            translation.score, abs=1e-4
-        )
-        assert len(pieces) == len(translation.alignment.log_probabilities)
-    assert ended == {True, False}
-
-
-def test_a_long_beginning_leaves_the_end_its_score(random_run: LoadedModel) -> None:
-    """The limit of the length grows with what is asked for, and so does where a text was cut."""
-    model = copy.deepcopy(random_run.model)
-    with torch.no_grad():
-        model.output_embedding.weight[EOS] *= 3
-    settings = random_run.config.decoding
-    asked = Terminology.of(prefix="ein kleiner Hund " * 8)
-    ended = set()
-    for run in (random_run, replace(random_run, model=model)):
-        for translation in aligned(Translator(run, settings), ["x", "a dog"], 3, terminology=asked):
-            assert translation.alignment is not None
-            pieces = translation.alignment.pieces
+    found = aligned(Translator(ending_run, settings), texts, n_best=3, terminology=asked)
+    for translation, alignment in found:
+        assert len(alignment.pieces) == len(alignment.log_probabilities)
+        penalty = length_penalty(float(len(alignment.pieces)), settings)
+        score = math.fsum(alignment.log_probabilities) / penalty
+        assert score == pytest.approx(translation.score, abs=1e-4)
+        ended.add(alignment.pieces[-1] == "</s>")
+        assert translation.is_truncated is (alignment.pieces[-1] != "</s>")
+        if prefix:
             assert len(translation.tokens) > len("a dog </s>") + settings.max_length_offset
-            ended.add(pieces[-1] == "</s>")
-            log_p = math.fsum(translation.alignment.log_probabilities)
-            assert log_p / length_penalty(float(len(pieces)), settings) == pytest.approx(
-                translation.score, abs=1e-4
-            )
-    assert ended == {True, False}
+    end, random_end = (r.model.output_embedding.weight[EOS] for r in (ending_run, random_run))
+    assert (not torch.equal(end, random_end)) in ended  # by themselves, and at the limit
 
 
 def test_neither_batch_nor_window_change_an_alignment(random_run: LoadedModel) -> None:
-    found = aligned(Translator(random_run), LINES, 3)
+    found = aligned(Translator(random_run), LINES, n_best=3)
     settings = random_run.config.decoding.model_copy(update={"batch_tokens": 1})
-    alone = aligned(Translator(random_run, settings), LINES, 3, 2)
-    assert [t.text for t in alone] == [t.text for t in found]
-    for one, other in zip(alone, found, strict=True):
-        assert one.alignment and other.alignment
-        assert one.alignment.words == other.alignment.words
-        assert one.alignment.log_probabilities == pytest.approx(
-            other.alignment.log_probabilities, abs=1e-4
-        )
+    alone = aligned(Translator(random_run, settings), LINES, 2, n_best=3)
+    assert [t.text for t, _ in alone] == [t.text for t, _ in found]
+    for (_, one), (_, other) in zip(alone, found, strict=True):
+        assert one.words == other.words
+        assert one.log_probabilities == pytest.approx(other.log_probabilities, abs=1e-4)
 
 
 def test_only_what_was_chosen_is_aligned(copier: Translator) -> None:
-    def common_letters(texts: Sequence[str]) -> list[list[float]]:
-        return [[float(len(set(text) & set(other))) for other in texts] for text in texts]
-
-    request = TranslationRequest(utilities=common_letters, candidates=2)
-    expected = [best for best, *_ in copier.pipeline(request).translate(numbered(LINES))]
-    found = aligned(copier, LINES, utilities=common_letters, candidates=2)
-    assert [replace(translation, alignment=None) for translation in found] == expected
+    asked: dict[str, Any] = {"utilities": partial(sentence_utilities, "chrf"), "candidates": 2}
+    pipeline = copier.pipeline(TranslationRequest(**asked))
+    expected = [best for best, *_ in pipeline.translate(numbered(LINES))]
+    found = aligned(copier, LINES, **asked)
+    assert [replace(translation, alignment=None) for translation, _ in found] == expected
 
 
 def test_attention_comes_from_the_last_layer_but_one_and_not_from_the_first() -> None:
-    assert [alignment_layer(list(range(n))) for n in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]  # type: ignore[arg-type, comparison-overlap]
+    layers = [torch.tensor(float(n)) for n in range(6)]
+    assert [alignment_layer(layers[:n]).item() for n in (1, 2, 3, 4, 6)] == [0, 1, 1, 2, 4]
 
 
 def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
@@ -169,30 +153,114 @@ def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
     model = build_model(Config(model=sizes), random_run.tokenizer).eval()
     pairs = TokenStore.of([[5, 6, 7, 8, EOS], [9, 5, EOS]], [[6, 7, EOS], [8, 7, 6, 5, EOS]])
     batch = collate(pairs, np.arange(2))
-    found = attend(model, batch)
-    torch.testing.assert_close(found.log_probabilities, token_log_probabilities(model, batch))
+    places, scores = attend(model, batch)
+    torch.testing.assert_close(scores, token_log_probabilities(model, batch))
     record = AttentionRecord()
     model(batch.source, batch.target_input, record)
     for row, (length, tokens) in enumerate([(4, 2), (2, 4)]):
         mean = record.cross[2][row, :, :tokens, :length].mean(0)
-        assert found.places[row, :tokens].tolist() == mean.argmax(1).tolist()
-    twice = attend(cast(Any, Ensemble([model, model])), batch)
-    assert twice.places.tolist() == found.places.tolist()
-    torch.testing.assert_close(twice.log_probabilities, found.log_probabilities)
+        assert places[row, :tokens].tolist() == mean.argmax(1).tolist()
+    of_two = attend(cast(Any, Ensemble([model, model])), batch)
+    assert of_two[0].tolist() == places.tolist()
+    torch.testing.assert_close(of_two[1], scores)
 
 
 def test_unknown_words_of_a_word_level_model_keep_their_places(copier: Translator) -> None:
-    config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
-    tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
-    model = type(copier.run.model)(tokenizer.target.size)  # type: ignore[arg-type, call-arg]
+    tokenizer = words_model(8, "a dog cat", "owl dog a")
+    model = cast(Any, type(copier.run.model))(tokenizer.target.size)
     run = replace(copier.run, tokenizer=tokenizer, model=model)
-    text = "a zebra dog okapi a"
     translator = Translator(run, DecodingConfig(beam_size=1))
-    (found,) = aligned(translator, [text])
+    ((found, alignment),) = aligned(translator, ["a zebra dog okapi a"])
     assert found.text == f"a {UNKNOWN} dog {UNKNOWN} a"
-    assert found.alignment is not None
-    assert found.alignment.pharaoh() == "0-0 1-1 2-2 3-3 4-4"
-    assert found.alignment.pieces == ("▁a", "<unk>", "▁dog", "<unk>", "▁a", "</s>")
-    (found,) = aligned(translator, ["a zebra okapi dog"])  # two unknown words are one token
-    assert found.text == f"a {UNKNOWN} dog"
-    assert found.alignment and found.alignment.pharaoh() == "0-0 1-1 2-1 3-2"
+    assert alignment.pharaoh() == "0-0 1-1 2-2 3-3 4-4"
+    assert alignment.pieces == ("▁a", "<unk>", "▁dog", "<unk>", "▁a", "</s>")
+    ((found, alignment),) = aligned(translator, ["a zebra okapi dog"])
+    assert found.text == f"a {UNKNOWN} dog"  # two unknown words are one token
+    assert alignment.pharaoh() == "0-0 1-1 2-1 3-2"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (["▁a", "▁small", "▁dog"], [[0], [1], [2]]),
+        (["▁un", "believ", "able", "▁do", "g", "s"], [[0], [0], [0], [1], [1], [1]]),
+        (["▁", "d", "o", "g", "▁", "a"], [[0], [0], [0], [0], [1], [1]]),
+        (["dog", "▁a"], [[0], [1]]),  # a model that writes no space in front
+        (["▁of▁the", "▁dog", "s▁a"], [[0, 1], [2], [2, 3]]),
+        (["▁a", "▁", "▁", "▁b", "▁"], [[0], [1], [1], [1], []]),
+        (["▁a▁", "b"], [[0], [1]]),
+        (["▁", "<0xF0>", "<0x9F>", "▁", "x"], [[0], [0], [0], [1], [1]]),
+        (["▁a", "<0x20>", "b", "<0x0A>", "c", "\n", "d"], [[0], [1], [1], [2], [2], [3], [3]]),
+        (["▁", "▁"], [[], []]),
+        ([], []),
+    ],
+)
+def test_each_piece_is_a_part_of_words(pieces: list[str], words: list[list[int]]) -> None:
+    assert [list(span) for span in word_spans(pieces)] == words
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "attended", "pairs"),
+    [  # "en" goes with "dogs", and so the word "schlafen" with two
+        ("▁the ▁dog s ▁sleep", "▁die ▁Hund e ▁schlaf en", [0, 1, 2, 3, 1], "0-0 1-1 1-2 2-2"),
+        ("▁a ▁b ▁c", "▁x ▁y ▁z", [2, 0, 1], "0-1 1-2 2-0"),
+        ("▁a", "", [], ""),
+    ],
+)
+def test_words_go_together_where_any_of_their_pieces_do(
+    source: str, target: str, attended: list[int], pairs: str
+) -> None:
+    words = align_words(source.split(), target.split(), attended)
+    assert Alignment(words).pharaoh() == pairs
+
+
+def diagonal(model: Any, batch: Batch) -> tuple[list[Tensor], Tensor]:
+    """Target position t looks at source position t."""
+    weights = torch.eye(batch.target_output.shape[1], batch.source.shape[1])
+    return [], weights[None].expand(len(batch.source), -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("source", "tokens", "expected"),
+    [
+        ("the Zebra runs", [6, UNK, 4], "{6} Zebra {4}"),
+        ("Bo runs Zo", [UNK, 5, UNK], "Bo {5} Zo"),
+        ("the dog", [4, 5], "{4} {5}"),
+    ],
+)
+def test_an_unknown_symbol_becomes_the_word_that_was_looked_at(
+    copying_run: LoadedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    tokens: list[int],
+    expected: str,
+) -> None:
+    monkeypatch.setattr(aligner, "teacher_forced_attention", diagonal)
+    words = words_model(8, "the dog runs", "far")
+    searcher = Searcher(replace(copying_run, tokenizer=words), DecodingConfig())
+    line = EncodedLine(Line(1, source), words.source.encode([source])[0])
+    [text] = words.target.decode([tokens])
+    found = copy_unknown_words([line], [[Translation(text, 0.0, tuple(tokens))]], searcher)
+    for i, piece in enumerate(words.target.pieces):
+        expected = expected.replace(f"{{{i}}}", piece.replace("▁", ""))
+    assert [[translation.text for translation in row] for row in found] == [[expected]]
+
+
+def test_no_unknown_symbol_is_left_where_copies_are_asked_for(random_run: LoadedModel) -> None:
+    """In the translations of a model of words that hardly knows any."""
+    torch.manual_seed(1)
+    words = words_model(8, "the dog runs", "far")
+    settings = DecodingConfig(beam_size=2, max_length_offset=1)
+    model = build_model(random_run.config, words).eval()
+    with torch.no_grad():
+        model.output_embedding.weight[UNK] *= 20
+    run = LoadedModel(random_run.config, words, model, Path("run"))
+    texts = ["Zebra Okapi Gnu", "a b c d e", ""]
+    plain = [t.text for t in Translator(run, settings).translate(texts)]
+    copying = settings.model_copy(update={"copy_unknown": True})
+    copied = [t.text for t in Translator(run, copying).translate(texts)]
+    assert any(UNKNOWN in text for text in plain)
+    assert not any(UNKNOWN in text for text in copied)
+    for source, before, after in zip(texts, plain, copied, strict=True):
+        assert len(before.split()) <= len(after.split())  # unknown words side by side are one
+        assert set(after.split()) - set(before.split()) <= set(source.split())

@@ -5,8 +5,7 @@ from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
 from nmt.translation import document as document_module
 from nmt.translation.document import halves, join
-from nmt.translation.line import Translation, Warn, numbered
-from nmt.translation.text_translator import TextTranslator
+from nmt.translation.line import Progress, Translation, Warn, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 
 PARAGRAPHS = [
@@ -25,17 +24,27 @@ def copier(copying_run: LoadedModel) -> Translator:
 
 
 def documents(
-    translator: Translator, texts: list[str], window_lines: int = 200, warn: Warn = print
+    translator: Translator,
+    texts: list[str],
+    window_lines: int = 200,
+    warn: Warn = print,
+    progress: Progress = id,
 ) -> list[Translation]:
     pipeline = translator.pipeline(TranslationRequest(document=True))
-    found = pipeline.translate(numbered(texts), window_lines, warn)
+    found = pipeline.translate(numbered(texts), window_lines, warn, progress)
     return [best for best, *_ in found]
 
 
-@pytest.mark.parametrize("window_lines", [1, 2, 200])
-def test_paragraphs_come_back_line_for_line(copier: Translator, window_lines: int) -> None:
-    found = [translation.text for translation in documents(copier, PARAGRAPHS, window_lines)]
-    assert found == [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
+@pytest.mark.parametrize(("window_lines", "done"), [(1, [1] * 5), (2, [2, 2, 1]), (200, [5])])
+def test_paragraphs_come_back_line_for_line(
+    copier: Translator, window_lines: int, done: list[int]
+) -> None:
+    """Progress counts paragraphs."""
+    counted: list[int] = []
+    found = documents(copier, PARAGRAPHS, window_lines, progress=counted.append)
+    expected = [" ".join(PARAGRAPHS[0].split()), "", "one sentence", "", "好。他说。"]
+    assert [translation.text for translation in found] == expected
+    assert counted == done
 
 
 def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel) -> None:
@@ -49,11 +58,13 @@ def test_sentences_are_translated_as_if_each_stood_alone(random_run: LoadedModel
 
 def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[str] = []
-    vocabulary = copier.run.tokenizer.source
-    encode = vocabulary.encode
-    monkeypatch.setattr(
-        vocabulary, "encode", lambda texts: (encoded.extend(texts), encode(texts))[1]
-    )
+    encode = copier.run.tokenizer.source.encode
+
+    def recorded(texts: list[str]) -> list[list[int]]:
+        encoded.extend(texts)
+        return encode(texts)
+
+    monkeypatch.setattr(copier.run.tokenizer, "encode_source", recorded)
     documents(copier, PARAGRAPHS)
     assert len(encoded) == len(set(encoded)) == 9
     encoded.clear()
@@ -64,13 +75,6 @@ def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.Mo
 def test_paragraphs_have_one_translation_each(copier: Translator) -> None:
     with pytest.raises(ConfigError, match="leave one of them out"):
         copier.pipeline(TranslationRequest(n_best=2, document=True))
-
-
-def test_progress_counts_paragraphs(copier: Translator) -> None:
-    done: list[int] = []
-    pipeline = copier.pipeline(TranslationRequest(document=True))
-    list(pipeline.translate(numbered(PARAGRAPHS), 2, progress=done.append))
-    assert done == [2, 2, 1]
 
 
 def test_too_long_a_sentence_is_divided_and_not_truncated(
@@ -104,20 +108,12 @@ def test_the_strongest_boundary_near_the_middle_divides(text: str, parts: list[s
     assert halves(text) == parts
 
 
-def test_sentences_are_joined_with_a_space_where_their_script_has_one() -> None:
-    def joined(*texts: str) -> str:
-        return join([Translation(text, -1.0) for text in texts]).text
-
-    assert joined("Ja.", "", "Nein.") == "Ja. Nein."
-    assert joined("好。", "他说。") == "好。他说。"
-    assert join([]) == Translation("", 0.0)
-    assert join([Translation("a", -1.0), Translation("b", -2.0)]).score == -3.0
-
-
-def test_a_python_program_gets_it_by_an_argument(copying_run: LoadedModel) -> None:
-    translator = TextTranslator(Translator(copying_run, DecodingConfig(beam_size=1)))
-    text = "A dog.   A cat."
-    assert translator.translate(text, document=True) == "A dog. A cat."
-    assert translator.translate([text], document=True) == ["A dog. A cat."]
-    assert list(translator.translate(iter([text]), document=True)) == ["A dog. A cat."]
-    assert translator.translate(text) == text
+@pytest.mark.parametrize(
+    ("texts", "joined"),
+    [(["Ja.", "", "Nein."], "Ja. Nein."), (["好。", "他说。"], "好。他说。"), ([], "")],
+)
+def test_sentences_are_joined_with_a_space_where_their_script_has_one(
+    texts: list[str], joined: str
+) -> None:
+    found = join([Translation(text, -1.5) for text in texts])
+    assert found == Translation(joined, -1.5 * len(texts))

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,12 +10,14 @@ import torch
 
 from nmt.config import DecodingConfig
 from nmt.errors import CheckpointError, DataError, NmtError
+from nmt.evaluation.metrics import sentence_utilities
+from nmt.inference.prepare import prepare_for_inference
+from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search import searcher as searcher_module
 from nmt.search.sampling import Sampling
-from nmt.translation import encoding
-from nmt.translation.line import Line, numbered
-from nmt.translation.terminology import Terminology
+from nmt.translation import pipeline as pipeline_module
+from nmt.translation.line import Line, Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
@@ -22,56 +25,55 @@ LINES = [
     *("A dog. A cat! Yes, e.g. two." * n for n in range(1, 4)),
     *(f"a small dog {n} " * (n % 5) for n in range(14)),
 ]
-
-
-def utilities(texts: Any) -> list[list[float]]:
-    return [[float(len(set(a) & set(b))) for b in texts] for a in texts]
-
-
 SETTINGS = DecodingConfig(beam_size=3, max_length_offset=5, batch_tokens=128)
-TERMS = Terminology.of({"cat": "Mia"}, forbidden=["a"])
+SAMPLING = Sampling(seed=3)
+CHOSEN = TranslationRequest(
+    utilities=partial(sentence_utilities, "chrf"), candidates=3, alignments=True
+)
 KINDS: dict[str, tuple[dict[str, Any], TranslationRequest]] = {
     "beam": ({}, TranslationRequest()),
     "bf16": ({"precision": "bf16"}, TranslationRequest()),
     "int8": ({"precision": "int8"}, TranslationRequest()),
     "greedy": ({"settings": SETTINGS.model_copy(update={"beam_size": 1})}, TranslationRequest()),
-    "sampled": ({"sampling": Sampling(seed=3)}, TranslationRequest()),
-    "compared and aligned": (
-        {},
-        TranslationRequest(utilities=utilities, candidates=3, alignments=True),
-    ),
-    "with terms": ({}, TranslationRequest(terminology=TERMS, alignments=True)),
-    "documents": ({"sampling": Sampling(seed=3)}, TranslationRequest(document=True)),
+    "sampled": ({"sampling": SAMPLING}, TranslationRequest(n_best=2)),
+    "compared and aligned": ({}, CHOSEN),
+    "documents": ({"sampling": SAMPLING}, TranslationRequest(document=True)),
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_number_of_processes_gives_the_same(random_run: LoadedModel, kind: str) -> None:
+    """And a stream can be resumed at any window."""
     options, request = KINDS[kind]
     translator = Translator(random_run, **({"settings": SETTINGS} | options))
     expected = list(translator.pipeline(request).translate(numbered(LINES), 10))
     assert len(expected) == len(LINES)
-    for processes in (2, 5):
-        with translator.pipeline(request, processes) as pipeline:
-            assert list(pipeline.translate(numbered(LINES), 10)) == expected
-            assert list(pipeline.translate(numbered(LINES), 10)) == expected
+    with translator.pipeline(request, 3) as pipeline:
+        assert list(pipeline.translate(numbered(LINES), 10)) == expected
+        assert list(pipeline.translate(numbered(LINES[10:], 11), 10)) == expected[10:]
     assert multiprocessing.active_children() == []
 
 
-@pytest.mark.parametrize("processes", [1, 3])
-def test_the_constraints_of_single_lines_reach_their_translations(
-    random_run: LoadedModel, processes: int
-) -> None:
+def test_the_constraints_of_single_lines_reach_their_translations(random_run: LoadedModel) -> None:
+    """And so do those of all lines, in any number of processes."""
     translator = Translator(random_run, SETTINGS)
+    request = TranslationRequest(
+        terminology=Terminology.of({"cat": "Mia"}, forbidden=["small"]), alignments=True
+    )
     lines = [
         Line(i, text, Terminology.of(prefix=f"{i} ") if i % 3 else None)
-        for i, text in enumerate(LINES)
+        for i, text in enumerate(LINES[:14])
     ]
-    expected = list(translator.pipeline().translate(lines, 10))
-    with translator.pipeline(processes=processes) as pipeline:
+    expected = list(translator.pipeline(request).translate(lines, 10))
+    with translator.pipeline(request, 3) as pipeline:
         assert list(pipeline.translate(iter(lines), 10)) == expected
     begun = [best.text.startswith(f"{i} ") for i, [best] in enumerate(expected)]
     assert begun == [bool(line.terminology and line.text.strip()) for line in lines]
+    assert all(
+        "Mia" in best.text
+        for line, [best] in zip(lines, expected, strict=True)
+        if "cat" in line.text
+    )
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -86,19 +88,11 @@ def test_windows_of_blank_lines_come_back_in_their_place(
     assert sum(done) == len(texts)
 
 
-def test_a_stream_can_be_resumed_at_any_window(random_run: LoadedModel) -> None:
-    translator = Translator(random_run, SETTINGS, sampling=Sampling(seed=3))
-    with translator.pipeline(TranslationRequest(n_best=2), 2) as pipeline:
-        whole = list(pipeline.translate(numbered(LINES), 5))
-        rest = list(pipeline.translate(numbered(LINES[10:], 11), 5))
-    assert whole[10:] == rest
-
-
 @pytest.mark.parametrize("processes", [1, 3])
 def test_warnings_name_their_lines_and_progress_counts_every_line(
     random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch, processes: int
 ) -> None:
-    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 30)
+    monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 30)
     translator = Translator(random_run, SETTINGS)
     warnings: list[str] = []
     told: list[int] = []
@@ -111,7 +105,6 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
 
 
 def test_one_process_answers_each_window_before_it_reads_the_next(random_run: LoadedModel) -> None:
-    translator = Translator(random_run, SETTINGS)
     answers: list[object] = []
 
     def texts() -> Iterator[str]:
@@ -119,7 +112,7 @@ def test_one_process_answers_each_window_before_it_reads_the_next(random_run: Lo
         assert len(answers) == 1
         yield "b"
 
-    for found in translator.pipeline().translate(numbered(texts()), 1):
+    for found in Translator(random_run, SETTINGS).translate(texts(), 1):
         answers.append(found)
     assert len(answers) == 2
 
@@ -143,53 +136,54 @@ def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
     assert found == list(translator.pipeline().translate(numbered(LINES[:10]), 5))
 
 
+def damage(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    nan = torch.full_like(model.output_embedding.weight, float("nan"))
+    monkeypatch.setattr(model.output_embedding.weight, "data", nan)
+
+
+def exhaust(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hungry(*_: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
+
+    monkeypatch.setattr(searcher_module, "beam_search", hungry)
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_weights_that_are_not_numbers_are_one_sentence(
-    random_run: LoadedModel, processes: int
+@pytest.mark.parametrize(
+    ("fail", "kind", "message"),
+    [
+        (damage, CheckpointError, "not numbers"),
+        (exhaust, NmtError, "a lower --batch-tokens than 128, or let fewer processes"),
+    ],
+)
+def test_a_failure_is_one_sentence(
+    random_run: LoadedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    processes: int,
+    fail: Any,
+    kind: type[NmtError],
+    message: str,
 ) -> None:
-    weight = random_run.model.output_embedding.weight
-    before = weight.detach().clone()
-    try:
-        with torch.no_grad():
-            weight.fill_(float("nan"))
-        translator = Translator(random_run, SETTINGS)
-        with (
-            pytest.raises(CheckpointError, match="not numbers"),
-            translator.pipeline(processes=processes) as pipeline,
-        ):
-            list(pipeline.translate(numbered(LINES)))
-    finally:
-        with torch.no_grad():
-            weight.copy_(before)
+    fail(random_run.model, monkeypatch)
+    with (
+        pytest.raises(kind, match=message),
+        Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline,
+    ):
+        list(pipeline.translate(numbered(LINES)))
 
 
-def test_weights_are_made_ready_once_and_shared(
+def test_weights_are_prepared_once_and_shared(
     random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[str] = []
-    ready = searcher_module.prepare_for_inference
-    monkeypatch.setattr(
-        searcher_module,
-        "prepare_for_inference",
-        lambda model, kind: (made.append(kind), ready(model, kind))[1],
-    )
+
+    def recorded(model: Transformer, precision: str) -> Transformer:
+        made.append(precision)
+        return prepare_for_inference(model, precision)
+
+    monkeypatch.setattr(searcher_module, "prepare_for_inference", recorded)
     translator = Translator(random_run, SETTINGS)
     with translator.pipeline(processes=2) as pipeline:
         next(pipeline.translate(numbered(LINES)))
         assert made == ["fp32"]  # and none of the processes that have begun adds its own
     assert translator.searcher.model is translator.searcher.model
-
-
-@pytest.mark.parametrize("processes", [1, 2])
-def test_memory_that_does_not_suffice_is_one_sentence(
-    random_run: LoadedModel, processes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def hungry(*_: Any) -> None:
-        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
-
-    monkeypatch.setattr(searcher_module, "beam_search", hungry)
-    with (
-        pytest.raises(NmtError, match="a lower --batch-tokens than 128, or let fewer processes"),
-        Translator(random_run, SETTINGS).pipeline(processes=processes) as pipeline,
-    ):
-        list(pipeline.translate(numbered(LINES)))

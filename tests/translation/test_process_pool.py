@@ -69,7 +69,11 @@ def test_no_more_processes_than_tasks_are_started() -> None:
 
 def test_processes_see_what_the_memory_held_when_they_were_started() -> None:
     weights = torch.arange(6.0)
-    with ProcessPool(lambda number: float(weights[number]), 2) as workers:
+
+    def weight(number: int) -> float:
+        return float(weights[number])
+
+    with ProcessPool(weight, 2) as workers:
         assert list(workers.map(range(6))) == weights.tolist()
 
 

@@ -51,30 +51,29 @@ def written_out(run: LoadedModel, source: str, target: str) -> list[float]:
 
 
 def test_the_score_is_the_log_softmax_written_out(random_run: LoadedModel) -> None:
-    for pair, found in zip(PAIRS, Scorer(random_run).score(PAIRS), strict=True):
+    done: list[int] = []
+    scores = list(Scorer(random_run, batch_tokens=64).score(PAIRS, 3, progress=done.append))
+    assert sum(done) == len(PAIRS)
+    for pair, found in zip(PAIRS, scores, strict=True):
         expected = written_out(random_run, *pair)
         assert found.token_log_probabilities == pytest.approx(expected, abs=1e-4)
         assert found.log_probability == pytest.approx(sum(expected), abs=1e-4)
+        assert found.tokens[-1] == EOS
+        assert pair[1] or found.tokens == (EOS,)
+    assert list(Scorer(random_run).score([])) == []
+    assert Scorer(random_run).batch_tokens == random_run.config.decoding.batch_tokens
 
 
-@pytest.mark.parametrize("window_lines", [1, 3, 2000])
-def test_neither_batch_nor_window_change_a_score_or_the_order(
-    random_run: LoadedModel, window_lines: int
+@pytest.mark.parametrize(("window_lines", "positions"), [(1, 1024), (3, 1024), (2000, 3)])
+def test_neither_batch_nor_window_nor_part_of_the_softmax_change_a_score_or_the_order(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch, window_lines: int, positions: int
 ) -> None:
     together = list(Scorer(random_run, batch_tokens=4096).score(PAIRS))
+    monkeypatch.setattr(scoring_module, "POSITIONS_AT_ONCE", positions)
     alone = list(Scorer(random_run, batch_tokens=1).score(PAIRS, window_lines))
     assert [score.tokens for score in alone] == [score.tokens for score in together]
     for a, b in zip(alone, together, strict=True):
         assert a.token_log_probabilities == pytest.approx(b.token_log_probabilities, abs=1e-5)
-
-
-def test_the_softmax_may_take_few_positions_at_once(
-    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = list(Scorer(random_run).score(PAIRS))
-    monkeypatch.setattr(scoring_module, "POSITIONS_AT_ONCE", 3)
-    for a, b in zip(Scorer(random_run).score(PAIRS), expected, strict=True):
-        assert a.token_log_probabilities == pytest.approx(b.token_log_probabilities, abs=1e-6)
 
 
 def test_batches_hold_at_most_batch_tokens_of_the_longer_side(random_run: LoadedModel) -> None:
@@ -137,17 +136,6 @@ def test_padding_has_no_probability(random_run: LoadedModel) -> None:
     assert (scores[1] < 0).all()
 
 
-def test_an_empty_target_is_eos_alone(random_run: LoadedModel) -> None:
-    for source in ("a small dog", ""):
-        (score,) = Scorer(random_run).score([(source, "")])
-        assert score.tokens == (EOS,)
-        assert score.log_probability == pytest.approx(written_out(random_run, source, "")[0])
-
-
-def test_no_pairs_give_no_scores(random_run: LoadedModel) -> None:
-    assert list(Scorer(random_run).score([])) == []
-
-
 def test_a_stream_is_read_a_window_at_a_time(random_run: LoadedModel) -> None:
     taken = 0
 
@@ -177,12 +165,6 @@ def test_too_long_a_side_is_cut_and_named(
     assert "the target of line 3 has 11 tokens; only the first 8 count" in warnings[1]
 
 
-def test_progress_counts_every_pair_once(random_run: LoadedModel) -> None:
-    done: list[int] = []
-    list(Scorer(random_run, batch_tokens=64).score(PAIRS, 3, progress=done.append))
-    assert sum(done) == len(PAIRS)
-
-
 def test_bfloat16_is_used_only_when_asked_for(random_run: LoadedModel) -> None:
     products = set()
     linear = random_run.model.decoder.layers[0].feed_forward.inner
@@ -206,7 +188,3 @@ def test_perplexity_is_that_of_a_fair_choice() -> None:
     assert perplexity(3 * math.log(1 / 7), 3) == pytest.approx(7)
     assert TargetScore((5, EOS), (math.log(0.5), math.log(0.125))).perplexity == pytest.approx(4)
     assert perplexity(-1e6, 1) == math.inf
-
-
-def test_the_runs_own_batch_size_is_the_default(random_run: LoadedModel) -> None:
-    assert Scorer(random_run).batch_tokens == random_run.config.decoding.batch_tokens

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from nmt.config import DecodingConfig
+from nmt.data.text.words import any_of
 from nmt.errors import ConfigError, DataError
 from nmt.run_directory import LoadedModel
+from nmt.translation.line import Terminology
 from nmt.translation.scoring import Scorer
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
@@ -26,14 +28,9 @@ def random_translator(random_run: LoadedModel) -> TextTranslator:
     return TextTranslator(Translator(random_run))
 
 
-def test_a_list_gives_a_list_in_order(copier: TextTranslator) -> None:
-    assert copier.translate(TEXTS) == TEXTS
+def test_a_string_gives_a_string_and_a_list_a_list_in_order(copier: TextTranslator) -> None:
+    assert [copier.translate(text) for text in TEXTS] == copier.translate(TEXTS) == TEXTS
     assert copier.translate([]) == []
-
-
-def test_a_string_gives_a_string(copier: TextTranslator) -> None:
-    assert copier.translate("a small dog") == "a small dog"
-    assert copier.translate("") == ""
 
 
 def test_the_line_ends_of_an_open_file_are_no_text(copier: TextTranslator) -> None:
@@ -48,44 +45,80 @@ def test_any_other_iterable_gives_a_generator(copier: TextTranslator, stream: An
     assert list(found) == TEXTS
 
 
-def test_an_endless_stream_yields_its_first_results(copier: TextTranslator) -> None:
-    endless = (str(number) for number in itertools.count())
-    found = copier.translate(endless)
-    assert list(itertools.islice(found, 3)) == ["0", "1", "2"]
-
-
-def test_a_window_says_how_far_a_stream_is_read_ahead(copier: TextTranslator) -> None:
+def test_a_window_says_how_far_an_endless_stream_is_read_ahead(copier: TextTranslator) -> None:
     taken: list[str] = []
 
     def texts() -> Iterator[str]:
-        for text in "abcdef":
-            taken.append(text)
-            yield text
+        for number in itertools.count():
+            taken.append(str(number))
+            yield str(number)
 
     found = copier.translate(texts(), window_lines=2)
     assert taken == []
-    assert next(found) == "a"
-    assert taken == ["a", "b"]
+    assert list(itertools.islice(found, 3)) == ["0", "1", "2"]
+    assert taken == ["0", "1", "2", "3"]
 
 
-def test_it_translates_as_the_translator_does(
+def test_it_translates_and_scores_as_translator_and_scorer_do(
     random_run: LoadedModel, random_translator: TextTranslator
 ) -> None:
     expected = [translation.text for translation in Translator(random_run).translate(TEXTS)]
     assert random_translator.translate(TEXTS) == expected
-    assert [random_translator.translate(text) for text in TEXTS] == expected
-
-
-def test_scores_are_those_of_the_scorer(
-    random_run: LoadedModel, random_translator: TextTranslator
-) -> None:
     targets = TEXTS[::-1]
-    expected = list(Scorer(random_run).score(zip(TEXTS, targets, strict=True)))
+    scores = list(Scorer(random_run).score(zip(TEXTS, targets, strict=True)))
     found = random_translator.score(TEXTS, iter(targets))
-    assert found == [score.log_probability for score in expected]
+    assert found == [score.log_probability for score in scores]
     found = random_translator.score(TEXTS, targets, length_penalty=0.6)
-    assert found == [score.penalised(DecodingConfig(length_penalty=0.6)) for score in expected]
+    assert found == [score.penalised(DecodingConfig(length_penalty=0.6)) for score in scores]
     assert random_translator.score([], []) == []
+
+
+def test_documents_are_translated_sentence_by_sentence(copier: TextTranslator) -> None:
+    text = "A dog.   A cat."
+    assert copier.translate(text, document=True) == "A dog. A cat."
+    assert copier.translate([text], document=True) == ["A dog. A cat."]
+    assert list(copier.translate(iter([text]), document=True)) == ["A dog. A cat."]
+    assert copier.translate(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "document"), [("a dog, a cat", False), ("A dog. A cat. Two.", True)]
+)
+def test_a_program_asks_for_terms_as_well(
+    random_translator: TextTranslator, text: str, document: bool
+) -> None:
+    """A text of several sentences has one beginning, and all of its terms."""
+    found = random_translator.translate(
+        text,
+        document=document,
+        glossary={"cat": "Katze", "dog": "Hund", "cow": "Kuh"},
+        forbidden=["a"],
+        target_prefix="Ω ",
+    )
+    assert found.startswith("Ω ") and found.count("Ω") == 1
+    assert any_of(("Hund",)).search(found) and any_of(("Katze",)).search(found)
+    assert not any_of(("a", "Kuh")).search(found)
+
+
+def test_one_string_is_no_list_of_forbidden_words(random_translator: TextTranslator) -> None:
+    with pytest.raises(DataError, match="forbidden is one string, 'ab'; give a list of words"):
+        random_translator.translate("a dog", forbidden="ab")
+
+
+def test_terms_of_one_line_are_added_to_those_of_all_lines_and_win() -> None:
+    both = Terminology.of({"dog": "Hund", "cat": "Katze"}, (), ["nie"], "Ein ") | Terminology.of(
+        {"dog": "Köter"}, ["Bello"], ["nie", "nimmer"]
+    )
+    constraints = both.constraints("a cat, a dog")
+    assert constraints.terms == ("Katze", "Köter", "Bello")
+    assert (constraints.forbidden, constraints.prefix) == (("nie", "nimmer"), "Ein ")
+    assert not Terminology.of({"dog": "Hund"}, prefix="  ").constraints("a cat")
+
+
+def test_the_digest_differs_for_other_terms_and_not_for_another_order() -> None:
+    one = Terminology.of({"a": "b", "c": "d"}, forbidden=["x", "y"])
+    assert one.digest == Terminology.of({"c": "d", "a": "b"}, forbidden=["y", "x"]).digest
+    assert one.digest != Terminology.of({"a": "b"}, forbidden=["x", "y"]).digest
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 import torch
@@ -9,30 +10,19 @@ from nmt.model.encoder import Encoder
 from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
 from nmt.search.sampling import Sampling
-from nmt.translation import encoding
-from nmt.translation.encoding import MAX_SOURCE_TOKENS
-from nmt.translation.line import Translation, numbered
-from nmt.translation.terminology import Terminology
+from nmt.translation import pipeline as pipeline_module
+from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 
 LINES = [
-    "a small dog",
-    "",
-    "ein kleiner Hund 😀👩‍👩‍👧",
-    "   ",
-    "\u2028",
-    "a\u2028b\x0b\x0c\x85\x1cc",
-    "NUL \x00 inside",
-    "</s>",
-    "<s> <unk> <pad> </s> a",
-    "שלום \u202eabc\u202c e\u0301",
-    "x" * 300,
-    ".",
+    *("a small dog", "", "ein kleiner Hund 😀👩‍👩‍👧", "   ", "\u2028", "a\u2028b\x0b\x0c\x85\x1cc"),
+    *("NUL \x00 inside", "</s>", "<s> <unk> <pad> </s> a", "שלום \u202eabc\u202c e\u0301"),
+    *("x" * 300, "."),
 ]
 BLANK = {1, 3, 4}
 
 
-def texts_of(translations: list[Translation]) -> list[str]:
+def texts_of(translations: Iterator[Translation]) -> list[str]:
     return [translation.text for translation in translations]
 
 
@@ -42,63 +32,45 @@ def test_lines_come_back_one_for_one_and_in_order(
     copying_run: LoadedModel, batch_tokens: int, window_lines: int
 ) -> None:
     translator = Translator(copying_run, DecodingConfig(batch_tokens=batch_tokens))
-    found = texts_of(list(translator.translate(LINES, window_lines)))
+    found = texts_of(translator.translate(LINES, window_lines))
     assert found == ["" if i in BLANK else line for i, line in enumerate(LINES)]
-
-
-def test_no_lines_give_no_translations(copying_run: LoadedModel) -> None:
-    assert list(Translator(copying_run).translate([])) == []
+    assert list(translator.translate([])) == []
 
 
 def test_line_ends_inside_a_translation_become_spaces(copying_run: LoadedModel) -> None:
-    found = texts_of(list(Translator(copying_run).translate(["a\nb", "a\r\nb\r", "ab"])))
+    found = texts_of(Translator(copying_run).translate(["a\nb", "a\r\nb\r", "ab"]))
     assert found == ["a b", "a  b ", "ab"]
 
 
 def test_batches_hold_at_most_batch_tokens(copying_run: LoadedModel) -> None:
-    texts = ["a" * (1 + i % 90) for i in range(200)]
-    list(Translator(copying_run, DecodingConfig(batch_tokens=256)).translate(texts))
-    batches = copying_run.model.batches  # type: ignore[attr-defined]
+    texts = ["a" * (1 + i % 90) for i in range(100)]
+    settings = DecodingConfig(beam_size=1, batch_tokens=256)
+    list(Translator(copying_run, settings).translate(texts))
+    batches = cast(Any, copying_run.model).batches
     assert all(rows * longest <= 256 for rows, longest in batches)
-    assert sum(rows for rows, _ in batches) == 200
+    assert sum(rows for rows, _ in batches) == 100
     assert max(rows for rows, _ in batches) <= 16  # short sentences fill decoder rows as well
 
 
-def test_too_long_a_line_is_truncated_and_named(copying_run: LoadedModel) -> None:
+@pytest.mark.parametrize("window_lines", [1, 2000])
+def test_too_long_a_line_is_truncated_and_named(
+    copying_run: LoadedModel, window_lines: int
+) -> None:
     warnings: list[str] = []
     texts = ["a", "", "b" * (MAX_SOURCE_TOKENS + 500), "c" * (MAX_SOURCE_TOKENS - 10)]
-    settings = DecodingConfig(beam_size=1)
-    for window_lines in (1, 2000):
-        translations = Translator(copying_run, settings).translate(
-            texts, window_lines, warn=warnings.append
-        )
-        found = texts_of(list(translations))
-        assert found[0] == "a"
-        assert found[1] == ""
-        assert found[2] == "b" * len(found[2])
-        assert MAX_SOURCE_TOKENS - 5 < len(found[2]) < MAX_SOURCE_TOKENS
-        assert found[3] == texts[3]
-    assert len(warnings) == 2
-    assert all("line 3 has 152" in warning and "1024" in warning for warning in warnings)
-
-
-def test_a_stream_can_be_resumed_at_any_line(
-    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 20)
-    translator = Translator(random_run, sampling=Sampling(seed=3))
-    pipeline = translator.pipeline(TranslationRequest(n_best=2))
-    whole = list(pipeline.translate(numbered(LINES), warn=lambda warning: None))
-    warnings: list[str] = []
-    rest = pipeline.translate(numbered(LINES[2:], 3), warn=warnings.append)
-    assert list(rest) == whole[2:]
-    assert warnings[0].startswith("line 3 has") and "line 11 has" in warnings[-1]
+    translator = Translator(copying_run, DecodingConfig(beam_size=1))
+    found = texts_of(translator.translate(texts, window_lines, warn=warnings.append))
+    assert [*found[:2], found[3]] == [*texts[:2], texts[3]]
+    assert found[2] == "b" * len(found[2])
+    assert MAX_SOURCE_TOKENS - 5 < len(found[2]) < MAX_SOURCE_TOKENS
+    (warning,) = warnings
+    assert "line 3 has 152" in warning and "1024" in warning
 
 
 def test_warnings_go_to_stderr_unless_told_otherwise(
     copying_run: LoadedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "MAX_SOURCE_TOKENS", 4)
+    monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 4)
     list(Translator(copying_run).translate(["aaaaaaaaaa"]))
     captured = capsys.readouterr()
     assert captured.err.startswith("warning: line 1 has 1")
@@ -109,34 +81,12 @@ def test_a_window_closes_before_long_texts_fill_the_memory(
     copying_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(windows_module, "WINDOW_CHARACTERS", 100)
-    taken = 0
-
-    def texts() -> object:
-        nonlocal taken
-        for _ in range(50):
-            taken += 1
-            yield "a" * 30
-
-    next(iter(Translator(copying_run).translate(texts())))  # type: ignore[arg-type]
-    assert taken == 4
+    texts = iter(["a" * 30] * 50)
+    next(Translator(copying_run).translate(texts))
+    assert len(list(texts)) == 46
 
 
-def test_with_windows_of_one_line_each_is_answered_before_the_next_is_read(
-    copying_run: LoadedModel,
-) -> None:
-    answers: list[str] = []
-
-    def texts() -> object:
-        yield "a"
-        assert answers == ["a"]
-        yield "b"
-
-    for translation in Translator(copying_run).translate(texts(), 1):  # type: ignore[arg-type]
-        answers.append(translation.text)
-    assert answers == ["a", "b"]
-
-
-SYMBOLS = ["😀", " ... ", "—", "?!", "🇩🇪🇫🇷", "\u200b", "“”", "$ € %"]
+SYMBOLS = ["😀", " ... ", "—", "?!", "🇩🇪🇫🇷", "\u200b", "“”", "$ € %", "😀!  😀?"]
 
 
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=3)])
@@ -149,45 +99,35 @@ def test_lines_without_letters_and_digits_are_copied(
         assert next(translator.translate([text])).tokens
 
 
-def test_lines_without_letters_are_copied_in_every_form(random_run: LoadedModel) -> None:
-    def utilities(texts: Any) -> list[list[float]]:
-        return [[0.0] * len(texts)] * len(texts)
-
-    translator = Translator(random_run)
-    for request in (
+@pytest.mark.parametrize(
+    "asked",
+    [
         TranslationRequest(n_best=3),
         TranslationRequest(document=True),
         TranslationRequest(alignments=True),
-        TranslationRequest(n_best=2, utilities=utilities, candidates=3),
+        TranslationRequest(n_best=2, utilities=lambda texts: [[0.0]], candidates=3),
         TranslationRequest(terminology=Terminology.of(forbidden=["Hund"])),
-    ):
-        found = translator.pipeline(request).translate(numbered(["😀!  😀?", "—"]))
-        assert [[(t.text, t.score) for t in row] for row in found] == [
-            [("😀!  😀?", 0.0)],
-            [("—", 0.0)],
-        ]
+    ],
+)
+def test_lines_without_letters_are_copied_in_every_form(
+    random_run: LoadedModel, asked: TranslationRequest
+) -> None:
+    found = Translator(random_run).pipeline(asked).translate(numbered(SYMBOLS))
+    assert [[(t.text, t.score) for t in row] for row in found] == [[(s, 0.0)] for s in SYMBOLS]
 
 
 def test_a_line_without_letters_is_translated_if_its_copy_breaks_constraints(
     random_run: LoadedModel,
 ) -> None:
     def translate(**asked: Any) -> str:
-        pipeline = Translator(random_run).pipeline(
-            TranslationRequest(terminology=Terminology.of(**asked))
-        )
-        [[found]] = pipeline.translate(numbered(["— …"]))
+        request = TranslationRequest(terminology=Terminology.of(**asked))
+        [[found]] = Translator(random_run).pipeline(request).translate(numbered(["— …"]))
         return found.text
 
     assert translate(forbidden=["…"]) != "— …"
     assert "Hund" in translate(terms=["Hund"])
     assert translate(prefix="Ein ").startswith("Ein ")
     assert translate(glossary={"dog": "Hund"}) == "— …"
-
-
-def test_progress_counts_every_line_once(copying_run: LoadedModel) -> None:
-    done: list[int] = []
-    list(Translator(copying_run).translate(LINES, 5, progress=done.append))
-    assert sum(done) == len(LINES)
 
 
 def test_the_settings_default_to_the_runs_own(copying_run: LoadedModel) -> None:
@@ -197,15 +137,14 @@ def test_the_settings_default_to_the_runs_own(copying_run: LoadedModel) -> None:
 
 
 def test_translations_do_not_depend_on_the_batch(random_run: LoadedModel) -> None:
-    def translate(batch_tokens: int) -> list[Translation]:
+    def translate(batch_tokens: int) -> Iterator[Translation]:
         changes = {"batch_tokens": batch_tokens}
         settings = random_run.config.decoding.model_copy(update=changes)
-        return list(Translator(random_run, settings).translate(LINES))
+        return Translator(random_run, settings).translate(LINES)
 
-    alone, together = translate(1), translate(4096)
-    assert texts_of(alone) == texts_of(together)
-    for a, b in zip(alone, together, strict=True):
-        assert a.score == pytest.approx(b.score, abs=1e-4)
+    for alone, together in zip(translate(1), translate(4096), strict=True):
+        assert alone.text == together.text
+        assert alone.score == pytest.approx(together.score, abs=1e-4)
 
 
 @pytest.mark.parametrize("precision, kind", [("fp32", torch.float32), ("bf16", torch.bfloat16)])

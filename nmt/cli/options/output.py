@@ -10,7 +10,7 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.translation.terminology import Terminology
+    from nmt.translation.line import Terminology
     from nmt.translation.translator import TranslationRequest, Translator
 
 SAMPLED_CANDIDATES = 32

@@ -11,7 +11,7 @@ import typer
 from nmt.errors import DataError
 
 if TYPE_CHECKING:
-    from nmt.translation.terminology import Terminology
+    from nmt.translation.line import Terminology
 
 KEYS = ("terms", "forbidden", "target_prefix")
 
@@ -48,7 +48,7 @@ class TerminologyOptions:
             DataError: A file cannot be read, or a term is blank or has several lines.
         """
         from nmt.data.text.glossary import read_glossary, read_words
-        from nmt.translation.terminology import Terminology
+        from nmt.translation.line import Terminology
 
         terms = read_glossary(self.glossary).terms if self.glossary else {}
         words = [*(self.forbid or ()), *(read_words(self.forbid_file) if self.forbid_file else ())]
@@ -63,7 +63,7 @@ def line_terminology(record: Mapping[str, object], where: str) -> "Terminology |
     """
     if not any(key in record for key in KEYS):
         return None
-    from nmt.translation.terminology import Terminology
+    from nmt.translation.line import Terminology
 
     terms = record.get("terms", [])
     glossary, words = (terms, []) if isinstance(terms, dict) else ({}, terms)

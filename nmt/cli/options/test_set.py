@@ -152,8 +152,7 @@ def _read_files(
 def _find_by_name(
     name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
 ) -> "EvaluationSet":
-    from nmt.evaluation.evaluate import find_split
-    from nmt.evaluation.test_sets import OWN_SETS, official_set, set_of_pairs
+    from nmt.evaluation.test_sets import OWN_SETS, find_split, official_set, set_of_pairs
 
     if name in OWN_SETS:
         if data is None:
@@ -205,7 +204,7 @@ def translate_with_progress(
     """Translate the sources of a test set, with a progress bar on a terminal."""
     from tqdm import tqdm
 
-    from nmt.evaluation.evaluate import translate_test_set
+    from nmt.evaluation.test_sets import translate_test_set
 
     count = len(test_set.references)
     with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
