@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.text.lines import check_text
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
 from nmt.report.figure import font_families, new_figure, save_figure
@@ -122,7 +122,7 @@ def record_attention(
     source = torch.tensor(run.tokenizer.encode_source([sentence]), device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        best = beam_search(run.model, source, run.config.decoding, BOS, EOS)[0][0]
+        best = beam_search(run.model, source, run.config.decoding)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
     written = readable_pieces(run.tokenizer.target_pieces(best.tokens))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.decoding import Hypothesis
 from nmt.search.windows import non_blank, truncate
 from nmt.translation.line import EncodedLine, Line, Translation, Warn, one_line
 

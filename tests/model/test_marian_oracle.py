@@ -10,7 +10,7 @@ from torch import Tensor
 from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import EncodedSource
-from nmt.search.greedy import most_probable, single_hypotheses
+from nmt.search.sampling import most_probable, single_hypotheses
 from tests.marian_models import AsMarian
 
 PAD, BOS, EOS = 0, 2, 3
@@ -91,7 +91,7 @@ def test_greedy_output_equals_that_of_marian(
         limits = torch.full((len(source),), LENGTH)
         encoded = EncodedSource(source, ours.encode(source), limits)
         settings = DecodingConfig()
-        greedy = single_hypotheses(ours, encoded, settings, BOS, EOS, most_probable)
+        greedy = single_hypotheses(ours, encoded, settings, most_probable)
         theirs = marian.generate(
             input_ids=source,
             attention_mask=source != PAD,

@@ -151,7 +151,7 @@ def test_temperature_zero_takes_the_most_probable_token(source: Tensor) -> None:
         written.append(int(logits.argmax()))
     expected = [token for token in written[1:] if token != EOS]
     assert model.generate(row, max_length=8).tolist() == [expected]
-    best = beam_search(model.network, row, DecodingConfig(beam_size=1), BOS, EOS)[0][0]
+    best = beam_search(model.network, row, DecodingConfig(beam_size=1))[0][0]
     assert model.generate(row, S + 50).tolist() == [list(best.tokens)]
 
 

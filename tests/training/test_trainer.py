@@ -11,8 +11,8 @@ import torch
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig, TrainingConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import BOS, EOS
-from nmt.search.greedy import greedy_search
+from nmt.data.tokens.tokenizer import EOS
+from nmt.search.sampling import greedy_search
 from nmt.training.trainer import Trainer
 
 V = 16
@@ -78,7 +78,7 @@ def test_the_copy_task_is_learnt(trainer: Callable[[Config], Trainer]) -> None:
     unseen = copy_task(50, seed=2)
     trained.model.eval()
     source = collate_source(unseen)
-    found = greedy_search(trained.model, source, DecodingConfig(), BOS, EOS)
+    found = greedy_search(trained.model, source, DecodingConfig())
     right = sum(
         [*hypothesis.tokens, EOS] == row for hypothesis, row in zip(found, unseen, strict=True)
     )
