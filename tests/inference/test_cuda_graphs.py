@@ -29,7 +29,7 @@ class _Noting(TorchDispatchMode):
     """Notes every operator with the tensors themselves, as a graph knows addresses."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, Any, Any, Any]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

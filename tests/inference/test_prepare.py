@@ -66,7 +66,7 @@ class OtherAttention(MultiHeadAttention):
 
 def test_an_unknown_module_is_named() -> None:
     model = Transformer(CONFIG, 50, 50)
-    model.encoder.layers[1].feed_forward_sublayer.add_module("norm", OtherNorm(32))
+    model.get_submodule("encoder.layers.1.feed_forward_sublayer").norm = OtherNorm(32)
     with pytest.raises(UnknownModuleError, match=r"encoder.layers.1.*unknown module OtherNorm"):
         prepare_for_inference(model, "fp32")
     model = Transformer(CONFIG, 50, 50)

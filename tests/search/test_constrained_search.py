@@ -156,7 +156,7 @@ def test_500_terms_are_honoured_and_do_not_lower_bleu(test_data: Path) -> None:
     translator = Translator(run)
     free = [translation.text for translation in translator.translate(sources)]
     chance = random.Random(1)
-    asked = []
+    asked: list[tuple[int, str]] = []
     for i, (reference, text) in enumerate(zip(references, free, strict=True)):
         words = [w for w in regex.findall(r"\w{3,}", reference) if not count(w, text)]
         if words and len(asked) < 500:
