@@ -110,7 +110,7 @@ def test_one_vocabulary_shares_all_embeddings_and_two_share_those_of_the_target(
     assert one.source_embedding is one.target_embedding is one.output_embedding
     two = Transformer(V, V, **SMALL).network
     assert two.source_embedding is not two.target_embedding is two.output_embedding
-    shared = Transformer(V, V, embeddings="shared").network
+    shared = Transformer(V, V, embeddings="shared", d_model=64, encoder_layers=1).network
     assert shared.source_embedding is shared.target_embedding
 
 
