@@ -51,9 +51,18 @@ class TableModel:
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
         return PrefixCache(source)
 
-    def step(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+    def step(self, tokens: Tensor, cache: PrefixCache, attention: None = None) -> Tensor:
         cache.append(tokens)
-        state = (cache.source[:, :1] * 7919).expand_as(tokens)
+        return self._after(cache)
+
+    def __call__(self, source: Tensor, target_input: Tensor) -> Tensor:
+        """The logits of the last position alone: (B, S), (B, T) -> (B, 1, V)."""
+        cache = PrefixCache(source)
+        cache.prefix = target_input[:, None]
+        return self._after(cache)
+
+    def _after(self, cache: PrefixCache) -> Tensor:
+        state = (cache.source[:, :1] * 7919).expand(cache.prefix.shape[:2])
         for position in range(cache.prefix.shape[2]):
             state = (state * 31 + cache.prefix[:, :, position] + 1) % STATES
         return self.table[state]
@@ -76,7 +85,7 @@ class Copier(nn.Module):
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
         return PrefixCache(source)
 
-    def step(self, tokens: Tensor, cache: PrefixCache) -> Tensor:
+    def step(self, tokens: Tensor, cache: PrefixCache, attention: None = None) -> Tensor:
         cache.append(tokens)
         position = min(cache.prefix.shape[2], cache.source.shape[1]) - 1
         return self.certainty[cache.source[:, position, None].expand_as(tokens)]

@@ -38,7 +38,7 @@ def test_ctranslate2_finds_the_same_translations(
     rows = [[*torch.randint(4, VOCABULARY, (n,)).tolist(), EOS] for n in lengths]
     # without a penalty the best hypothesis is the same whatever rule stops the search
     settings = DecodingConfig(beam_size=beam, length_normalization="none", max_length_offset=1)
-    ours = [beam_search(model, collate_source([row]), settings, BOS, EOS)[0][0] for row in rows]
+    ours = [beam_search(model, collate_source([row]), settings)[0][0] for row in rows]
     translator = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     theirs = [
         translator.translate_batch(

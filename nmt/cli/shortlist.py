@@ -24,7 +24,7 @@ def shortlist(
     from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.errors import DataError
     from nmt.run_directory import find_run
-    from nmt.search.shortlist import Shortlist, covered
+    from nmt.search.shortlist import Shortlist
 
     run = find_run(model)
     config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
@@ -48,5 +48,5 @@ def shortlist(
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):
-        share = covered(found.first(count), sources, targets)
+        share = found.first(count).covered(sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

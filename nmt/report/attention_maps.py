@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.text.lines import check_text
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import BOS
 from nmt.errors import DataError
 from nmt.model.attention import AttentionRecord
 from nmt.run_directory import LoadedModel
@@ -147,7 +147,7 @@ def record_attention(
     source = torch.tensor(ids, device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        best = beam_search(run.model, source, run.config.decoding, BOS, EOS)[0][0]
+        best = beam_search(run.model, source, run.config.decoding)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
     written = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))

@@ -15,12 +15,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.constraints import IMPOSSIBLE
-from nmt.search.decoding import Decoding, EncodedSource
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.largest import largest
+from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
+
+BLOCK = 16
+"""columns of a row of log P that share one maximum in `largest`"""
+BLOCKS_PER_RESULT = 64
+"""blocks per wanted number from which on `largest` is faster than `torch.topk`"""
 
 Length = TypeVar("Length", float, Tensor)
 
@@ -41,12 +44,7 @@ def length_penalty(length: Length, settings: DecodingConfig) -> Length:
 
 @torch.inference_mode()
 def beam_search(
-    model: Transformer,
-    source: Tensor,
-    settings: DecodingConfig,
-    bos: int,
-    eos: int,
-    n_best: int = 1,
+    model: Transformer, source: Tensor, settings: DecodingConfig, n_best: int = 1
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) with a model in eval mode.
 
@@ -58,21 +56,47 @@ def beam_search(
         NonFiniteScoresError: the model's scores are not numbers.
     """
     encoded = EncodedSource.of(model, source, settings)
-    decoding = Decoding(model, encoded, settings, bos, eos)
-    beam = _Beam.begin(encoded.max_lengths, n_best, bos, eos)
+    decoding = Decoding(model, encoded, settings)
+    beam = _Beam.begin(encoded.max_lengths, n_best)
     found: dict[int, list[Hypothesis]] = {}
     while len(beam.sentences):
         log_p = decoding.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
         best = _best_continuations(log_p, beam.scores, settings.beam_size)
-        decoding.continue_hypotheses(beam.extend(best, eos, settings))
+        decoding.cache.continue_hypotheses(beam.extend(best, settings))
         done = beam.done(settings)
         if not done.any():
             continue
-        beam.end(done)
-        if departure := decoding.drop(done):
-            found |= beam.results(departure.leaving, eos)
-            beam = beam.keep(departure.remaining)
+        # a sentence that is done may stay for some steps; it searches no further
+        beam.scores = beam.scores.masked_fill(done[:, None], IMPOSSIBLE)
+        if dropped := decoding.drop(done):
+            leaving, remaining = dropped
+            found |= beam.results(leaving)
+            beam = beam.keep(remaining)
     return [found[i] for i in range(len(source))]
+
+
+def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Return the k largest of each row (R, V), largest first, and their columns: both (R, k).
+
+    The result is that of `torch.topk`, which is slow for wide rows on a CPU. The k largest are in
+    the k blocks with the largest maxima, so only these are searched. A block is every (V / 16)th
+    column, because maxima over whole rows are computed at the speed of memory.
+    """
+    rows, columns = x.shape
+    blocks = columns // BLOCK
+    if x.device.type != "cpu" or blocks < BLOCKS_PER_RESULT * k:
+        values, indices = x.topk(k)
+        return values, indices
+    blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))
+    best = blocked.amax(1).topk(k).indices  # (R, k)
+    candidates = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k)
+    places = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
+    columns_of = (places + best[:, None]).flatten(1)  # (R, 16 k)
+    rest = torch.arange(blocks * BLOCK, columns, device=x.device)
+    candidates = torch.cat((candidates, x[:, blocks * BLOCK :]), dim=1)
+    columns_of = torch.cat((columns_of, rest.expand(rows, -1)), dim=1)
+    values, positions = candidates.topk(k)
+    return values, columns_of.gather(1, positions)
 
 
 @dataclass
@@ -136,39 +160,37 @@ class _Beam:
     """(N,) how many hypotheses have ended so far, kept or not"""
 
     @classmethod
-    def begin(cls, max_lengths: Tensor, n_best: int, bos: int, eos: int) -> Self:
+    def begin(cls, max_lengths: Tensor, n_best: int) -> Self:
         """Start with one empty live hypothesis for each sentence."""
         batch = len(max_lengths)
         longest = int(max_lengths.max()) if batch else 0
         return cls(
             sentences=torch.arange(batch, device=max_lengths.device),
             max_lengths=max_lengths,
-            latest=max_lengths.new_full((batch, 1), bos),
+            latest=max_lengths.new_full((batch, 1), BOS),
             tokens=max_lengths.new_empty((batch, 1, 0)),
             scores=torch.zeros((batch, 1), device=max_lengths.device),
-            ended_tokens=max_lengths.new_full((batch, n_best, longest), eos),
+            ended_tokens=max_lengths.new_full((batch, n_best, longest), EOS),
             ended_scores=torch.full((batch, n_best), IMPOSSIBLE, device=max_lengths.device),
             ended_count=torch.zeros_like(max_lengths),
         )
 
-    def extend(self, best: _Continuations, eos: int, settings: DecodingConfig) -> Tensor:
+    def extend(self, best: _Continuations, settings: DecodingConfig) -> Tensor:
         """Store the continuations that end; the others become the live hypotheses.
 
         Returns which former hypothesis each live one continues: (N, k).
         """
         length = self.tokens.shape[2] + 1
-        ended = (best.tokens == eos) | (length >= self.max_lengths)[:, None]
+        ended = (best.tokens == EOS) | (length >= self.max_lengths)[:, None]
         if ended.any():
-            self._store_ended(best, ended, eos, settings)
+            self._store_ended(best, ended, settings)
         best.scores = best.scores.masked_fill(ended, IMPOSSIBLE)
         live = best.take(best.scores.topk(min(settings.beam_size, ended.shape[1])).indices)
         self.tokens = _continued(self.tokens, live)
         self.scores, self.latest = live.scores, live.tokens
         return live.parents
 
-    def _store_ended(
-        self, best: _Continuations, ended: Tensor, eos: int, settings: DecodingConfig
-    ) -> None:
+    def _store_ended(self, best: _Continuations, ended: Tensor, settings: DecodingConfig) -> None:
         """Merge the continuations in the beam that have `ended` (N, C) into the stored ones."""
         beam = slice(0, settings.beam_size)
         in_beam = _Continuations(best.scores[:, beam], best.parents[:, beam], best.tokens[:, beam])
@@ -179,7 +201,7 @@ class _Beam:
         scores = in_beam.scores / length_penalty(float(length), settings)
         merged = torch.cat((self.ended_scores, scores.masked_fill(~ended, IMPOSSIBLE)), dim=1)
         self.ended_scores, kept = merged.topk(n_best)
-        tokens = F.pad(tokens, (0, longest - length), value=eos)
+        tokens = F.pad(tokens, (0, longest - length), value=EOS)
         tokens = torch.cat((self.ended_tokens, tokens), dim=1)
         self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
 
@@ -195,17 +217,13 @@ class _Beam:
             done |= self.ended_count >= settings.beam_size
         return done
 
-    def end(self, done: Tensor) -> None:
-        """Empty the live slots of the sentences that are done: (N,) booleans."""
-        self.scores = self.scores.masked_fill(done[:, None], IMPOSSIBLE)
-
-    def results(self, leaving: Tensor, eos: int) -> dict[int, list[Hypothesis]]:
+    def results(self, leaving: Tensor) -> dict[int, list[Hypothesis]]:
         """The ended hypotheses of the sentences that leave (N,), by their place in the batch."""
         found = {}
         rows = (self.sentences[leaving], self.ended_tokens[leaving], self.ended_scores[leaving])
         for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
             found[sentence] = [
-                Hypothesis.from_row(row, score, eos)
+                Hypothesis.from_row(row, score)
                 for row, score in zip(tokens, scores, strict=True)
                 if score > IMPOSSIBLE
             ]

@@ -12,20 +12,25 @@ left, nothing else may follow. So the terms are always in the translation.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import UNK
+from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.errors import DataError, NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.beam_allocation import Partial, SentenceSearch
 from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.constraints import IMPOSSIBLE
-from nmt.search.decoding import Decoding, EncodedSource, log_probabilities
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.decoding import (
+    IMPOSSIBLE,
+    Decoding,
+    EncodedSource,
+    Hypothesis,
+    log_probabilities,
+)
 from nmt.search.source_attention import attention_of_step, most_attended
 
 IMPROBABLE = math.log(0.01)
@@ -38,8 +43,6 @@ def constrained_search(
     source: Tensor,
     settings: DecodingConfig,
     constraints: Sequence[ConstrainedSentence],
-    bos: int,
-    eos: int,
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
     """Translate the source ids (B, S) under the constraints on each; otherwise as `beam_search`.
@@ -52,102 +55,90 @@ def constrained_search(
         DataError: constraints on a sentence contradict each other.
     """
     encoded = EncodedSource.of(model, source, settings)
-    limits = encoded.max_lengths.tolist()
-    beam, numbered = settings.beam_size, enumerate(constraints)
-    every = [SentenceSearch.begin(i, limits[i], beam, own) for i, own in numbered]
+    decoding = Decoding(model, encoded, settings)
+    pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
+    every = [SentenceSearch(own, limit, settings, n_best) for own, limit in pairs]
     sentences = every
     guided = any(own.spelled.places for own in constraints)
     width = max((sentence.beam for sentence in every), default=0)
-    decoding = Decoding(model, encoded, settings, bos, eos)
-    latest = torch.full((len(source), 1), bos, device=source.device)  # (N, k)
+    latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
     while sentences:
         record = AttentionRecord() if guided else None
-        logits = decoding.next_logits(latest, record).float()
-        attended = _attended(decoding, record, source) if record is not None else None
-        step = _NextTokens(sentences, logits, attended)
-        step.mark_complete(eos)
+        logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
+        step = _NextTokens(sentences, logits)
+        if record is not None:
+            weights = attention_of_step(model, record.cross)  # (N, k, S)
+            step.attended = most_attended(weights, source, model.padding).flatten().tolist()
         step.mask(decoding)
         for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
-            sentence.extend(sentence.choose(candidates), settings, eos, n_best)
-        going_on = [n for n, s in enumerate(sentences) if not s.is_done(settings, n_best)]
+            sentence.extend(sentence.choose(candidates))
+        going_on = [n for n, sentence in enumerate(sentences) if not sentence.is_done()]
         if len(going_on) < len(sentences):
             sentences = [sentences[n] for n in going_on]
             if not sentences:
                 break
             kept = torch.tensor(going_on, device=source.device)
             source = source[kept]
-            decoding.keep(kept)
+            decoding.cache.keep_sentences(kept)
         # Empty slots repeat a hypothesis and are ignored.
         slots = [(sentence.live * width)[:width] for sentence in sentences]
-        parents = [[hypothesis.row % step.slots for hypothesis in row] for row in slots]
-        decoding.continue_hypotheses(torch.tensor(parents, device=source.device))
+        parents = [[hypothesis.row % latest.shape[1] for hypothesis in row] for row in slots]
+        decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
         latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
     return [[found for _, found in sentence.ended] for sentence in every]
-
-
-def _attended(decoding: Decoding, record: AttentionRecord, source: Tensor) -> list[int]:
-    """The source position that each row (R) attends to most."""
-    weights = attention_of_step(decoding.model, record.cross)  # (N, k, S)
-    return most_attended(weights, source, decoding.model.padding).flatten().tolist()
 
 
 class _NextTokens:
     """The next token of every live hypothesis: which may follow, and how probable it is."""
 
-    def __init__(
-        self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int] | None
-    ) -> None:
+    def __init__(self, sentences: list[SentenceSearch], logits: Tensor) -> None:
         """Take logits (R, V), equally many rows for each sentence, its hypotheses first.
 
-        `attended` holds the source position that each row attends to most, if that matters.
+        Hypotheses that the model would end although terms are missing get a handicap.
         """
-        self.attended = attended
         self.sentences = sentences
-        self.slots = len(logits) // len(sentences)
+        self.attended: list[int] | None = None
+        """the source position that each row attends to most, if that matters"""
         self.log_probabilities = log_probabilities(logits)
         if self.log_probabilities.isnan().any():
             raise NonFiniteScoresError()
         self.free = self.log_probabilities.clone()
         """log P of tokens that are not a part of a term; -inf where one may not follow"""
+        would_end = (self.log_probabilities[:, EOS] > math.log(0.5)).tolist()
+        slots = len(logits) // len(sentences)
+        for n, sentence in enumerate(sentences):
+            required = sentence.constraints.required
+            sentence.live = [replace(h, row=n * slots + k) for k, h in enumerate(sentence.live)]
+            for k, h in enumerate(sentence.live):
+                if would_end[h.row] and h.needed and required(h.progress) is None:
+                    sentence.live[k] = h.handicapped()
 
     def mask(self, decoding: Decoding) -> None:
         """Forbid the tokens that the settings and the constraints do not allow."""
-        live = [(row, s, h) for n, s in enumerate(self.sentences) for row, h in self._rows(n, s)]
-        rows = [row for row, _, _ in live]
-        histories = torch.zeros(len(self.free), len(live[0][2].tokens), dtype=torch.long)
-        histories[rows] = torch.tensor([h.tokens for _, _, h in live], dtype=torch.long)
+        live = [h for sentence in self.sentences for h in sentence.live]
+        rows = [h.row for h in live]
+        histories = torch.zeros(len(self.free), len(live[0].tokens), dtype=torch.long)
+        histories[rows] = torch.tensor([h.tokens for h in live], dtype=torch.long)
         decoding.forbid(self.free, histories.to(self.free.device))
-        for row, sentence, hypothesis in live:
-            self._mask_row(row, sentence.constraints, hypothesis, decoding.eos)
+        for sentence in self.sentences:
+            for hypothesis in sentence.live:
+                self._mask_row(sentence.constraints, hypothesis)
 
-    def _mask_row(
-        self, row: int, constraints: ConstrainedSentence, hypothesis: Partial, eos: int
-    ) -> None:
-        free = self.free[row]
+    def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
+        free, log_p = self.free[hypothesis.row], self.log_probabilities[hypothesis.row]
         if (required := constraints.required(hypothesis.progress)) is not None:
             free.fill_(IMPOSSIBLE)
-            free[required] = self.log_probabilities[row, required]
+            free[required] = log_p[required]
             return
         # With forbidden words, ending early could beat all improbable alternatives.
-        if constraints.forbidden and free[eos] < self.log_probabilities[row].max() + IMPROBABLE:
-            free[eos] = IMPOSSIBLE
+        if constraints.spelled.forbidden and free[EOS] < log_p.max() + IMPROBABLE:
+            free[EOS] = IMPOSSIBLE
         if constraints.is_pending(hypothesis.progress):
             free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
         if hypothesis.needed:
-            free[eos] = IMPOSSIBLE
+            free[EOS] = IMPOSSIBLE
         if constraints.spelled.takes_unknown:
             free[UNK] = IMPOSSIBLE
-
-    def mark_complete(self, eos: int) -> None:
-        """Handicap hypotheses that the model would end although terms are missing."""
-        complete = (self.log_probabilities[:, eos] > math.log(0.5)).tolist()
-        for n, sentence in enumerate(self.sentences):
-            sentence.live = [
-                h.handicapped()
-                if complete[row] and h.needed and sentence.constraints.required(h.progress) is None
-                else h
-                for row, h in self._rows(n, sentence)
-            ]
 
     def candidates(self, width: int) -> list[list[Partial]]:
         """The continuations of each sentence that compete (Post and Vilar, section 3.1).
@@ -157,41 +148,35 @@ class _NextTokens:
         """
         best = self.free.topk(min(width, self.free.shape[1]))
         tokens, values = best.indices.tolist(), best.values.tolist()
-        wanted = self._wanted()
         found = []
-        for n, sentence in enumerate(self.sentences):
+        for sentence, wanted in zip(self.sentences, self._wanted(), strict=True):
             free = [
-                (h.worth + log_probability, row, h, token, log_probability)
-                for row, h in self._rows(n, sentence)
-                for token, log_probability in zip(tokens[row], values[row], strict=True)
+                (h, token, log_probability)
+                for h in sentence.live
+                for token, log_probability in zip(tokens[h.row], values[h.row], strict=True)
                 if log_probability > IMPOSSIBLE
             ]
-            free.sort(key=lambda entry: -entry[0])
-            found.append(list(_distinct(sentence, free, wanted[n])) or [self._any(n, sentence)])
+            free.sort(key=lambda entry: -(entry[0].worth + entry[2]))
+            found.append(list(_distinct(sentence, free, wanted)) or [self._any(sentence)])
         return found
-
-    def _rows(self, n: int, sentence: SentenceSearch) -> Iterator[tuple[int, Partial]]:
-        """The live hypotheses of sentence n, each with its row."""
-        return enumerate(sentence.live, start=n * self.slots)
 
     def _wanted(self) -> list[list[Partial]]:
         """The continuations of each sentence that are a part of a term."""
         places = [
-            (n, row, h, token)
+            (n, h, token)
             for n, sentence in enumerate(self.sentences)
-            for row, h in self._rows(n, sentence)
+            for h in sentence.live
             if h.needed
             for token in sentence.constraints.wanted(h.progress)
         ]
-        rows, tokens = [row for _, row, _, _ in places], [token for *_, token in places]
+        rows, tokens = [h.row for _, h, _ in places], [token for *_, token in places]
         values = self.log_probabilities[rows, tokens].tolist()
         inside = self._inside_a_word()
         found: list[list[Partial]] = [[] for _ in self.sentences]
-        for (n, row, h, token), value in zip(places, values, strict=True):
-            if continued := self.sentences[n].continued(row, h, token, value):
-                if continued.progress.matched == 1 and (
-                    inside[row] or not self._is_expected(n, continued)
-                ):
+        for (n, h, token), value in zip(places, values, strict=True):
+            if continued := self.sentences[n].continued(h, token, value):
+                begins = continued.progress.matched == 1
+                if begins and (inside[h.row] or not self._is_expected(n, continued)):
                     continued = continued.handicapped()
                 found[n].append(continued)
         return found
@@ -209,14 +194,14 @@ class _NextTokens:
         ending = self.log_probabilities.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
         return (ending < self.log_probabilities.amax(1) + IMPROBABLE).tolist()
 
-    def _any(self, n: int, sentence: SentenceSearch) -> Partial:
+    def _any(self, sentence: SentenceSearch) -> Partial:
         """The most probable continuation that is allowed, when none of the best is."""
-        for row, hypothesis in self._rows(n, sentence):
-            values, tokens = self.free[row].sort(descending=True)
+        for hypothesis in sentence.live:
+            values, tokens = self.free[hypothesis.row].sort(descending=True)
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
                 if value == IMPOSSIBLE:
                     break
-                if found := sentence.continued(row, hypothesis, token, value):
+                if found := sentence.continued(hypothesis, token, value):
                     return found
         raise DataError(
             f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
@@ -225,22 +210,21 @@ class _NextTokens:
 
 
 def _distinct(
-    sentence: SentenceSearch,
-    free: list[tuple[float, int, Partial, int, float]],
-    wanted: list[Partial],
+    sentence: SentenceSearch, free: list[tuple[Partial, int, float]], wanted: list[Partial]
 ) -> Iterator[Partial]:
     """Yield the `wanted`, the best of the sorted `free` and the best of each row, each once."""
     seen = {(live.row, live.tokens[-1]) for live in wanted}
     yield from wanted
     rows: set[int] = set()
     count = 0
-    for _, row, hypothesis, token, log_probability in free:
+    for hypothesis, token, log_probability in free:
+        row = hypothesis.row
         if count >= sentence.beam and row in rows:
             continue
         if (row, token) in seen:
             count += 1
             rows.add(row)
-        elif continued := sentence.continued(row, hypothesis, token, log_probability):
+        elif continued := sentence.continued(hypothesis, token, log_probability):
             count += 1
             rows.add(row)
             yield continued

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from nmt.data.text.words import is_unspaced, opens
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.search.lexical_constraints import SpelledConstraints, TermTokenization, forbidden_words
+from nmt.search.lexical_constraints import SpelledConstraints, TermTokenization, contains_any
 from nmt.search.spelling import Spelling
 
 _APOSTROPHES = ("'", "’")
@@ -46,7 +46,6 @@ class ConstrainedSentence:
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self.spelled = spelled
         self.spelling = spelling
-        self.forbidden = forbidden_words(spelled.text.forbidden, spelling.has_inner_pieces)
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
         """Whether the term that has just begun translates the source token that is attended to."""
@@ -59,7 +58,9 @@ class ConstrainedSentence:
         """The smallest number of tokens that complete all terms."""
         met = {placed.term for placed in progress.met}
         rest = sum(len(ids) for i, ids in enumerate(self.spelled.terms) if i not in met)
-        return rest - max(0, *(self._credit(option, progress) for option in progress.begun), 0)
+        whole = self.spelled.terms
+        begun = (len(whole[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
+        return rest - max((0, *begun))
 
     def wanted(self, progress: ConstraintProgress) -> list[int]:
         """The next tokens of the terms; empty until the prefix is written."""
@@ -79,7 +80,7 @@ class ConstrainedSentence:
 
     def is_pending(self, progress: ConstraintProgress) -> bool:
         """Whether the text ends in a forbidden word, unless the next token lengthens that word."""
-        return self.forbidden.are_in(progress.text)
+        return contains_any(self.spelled.forbidden, progress.text)
 
     def advance(
         self, progress: ConstraintProgress, token: int, last: bool = False
@@ -92,9 +93,8 @@ class ConstrainedSentence:
         if required is not None and token not in required:
             return None
         after = self._step(progress, token)
-        if self.forbidden.are_in(after.text, goes_on=not last and token != EOS):
-            return None
-        return after
+        goes_on = self.spelling.has_inner_pieces and not last and token != EOS
+        return None if contains_any(self.spelled.forbidden, after.text, goes_on) else after
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
         """Spell terms and prefix exactly as the user did in the `text` that `tokens` decode to.
@@ -103,19 +103,16 @@ class ConstrainedSentence:
         """
         decode = self.spelling.tokenizer.target.decode
         begun = self.spelled.prefix.decoded(self.spelling)
-        for placed in sorted(self._follow(tokens).met, key=lambda placed: -placed.start):
+        progress = ConstraintProgress()
+        for token in (*tokens, EOS):
+            progress = self._step(progress, token)
+        for placed in sorted(progress.met, key=lambda placed: -placed.start):
             before, until = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
             if before < len(begun):
                 break
             space = " " if text[before:until].startswith(" ") else ""
             text = text[:before] + space + self.spelled.text.terms[placed.term] + text[until:]
         return self.spelled.text.prefix + text[len(begun) :]
-
-    def _follow(self, tokens: Sequence[int]) -> ConstraintProgress:
-        progress = ConstraintProgress()
-        for token in (*tokens, EOS):
-            progress = self._step(progress, token)
-        return progress
 
     def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         text = progress.text + self.spelling.bytes[token]
@@ -143,9 +140,8 @@ class ConstrainedSentence:
                 or self.spelling.closes_term(token)
                 or is_unspaced(self.spelled.text.terms[option.term][-1])
             ):
-                placed = PlacedTerm(
-                    option.term, progress.length - progress.matched, progress.length
-                )
+                start = progress.length - progress.matched
+                placed = PlacedTerm(option.term, start, progress.length)
                 return replace(progress, met=(*progress.met, placed), begun=(), matched=0)
         return progress
 
@@ -166,9 +162,6 @@ class ConstrainedSentence:
 
     def _has_both(self, term: int) -> bool:
         return sum(option.term == term for option in self.spelled.tokenizations) == 2
-
-    def _credit(self, option: TermTokenization, progress: ConstraintProgress) -> int:
-        return len(self.spelled.terms[option.term]) - (len(option.ids) - progress.matched)
 
 
 def _ends_in_mark(text: bytes) -> bool:

@@ -11,10 +11,46 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.model.attention import AttentionRecord
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
-from nmt.search.constraints import forbid
+
+IMPOSSIBLE = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A translation in ids and its score: what a search returns."""
+
+    tokens: tuple[int, ...]
+    """target ids without BOS and EOS"""
+    score: float
+    """log P in nats, EOS included, divided by the length penalty where the search has one"""
+
+    @classmethod
+    def from_row(cls, row: list[int], score: float, eos: int = EOS) -> Self:
+        """Keep the tokens before the first EOS; a row without EOS was cut at its limit."""
+        return cls(tuple(row[: row.index(eos)] if eos in row else row), score)
+
+
+@dataclass(frozen=True)
+class EncodedSource:
+    """A batch of sources, what the encoder computed from them, and how translations may end."""
+
+    source: Tensor
+    """(B, S) ids"""
+    memory: Tensor
+    """(B, S, D)"""
+    max_lengths: Tensor
+    """(B,) the most tokens of each translation, EOS included"""
+    bos: int = BOS
+    eos: int = EOS
+
+    @classmethod
+    def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
+        """Encode the source ids (B, S); the limits are those of the settings."""
+        limits = (source != model.padding).sum(1) + settings.max_length_offset
+        return cls(source, model.encode(source), limits)
 
 
 def log_probabilities(logits: Tensor) -> Tensor:
@@ -28,40 +64,17 @@ def log_probabilities(logits: Tensor) -> Tensor:
     return torch.log_softmax(logits, -1, out=logits)
 
 
-@dataclass(frozen=True)
-class EncodedSource:
-    """A batch of sources, what the encoder computed from them, and how long translations may be."""
-
-    source: Tensor
-    """(B, S) ids"""
-    memory: Tensor
-    """(B, S, D)"""
-    max_lengths: Tensor
-    """(B,) the most tokens of each translation, EOS included"""
-
-    @classmethod
-    def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode the source ids (B, S); the limits are those of the settings."""
-        limits = (source != model.padding).sum(1) + settings.max_length_offset
-        return cls(source, model.encode(source), limits)
-
-
 class Decoding:
     """The decoder of a search: its model, its cache, and what may not follow."""
 
     def __init__(
-        self,
-        model: Transformer,
-        encoded: EncodedSource,
-        settings: DecodingConfig,
-        bos: int,
-        eos: int,
+        self, model: Transformer, encoded: EncodedSource, settings: DecodingConfig
     ) -> None:
         self.model = model
         self.settings = settings
-        self.never = (model.padding, bos)
+        self.never = (model.padding, encoded.bos)
         """ids that no translation holds"""
-        self.eos = eos
+        self.eos = encoded.eos
         self.cache = model.start(encoded.memory, encoded.source)
 
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
@@ -69,43 +82,48 @@ class Decoding:
 
         `latest` (N, k) are the tokens to decode, `tokens` (N, k, T) all tokens so far.
         """
-        log_p = log_probabilities(self.next_logits(latest))
+        log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
         self.forbid(log_p, tokens.flatten(0, 1))
         return log_p
 
-    def next_logits(self, latest: Tensor, attention: AttentionRecord | None = None) -> Tensor:
-        """Decode the latest tokens (N, k) of the hypotheses: logits of the next (N * k, V)."""
-        if attention is None:
-            return self.model.step(latest, self.cache).flatten(0, 1)
-        return self.model.step(latest, self.cache, attention).flatten(0, 1)
-
     def forbid(self, log_p: Tensor, history: Tensor) -> None:
-        """Set log P (R, V) to -inf where a token may not follow `history` (R, T)."""
-        forbid(log_p, history, self.settings, self.never, self.eos)
+        """Set log P (R, V) to -inf, in place, where a token may not follow `history` (R, T).
 
-    def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of a sentence continue its former hypothesis parents[i]: (N, k)."""
-        self.cache.continue_hypotheses(parents)
+        The tokens `never` may not occur; EOS may not come before `min_length` tokens; no sequence
+        of `no_repeat_ngram` tokens may come twice. If no other token is left, EOS may come.
+        """
+        for token in self.never:  # one column at a time is faster than all at once
+            log_p[:, token] = IMPOSSIBLE
+        length, size = history.shape[1], self.settings.no_repeat_ngram
+        may_repeat, is_short = 0 < size <= length, length < self.settings.min_length
+        if not may_repeat and not is_short:
+            return
+        eos_log_p = log_p[:, self.eos].clone()
+        if may_repeat:
+            rows, tokens = _repetitions(history, size)
+            log_p[rows, tokens] = IMPOSSIBLE
+        if is_short:
+            log_p[:, self.eos] = IMPOSSIBLE
+        stuck = log_p.amax(1) == IMPOSSIBLE
+        log_p[:, self.eos] = torch.where(stuck, eos_log_p, log_p[:, self.eos])
 
-    def keep(self, sentences: Tensor) -> None:
-        """Drop all sentences but those at these places (N',)."""
-        self.cache.keep_sentences(sentences)
+    def drop(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Drop sentences that are done (N,) as soon as the batch shrinks to a size that is fast.
 
-    def drop(self, done: Tensor) -> "Departure | None":
-        """Drop sentences that are done (N,) as soon as the batch shrinks to a size that is fast."""
+        Returns which sentences have left (N,), as booleans, and the former places (N',) of the
+        others in their new order; None if all stay.
+        """
         leaving = leaving_sentences(done)
         if not leaving.any():
             return None
         remaining = remaining_sentences(leaving)
-        self.keep(remaining)
-        return Departure(leaving, remaining)
+        self.cache.keep_sentences(remaining)
+        return leaving, remaining
 
 
-@dataclass(frozen=True)
-class Departure:
-    """Which sentences have left a batch."""
-
-    leaving: Tensor
-    """(N,) booleans"""
-    remaining: Tensor
-    """(N',) the former places of the others, in their new order"""
+def _repetitions(history: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Return rows, and the tokens that would repeat an n-gram of each row (R, T)."""
+    ngrams = history.unfold(1, size, 1)  # (R, W, size)
+    latest = history[:, None, history.shape[1] - size + 1 :]  # (R, 1, size - 1)
+    rows, windows = (ngrams[:, :, :-1] == latest).all(2).nonzero(as_tuple=True)
+    return rows, ngrams[rows, windows, -1]

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.config_file import replace_settings
@@ -18,13 +19,13 @@ from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import EncodedSource
-from nmt.search.greedy import ChooseTokens, most_probable, single_hypotheses
-from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import (
     LARGEST_TEMPERATURE,
     LEAST_TEMPERATURE,
     Draws,
     Sampling,
+    most_probable,
+    single_hypotheses,
 )
 
 _LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
@@ -80,8 +81,9 @@ class GeneratingTransformer(nn.Module):
         config = replace_settings(ModelConfig(), {"embeddings": tied, **sizes}, "Transformer")
         if target_vocabulary_size is None:
             target_vocabulary_size = source_vocabulary_size
-        _check_vocabularies(source_vocabulary_size, target_vocabulary_size, config.embeddings)
-        _check_special_ids(padding, bos, eos, source_vocabulary_size, target_vocabulary_size)
+        sizes_of = {"source": source_vocabulary_size, "target": target_vocabulary_size}
+        _check_vocabularies(sizes_of, config.embeddings)
+        _check_special_ids({"padding": padding, "bos": bos, "eos": eos}, sizes_of)
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
         self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
@@ -141,49 +143,48 @@ class GeneratingTransformer(nn.Module):
         """
         _check_settings(max_length, temperature, top_k, top_p, seed)
         self._check_source(source)
-        sampling = Sampling(temperature, top_k, top_p, seed)
-        draws = Draws(sampling, [(row,) for row in range(len(source))])
+        draws = Draws(Sampling(temperature, top_k, top_p, seed), [(i,) for i in range(len(source))])
         limits = source.new_full((len(source),), max_length)
         trained = [module for module in self.modules() if module.training]
         self.eval()
         try:
-            found = self._search(source, limits, draws if temperature else most_probable)
+            with torch.inference_mode():
+                memory = self.network.encode(source)
+            encoded = EncodedSource(source, memory, limits, self.bos, self.eos)
+            choose = draws if temperature else most_probable
+            found = single_hypotheses(self.network, encoded, UNCONSTRAINED, choose)
         finally:
             for module in trained:
                 module.training = True
-        return _in_rows([list(hypothesis.tokens) for hypothesis in found], self.padding, source)
-
-    @torch.inference_mode()
-    def _search(self, source: Tensor, limits: Tensor, choose: ChooseTokens) -> list[Hypothesis]:
-        encoded = EncodedSource(source, self.network.encode(source), limits)
-        return single_hypotheses(self.network, encoded, UNCONSTRAINED, self.bos, self.eos, choose)
+        rows = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in found]
+        if not rows:
+            return source.new_empty(0, 0)
+        return pad_sequence(rows, batch_first=True, padding_value=self.padding).to(source.device)
 
     def _check_source(self, source: Tensor) -> None:
-        if not isinstance(source, Tensor):
-            raise DataError(
-                f"generate: source is of type {type(source).__name__}, expected a tensor of ids of "
-                "shape (B, S), rows filled up with padding"
-            )
-        if source.dim() != 2 or source.dtype != torch.int64:
-            raise DataError(
-                f"generate: source has the shape {tuple(source.shape)} and the type "
-                f"{source.dtype}, expected ids of shape (B, S) and type torch.int64; "
-                "a single sentence is source[None]"
-            )
         here = next(self.parameters()).device
-        if source.device != here:
-            raise DataError(
-                f"generate: source is on {source.device} and the model on {here}; give source.to"
-                f"('{here}')"
+        if not isinstance(source, Tensor):
+            problem = (
+                f"is of type {type(source).__name__}, expected a tensor of ids of shape (B, S), "
+                "rows filled up with padding"
             )
-        if not bool((source != self.padding).any(1).all()):
-            raise DataError("generate: source has a row without a token; give it EOS")
-        known = (source >= 0) & (source < self.source_vocabulary_size)
-        if not bool(known.all()):
-            raise DataError(
-                f"generate: source has the id {int(source[~known][0])}, expected 0 to "
-                f"{self.source_vocabulary_size - 1}; encode it with the vocabulary of the model"
+        elif source.dim() != 2 or source.dtype != torch.int64:
+            problem = (
+                f"has the shape {tuple(source.shape)} and the type {source.dtype}, expected ids of "
+                "shape (B, S) and type torch.int64; a single sentence is source[None]"
             )
+        elif source.device != here:
+            problem = f"is on {source.device} and the model on {here}; give source.to('{here}')"
+        elif not bool((source != self.padding).any(1).all()):
+            problem = "has a row without a token; give it EOS"
+        elif (unknown := source[(source < 0) | (source >= self.source_vocabulary_size)]).numel():
+            problem = (
+                f"has the id {int(unknown[0])}, expected 0 to {self.source_vocabulary_size - 1}; "
+                "encode it with the vocabulary of the model"
+            )
+        else:
+            return
+        raise DataError(f"generate: source {problem}")
 
 
 def transformer_base(
@@ -211,28 +212,28 @@ def transformer_big(
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
 
 
-def _check_vocabularies(source: int, target: int, embeddings: str) -> None:
-    for side, size in (("source", source), ("target", target)):
+def _check_vocabularies(sizes: dict[str, int], embeddings: str) -> None:
+    for side, size in sizes.items():
         if not _whole(size, 1):
             raise ConfigError(
                 f"Transformer: {side}_vocabulary_size is {size!r}, expected a whole number above 0"
             )
-    if embeddings == "shared" and source != target:
+    if embeddings == "shared" and sizes["source"] != sizes["target"]:
         raise ConfigError(
-            f"Transformer: embeddings='shared' needs one vocabulary, got {source:,} source and "
-            f"{target:,} target entries; write embeddings='target'"
+            f"Transformer: embeddings='shared' needs one vocabulary, got {sizes['source']:,} "
+            f"source and {sizes['target']:,} target entries; write embeddings='target'"
         )
 
 
-def _check_special_ids(padding: int, bos: int, eos: int, source: int, target: int) -> None:
-    ids = {"padding": padding, "bos": bos, "eos": eos}
+def _check_special_ids(ids: dict[str, int], sizes: dict[str, int]) -> None:
     for name, number in ids.items():
-        size = min(source, target) if name == "padding" else target
+        size = min(sizes.values()) if name == "padding" else sizes["target"]
         if not _whole(number, 0) or number >= size:
             raise ConfigError(
                 f"Transformer: {name} is {number}, which is no entry of a vocabulary of {size:,}"
             )
     if len(set(ids.values())) < len(ids):
+        padding, bos, eos = ids.values()
         raise ConfigError(
             f"Transformer: padding, bos and eos must differ, got {padding}, {bos} and {eos}"
         )
@@ -265,10 +266,3 @@ def _whole(value: object, least: int) -> bool:
 
 def _number(value: object, least: float, most: float) -> bool:
     return isinstance(value, int | float) and least <= value <= most and math.isfinite(value)
-
-
-def _in_rows(rows: list[list[int]], padding: int, like: Tensor) -> Tensor:
-    """Rows of ids (B, T), filled up with padding to the longest."""
-    longest = max(map(len, rows), default=0)
-    filled = [row + [padding] * (longest - len(row)) for row in rows]
-    return torch.tensor(filled, dtype=like.dtype, device=like.device).view(len(rows), longest)

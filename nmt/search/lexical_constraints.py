@@ -1,15 +1,18 @@
 """What a translation must contain, must not contain and must begin with: as text and in ids."""
 
+import codecs
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 
+from nmt.data.text.words import any_of
 from nmt.data.tokens.tokenizer import UNK
-from nmt.search.forbidden_words import ForbiddenWords
-from nmt.search.spelling import Spelling
-from nmt.search.target_prefix import TargetPrefix
+from nmt.errors import DataError
+from nmt.search.spelling import Spelling, TargetPrefix
+
+_DECODER = codecs.getincrementaldecoder("utf-8")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class SpelledConstraints:
     """all ways to spell each term"""
     places: tuple[range, ...]
     """for the first terms: the source tokens that each translates; empty if unknown"""
+    forbidden: tuple[str, ...]
+    """the forbidden words in Unicode's composed form (NFC)"""
     prefix: TargetPrefix
 
     @classmethod
@@ -68,11 +73,20 @@ class SpelledConstraints:
             tokenizations.append(TermTokenization(i, ids, True))
             if close := spelling.without_space(text.terms[i]):
                 tokenizations.append(TermTokenization(i, close, False))
-        forbidden = forbidden_words(text.forbidden, spelling.has_inner_pieces)
-        forbidden.check_demanded((*text.terms, text.prefix))
+        forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
+        may_go_on = spelling.has_inner_pieces
+        for demanded, goes_on in (
+            *((term, False) for term in text.terms),
+            (text.prefix, may_go_on),
+        ):
+            if contains_any(forbidden, demanded.encode("utf-8"), goes_on):
+                raise DataError(
+                    f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
+                    "forbidden; leave out one of them"
+                )
         places = tuple(source_tokens(place, source) for place in text.places if source)
         prefix = TargetPrefix.spell(text.prefix, spelling)
-        return cls(text, terms, tuple(tokenizations), places, prefix)
+        return cls(text, terms, tuple(tokenizations), places, forbidden, prefix)
 
     @property
     def total(self) -> int:
@@ -93,13 +107,19 @@ class SpelledConstraints:
         """Whether nothing must be added to this text, and it has no forbidden word."""
         if self.text.terms or self.text.prefix:
             return False
-        return not forbidden_words(self.text.forbidden, False).are_in(text.encode("utf-8"))
+        return not contains_any(self.forbidden, text.encode("utf-8"))
 
 
-@lru_cache(maxsize=256)
-def forbidden_words(words: tuple[str, ...], has_inner_pieces: bool) -> ForbiddenWords:
-    """Return the same ForbiddenWords for the same words: the sentences of a text share them."""
-    return ForbiddenWords(words, has_inner_pieces)
+def contains_any(words: tuple[str, ...], text: bytes, goes_on: bool = False) -> bool:
+    """Whether a text in UTF-8 contains one of these words in composed form (NFC).
+
+    With `goes_on` the last word may still become a longer one, and does not count.
+    """
+    if not words:
+        return False
+    # Invalid bytes separate words; the first bytes of an incomplete character do not.
+    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not goes_on))
+    return any_of(words).search(written + "x" * goes_on) is not None
 
 
 def source_tokens(place: range, pieces: Sequence[str]) -> range:

@@ -1,6 +1,6 @@
-"""Translations drawn at random from the distribution that the model predicts."""
+"""One hypothesis a sentence: at every step the most probable token, or one drawn at random."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,17 +8,22 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.constraints import IMPOSSIBLE
-from nmt.search.decoding import EncodedSource
-from nmt.search.greedy import single_hypotheses
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.beam_search import length_penalty
+from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
 
 # A smaller divisor makes logits infinite, a larger one makes them all equal.
 LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
+
+ChooseTokens = Callable[[Tensor, Tensor], Tensor]
+"""picks a token for each row of log P (N, V) of the sentences (N,) of a batch: (N,)"""
+
+
+def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
+    """Return the best token (N,) by log P of the next token (N, V)."""
+    return log_p.argmax(1)
 
 
 @dataclass(frozen=True)
@@ -91,5 +96,57 @@ def draw(
     samples = []
     for sample in range(count):
         choose = Draws(sampling, [(number, sample) for number in numbers])
-        samples.append(single_hypotheses(model, encoded, settings, BOS, EOS, choose))
+        samples.append(single_hypotheses(model, encoded, settings, choose))
     return [list(drawn) for drawn in zip(*samples, strict=True)]
+
+
+@torch.inference_mode()
+def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) -> list[Hypothesis]:
+    """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
+
+    Raises:
+        NonFiniteScoresError: the model's scores are not numbers.
+    """
+    encoded = EncodedSource.of(model, source, settings)
+    return single_hypotheses(model, encoded, settings, most_probable)
+
+
+@torch.inference_mode()
+def single_hypotheses(
+    model: Transformer, encoded: EncodedSource, settings: DecodingConfig, choose: ChooseTokens
+) -> list[Hypothesis]:
+    """Write one translation of each encoded source, token by token, as `choose` decides.
+
+    `score` is the model's own log P over the length penalty, however the tokens were chosen.
+
+    Raises:
+        NonFiniteScoresError: the model's scores are not numbers.
+    """
+    decoding = Decoding(model, encoded, settings)
+    max_lengths, count = encoded.max_lengths, len(encoded.source)
+    sentences = torch.arange(count, device=max_lengths.device)  # (N,) those in the batch
+    done = torch.zeros_like(sentences, dtype=torch.bool)
+    latest = torch.full_like(sentences, encoded.bos)
+    tokens = latest.new_empty((count, 0))  # (N, T)
+    scores = torch.zeros(count, device=max_lengths.device)
+    found: dict[int, Hypothesis] = {}
+    while len(sentences):
+        log_p = decoding.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
+        latest = choose(log_p, sentences)
+        scores = scores + log_p.gather(1, latest[:, None])[:, 0]
+        tokens = torch.cat((tokens, latest[:, None]), dim=1)
+        ended = ~done & ((latest == encoded.eos) | (tokens.shape[1] >= max_lengths))
+        if not ended.any():
+            continue
+        penalised = scores[ended] / length_penalty(float(tokens.shape[1]), settings)
+        if penalised.isnan().any():
+            raise NonFiniteScoresError()
+        rows = (sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist())
+        for sentence, row, score in zip(*rows, strict=True):
+            found[sentence] = Hypothesis.from_row(row, score, encoded.eos)
+        done |= ended
+        if dropped := decoding.drop(done):
+            _, stay = dropped
+            sentences, latest, tokens = sentences[stay], latest[stay], tokens[stay]
+            scores, max_lengths, done = scores[stay], max_lengths[stay], done[stay]
+    return [found[i] for i in range(count)]

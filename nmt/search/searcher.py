@@ -10,25 +10,23 @@ from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.device import memory_explained, memory_of
 from nmt.errors import ConfigError
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
-from nmt.search.beam_allocation import batches_by_beam
+from nmt.search.beam_allocation import beam_width
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.coverage import rank_by_coverage
-from nmt.search.greedy import greedy_search
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.decoding import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints
-from nmt.search.sampling import Sampling, draw
-from nmt.search.shortlist import Shortlist, search_with_shortlist
+from nmt.search.sampling import Sampling, draw, greedy_search
+from nmt.search.shortlist import Shortlist
+from nmt.search.source_attention import rank_by_coverage
 from nmt.search.spelling import Spelling
-from nmt.search.windows import SHORTEST_COUNTED
+from nmt.search.windows import SHORTEST_COUNTED, batches
 
 
 @dataclass(frozen=True)
@@ -96,8 +94,18 @@ class Searcher:
         lengths: Sequence[int],
         constraints: Sequence[SpelledConstraints | None],
     ) -> Iterator[list[int]]:
-        """Cut sentences of these lengths into batches of similar length, with or without terms."""
-        return batches_by_beam(indices, lengths, constraints, self.settings)
+        """Yield batches of the lines without constraints, then of the others, whose beam is wider.
+
+        The lines of a batch have similar lengths, and a longer line counts as more tokens.
+        """
+        beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
+        free = [i for i in indices if constraints[i] is None]
+        yield from batches(free, lengths, batch_tokens)
+        wide = {i: own for i in indices if (own := constraints[i])}
+        counted = list(lengths)
+        for i, own in wide.items():
+            counted[i] *= math.ceil(beam_width(own, beam) / beam)
+        yield from batches(list(wide), counted, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
         """Up to `n_best` hypotheses of each sentence, best first; samples in the order of the draw.
@@ -116,9 +124,8 @@ class Searcher:
         ):
             source = collate_source(batch.ids).to(self.device)
             if self.sampling:
-                return draw(
-                    *(self.model, source, settings, self.sampling, batch.numbers, batch.n_best)
-                )
+                numbers, count = batch.numbers, batch.n_best
+                return draw(self.model, source, settings, self.sampling, numbers, count)
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
             found = self._search(batch, source, n_best)
             if not settings.coverage_penalty:
@@ -127,26 +134,19 @@ class Searcher:
             return [hypotheses[: batch.n_best] for hypotheses in ranked]
 
     def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
-        model, settings = self.model, self.settings
+        settings = self.settings
         if constraints := [own for own in batch.constraints if own]:
             sentences = [ConstrainedSentence(own, self.spelling) for own in constraints]
-            return constrained_search(model, source, settings, sentences, BOS, EOS, n_best)
+            return constrained_search(self.model, source, settings, sentences, n_best)
+
+        def search(model: Transformer) -> list[list[Hypothesis]]:
+            if settings.beam_size == 1:
+                return [[found] for found in greedy_search(model, source, settings)]
+            return beam_search(model, source, settings, n_best)
+
         if self.shortlist:
-            return search_with_shortlist(
-                self.shortlist,
-                model,
-                batch.ids,
-                lambda subset: _search_best(subset, source, settings, n_best),
-            )
-        return _search_best(model, source, settings, n_best)
-
-
-def _search_best(
-    model: Transformer, source: Tensor, settings: DecodingConfig, n_best: int
-) -> list[list[Hypothesis]]:
-    if settings.beam_size == 1:
-        return [[found] for found in greedy_search(model, source, settings, BOS, EOS)]
-    return beam_search(model, source, settings, BOS, EOS, n_best)
+            return self.shortlist.search(self.model, batch.ids, search)
+        return search(self.model)
 
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:

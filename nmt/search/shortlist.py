@@ -24,11 +24,11 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.files import write_atomically
-from nmt.inference.vocabulary_subset import restrict_vocabulary
+from nmt.inference.prepare import restrict_vocabulary
 from nmt.model.cache import round_up_to_bucket
 from nmt.model.transformer import Transformer
+from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble, members
-from nmt.search.hypothesis import Hypothesis
 
 MOST_CANDIDATES = 200
 """candidates of each source token in the file"""
@@ -126,6 +126,29 @@ class Shortlist:
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
         return np.union1d(ids, others[: round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)])
 
+    def search(
+        self,
+        model: Transformer,
+        sources: Sequence[Sequence[int]],
+        search: Callable[[Transformer], list[list[Hypothesis]]],
+    ) -> list[list[Hypothesis]]:
+        """Search with only the target tokens that the sources may need; return ids of the model."""
+        ids = self.target_ids(sources)
+        device = next(model.parameters()).device
+        found = search(narrowed_to(model, torch.from_numpy(ids).to(device)))
+        return [
+            [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in hypotheses]
+            for hypotheses in found
+        ]
+
+    def covered(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
+        """Return the part of the tokens of translations that their sources' shortlists contain."""
+        inside = [
+            np.isin(target, self.target_ids([source]))
+            for source, target in zip(sources, targets, strict=True)
+        ]
+        return float(np.concatenate(inside).mean())
+
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
     """A digest of both vocabularies."""
@@ -133,39 +156,8 @@ def _digest_of(tokenizer: Tokenizer) -> bytes:
     return hashlib.sha256(both.encode()).digest()
 
 
-def search_with_shortlist(
-    shortlist: Shortlist,
-    model: Transformer,
-    sources: Sequence[Sequence[int]],
-    search: Callable[[Transformer], list[list[Hypothesis]]],
-) -> list[list[Hypothesis]]:
-    """Search with only the target tokens that the sources may need; return ids of the model."""
-    ids = shortlist.target_ids(sources)
-    device = next(model.parameters()).device
-    return in_full(search(narrowed_to(model, torch.from_numpy(ids).to(device))), ids)
-
-
 def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:
-    """A Transformer or an ensemble with only the target vocabulary entries `ids`."""
+    """Return a Transformer or an ensemble with only the target vocabulary entries `ids`."""
     if not isinstance(model, Ensemble):
         return restrict_vocabulary(model, ids)
     return cast(Transformer, Ensemble([restrict_vocabulary(one, ids) for one in members(model)]))
-
-
-def in_full(found: Sequence[list[Hypothesis]], ids: Numbers) -> list[list[Hypothesis]]:
-    """Translate the ids of a vocabulary subset into those of the whole vocabulary."""
-    return [
-        [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in hypotheses]
-        for hypotheses in found
-    ]
-
-
-def covered(
-    shortlist: Shortlist, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> float:
-    """The part of the tokens of translations that the shortlists of their sources contain."""
-    inside = [
-        np.isin(target, shortlist.target_ids([source]))
-        for source, target in zip(sources, targets, strict=True)
-    ]
-    return float(np.concatenate(inside).mean())

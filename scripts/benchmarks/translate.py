@@ -29,7 +29,7 @@ from train import SIZES
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.device import pick_device, tune_memory
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.inference.prepare import prepare_for_inference
@@ -37,8 +37,8 @@ from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import find_run, load_run
 from nmt.search.beam_search import beam_search
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.shortlist import Shortlist, search_with_shortlist
+from nmt.search.decoding import Hypothesis
+from nmt.search.shortlist import Shortlist
 from nmt.search.windows import batches
 from nmt.translation.process_pool import ProcessPool
 
@@ -153,9 +153,9 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
         source = collate_source(batch).to(task.device)
 
         def best(model: Transformer) -> list[list[Hypothesis]]:
-            return beam_search(model, source, settings, BOS, EOS)
+            return beam_search(model, source, settings)
 
-        found = search_with_shortlist(shortlist, model, batch, best) if shortlist else best(model)
+        found = shortlist.search(model, batch, best) if shortlist else best(model)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:

@@ -11,7 +11,7 @@ from nmt.cli.lines import streams
 from nmt.device import pick_precision
 from nmt.errors import ConfigError, DataError
 from nmt.run_directory import load_run
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.translation.translator import Translator
 from tests.cli.commands import invoke, succeed

@@ -1,6 +1,7 @@
 """Steps that are replayed find what steps find; on a CPU a tape stands in for the GPU's graphs."""
 
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,19 +18,20 @@ from nmt.inference.prepare import use_cuda_graphs
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
+from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble
-from nmt.search.greedy import greedy_search
-from nmt.search.hypothesis import Hypothesis
+from nmt.search.sampling import greedy_search
+from tests.search.plain_search import assert_same
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
-BOS, EOS = 2, 3
+BOS = 2
 
 
 class _Noting(TorchDispatchMode):
     """Notes every operator with the tensors themselves, as a graph knows addresses."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: list[tuple[Any, Any, Any, Any]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -79,12 +81,9 @@ def recorder() -> TapeRecorder:
 @pytest.fixture
 def replaying(model: Transformer, recorder: TapeRecorder) -> Transformer:
     """The same model, its steps replayed."""
-    torch.manual_seed(1)
-    norm = "pre" if model.decoder.norm.__class__ is torch.nn.LayerNorm else "post"
-    copy = Transformer(CONFIG.model_copy(update={"norm": norm}), 50, 50).eval()
-    copy.load_state_dict(model.state_dict())
-    use_cuda_graphs(copy, recorder)
-    return copy
+    same = copy.deepcopy(model)
+    use_cuda_graphs(same, recorder)
+    return same
 
 
 def sentences(count: int, length: int = 6) -> Tensor:
@@ -99,47 +98,39 @@ def batches() -> list[Tensor]:
     return found
 
 
-def assert_same(one: Sequence[Sequence[Hypothesis]], two: Sequence[Sequence[Hypothesis]]) -> None:
-    assert [[h.tokens for h in row] for row in one] == [[h.tokens for h in row] for row in two]
-    scores = [[h.score for row in found for h in row] for found in (one, two)]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+def search(
+    model: Any, source: Tensor, settings: DecodingConfig, n_best: int = 1
+) -> list[Hypothesis]:
+    """The hypotheses of all sentences, one sentence after the other."""
+    if settings.beam_size == 1:
+        return greedy_search(model, source, settings)
+    return [h for found in beam_search(model, source, settings, n_best) for h in found]
 
 
-@pytest.mark.parametrize("beam_size", [2, 4, 20])
+@pytest.mark.parametrize("beam_size", [1, 4, 20])
 def test_what_is_replayed_searches_as_what_is_not(
     model: Transformer, replaying: Transformer, recorder: TapeRecorder, beam_size: int
 ) -> None:
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, length_penalty=1.0)
     for batch in batches():
-        expected = beam_search(model, batch, settings, BOS, EOS, n_best=2)
-        assert_same(beam_search(replaying, batch, settings, BOS, EOS, n_best=2), expected)
+        expected = search(model, batch, settings, n_best=2)
+        assert_same(search(replaying, batch, settings, n_best=2), expected)
     assert recorder.replayed > 3 * recorder.recorded > 0
-
-
-def test_greedy_search_is_replayed_too(
-    model: Transformer, replaying: Transformer, recorder: TapeRecorder
-) -> None:
-    settings = DecodingConfig(beam_size=1, max_length_offset=80)
-    for batch in [*batches(), *batches()]:
-        expected = [[found] for found in greedy_search(model, batch, settings, BOS, EOS)]
-        found = [[found] for found in greedy_search(replaying, batch, settings, BOS, EOS)]
-        assert_same(found, expected)
-    assert recorder.replayed > 10 * recorder.recorded > 0
 
 
 def test_a_shape_is_recorded_when_it_comes_again_and_then_no_more(
     replaying: Transformer, recorder: TapeRecorder
 ) -> None:
     settings = DecodingConfig(beam_size=1, min_length=9, max_length_offset=4)
-    greedy_search(replaying, sentences(1), settings, BOS, EOS)
+    search(replaying, sentences(1), settings)
     assert (recorder.recorded, recorder.replayed) == (1, 9)
-    greedy_search(replaying, sentences(1, 7), settings, BOS, EOS)
+    search(replaying, sentences(1, 7), settings)
     assert recorder.recorded == 1
     # more rows need more memory, and what was recorded for the old addresses is dropped
-    greedy_search(replaying, sentences(40), settings, BOS, EOS)
-    greedy_search(replaying, sentences(1), settings, BOS, EOS)
+    search(replaying, sentences(40), settings)
+    search(replaying, sentences(1), settings)
     assert recorder.recorded == 3
-    greedy_search(replaying, sentences(40), settings, BOS, EOS)
+    search(replaying, sentences(40), settings)
     assert recorder.recorded == 3
 
 
@@ -149,8 +140,8 @@ def test_few_graphs_are_kept(
     monkeypatch.setattr(replayed, "MAX_SHAPES", 2)
     settings = DecodingConfig(beam_size=2, max_length_offset=20)
     for batch in batches():
-        found = beam_search(replaying, batch, settings, BOS, EOS)
-        assert_same(found, beam_search(model, batch, settings, BOS, EOS))
+        found = search(replaying, batch, settings)
+        assert_same(found, search(model, batch, settings))
     decoder = replaying.decoder
     assert isinstance(decoder, CudaGraphDecoder)
     assert len(decoder._programs) <= 2
@@ -176,11 +167,11 @@ def test_while_a_cache_is_kept_others_are_computed_as_without_graphs(
     settings, batch = DecodingConfig(beam_size=2, max_length_offset=8), sentences(3)
     with torch.inference_mode():
         kept = replaying.start(replaying.encode(batch), batch)
-    expected = beam_search(model, batch, settings, BOS, EOS)
-    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    expected = search(model, batch, settings)
+    assert_same(search(replaying, batch, settings), expected)
     assert recorder.recorded == 0
     del kept
-    assert_same(beam_search(replaying, batch, settings, BOS, EOS), expected)
+    assert_same(search(replaying, batch, settings), expected)
     assert recorder.recorded > 0
 
 
@@ -189,13 +180,13 @@ def test_searches_in_several_threads_do_not_disturb_each_other(
 ) -> None:
     settings = DecodingConfig(beam_size=3, max_length_offset=10)
     sources = [sentences(3, length) for length in (5, 6, 7, 8)]
-    expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
+    expected = [search(model, source, settings) for source in sources]
 
-    def search(source: Tensor) -> list[list[Hypothesis]]:
-        return [beam_search(replaying, source, settings, BOS, EOS) for _ in range(3)][-1]
+    def repeated(source: Tensor) -> list[Hypothesis]:
+        return [search(replaying, source, settings) for _ in range(3)][-1]
 
     with ThreadPoolExecutor(4) as threads:
-        for found, rows in zip(threads.map(search, sources), expected, strict=True):
+        for found, rows in zip(threads.map(repeated, sources), expected, strict=True):
             assert_same(found, rows)
 
 
@@ -205,7 +196,7 @@ def test_memory_that_runs_out_while_recording_is_told(model: Transformer) -> Non
 
     use_cuda_graphs(model, failing)
     with pytest.raises(torch.OutOfMemoryError):
-        beam_search(model, sentences(3), DecodingConfig(max_length_offset=8), BOS, EOS)
+        search(model, sentences(3), DecodingConfig(max_length_offset=8))
 
 
 def test_attention_is_recorded_as_without(model: Transformer, replaying: Transformer) -> None:
@@ -231,10 +222,10 @@ def test_every_member_of_an_ensemble_is_replayed(
     torch.manual_seed(2)
     other = Transformer(CONFIG, 50, 50).eval()
     settings = DecodingConfig(beam_size=3, max_length_offset=10)
-    expected = beam_search(Ensemble([model, other]), sentences(5), settings, BOS, EOS)  # type: ignore[arg-type]
+    expected = search(Ensemble([model, other]), sentences(5), settings)
     ensemble = Ensemble([replaying, other])
     use_cuda_graphs(ensemble, recorder)
-    assert_same(beam_search(ensemble, sentences(5), settings, BOS, EOS), expected)  # type: ignore[arg-type]
+    assert_same(search(ensemble, sentences(5), settings), expected)
     assert recorder.replayed > 10
 
 
@@ -246,10 +237,10 @@ def test_where_nothing_can_be_recorded_it_goes_on_after_one_warning(model: Trans
         raise RuntimeError("CUDA error: operation not permitted\nand much more")
 
     settings = DecodingConfig(beam_size=3, max_length_offset=10)
-    expected = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
+    expected = [search(model, batch, settings) for batch in batches()]
     use_cuda_graphs(model, failing)
     with pytest.warns(UserWarning, match=r"graphs \(CUDA error: operation not permitted\); .*slow"):
-        found = [beam_search(model, batch, settings, BOS, EOS) for batch in batches()]
+        found = [search(model, batch, settings) for batch in batches()]
     for one, two in zip(found, expected, strict=True):
         assert_same(one, two)
     assert len(tried) == 1
@@ -260,7 +251,7 @@ def test_a_gpu_replays_its_steps(model: Transformer) -> None:
     model = model.cuda()
     settings = DecodingConfig(beam_size=4, max_length_offset=30, length_penalty=1.0)
     sources = [batch.cuda() for batch in batches()]
-    expected = [beam_search(model, source, settings, BOS, EOS) for source in sources]
+    expected = [search(model, source, settings) for source in sources]
     counted = []
     record: Callable[[Program], Program] = CudaRecorder(torch.device("cuda"))
 
@@ -270,5 +261,5 @@ def test_a_gpu_replays_its_steps(model: Transformer) -> None:
 
     use_cuda_graphs(model, counting)
     for source, found in zip(sources, expected, strict=True):
-        assert_same(beam_search(model, source, settings, BOS, EOS), found)
+        assert_same(search(model, source, settings), found)
     assert counted

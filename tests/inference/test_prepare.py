@@ -4,23 +4,31 @@ import os
 import subprocess
 import sys
 import weakref
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import Activation, ModelConfig
+from nmt.config import Activation, DecodingConfig, ModelConfig
 from nmt.errors import ConfigError, NonFiniteScoresError, UnknownModuleError
-from nmt.inference import int8, traced
+from nmt.inference import int8
 from nmt.inference import prepare as module
 from nmt.inference.int8 import Int8Linear
-from nmt.inference.prepare import LinearKind, PrepackedLinear, is_supported, prepare_for_inference
+from nmt.inference.prepare import (
+    LinearKind,
+    PrepackedLinear,
+    is_supported,
+    prepare_for_inference,
+    restrict_vocabulary,
+)
 from nmt.model.attention import AttentionRecord, MultiHeadAttention
 from nmt.model.transformer import Transformer
+from nmt.search.beam_search import beam_search
 from nmt.search.ensemble import Ensemble
 
 CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
+IDS = torch.tensor([0, 1, 2, 3, 7, 11, 12, 30, 49])
 
 
 def inputs() -> tuple[Tensor, Tensor]:
@@ -58,13 +66,14 @@ class OtherAttention(MultiHeadAttention):
 
 def test_an_unknown_module_is_named() -> None:
     model = Transformer(CONFIG, 50, 50)
-    model.encoder.layers[1].feed_forward_sublayer.norm = OtherNorm(32)
+    model.get_submodule("encoder.layers.1.feed_forward_sublayer").norm = OtherNorm(32)
     with pytest.raises(UnknownModuleError, match=r"encoder.layers.1.*unknown module OtherNorm"):
         prepare_for_inference(model, "fp32")
     model = Transformer(CONFIG, 50, 50)
     model.decoder.layers[0].cross_attention = OtherAttention(32, 4)
+    ensemble: Any = Ensemble([Transformer(CONFIG, 50, 50), model])
     with pytest.raises(UnknownModuleError, match=r"cross_attention: unknown module OtherAttention"):
-        prepare_for_inference(Ensemble([Transformer(CONFIG, 50, 50), model]), "int8")
+        prepare_for_inference(ensemble, "int8")
 
 
 def test_an_unknown_activation_is_named() -> None:
@@ -100,8 +109,7 @@ def test_int8_is_refused_where_it_cannot_be(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_weights_that_are_no_numbers_are_named_before_they_are_packed_as_integers() -> None:
     model = Transformer(CONFIG, 50, 50)
-    with torch.no_grad():
-        model.encoder.layers[1].feed_forward.inner.weight[3, 4] = float("nan")
+    model.state_dict()["encoder.layers.1.feed_forward.inner.weight"][3, 4] = float("nan")
     with pytest.raises(NonFiniteScoresError, match="not numbers .NaN.*--checkpoint"):
         prepare_for_inference(model, "int8")
 
@@ -156,7 +164,7 @@ def test_many_sentences_are_remembered_in_what_the_processor_computes_with(
     monkeypatch: pytest.MonkeyPatch, features: set[str], kept: str
 ) -> None:
     monkeypatch.setattr(int8, "processor_features", lambda: features)
-    monkeypatch.setattr(traced, "TRACE_AFTER", 1)
+    monkeypatch.setattr(int8, "TRACE_AFTER", 1)
     if not is_supported(Int8Linear, torch.float32):
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     torch.manual_seed(1)
@@ -200,3 +208,37 @@ def test_products_of_8_bits_do_not_overflow_on_any_processor(instructions: str) 
     if not output:
         pytest.skip("this PyTorch multiplies no 8-bit integers")
     assert all(float(line) < 0.002 for line in output.split())
+
+
+@pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
+@pytest.mark.parametrize("precision", [None, "fp32", "bf16", "int8"])
+def test_logits_are_those_of_the_whole_vocabulary(embeddings: str, precision: str | None) -> None:
+    if precision == "int8" and not is_supported(Int8Linear, torch.float32):
+        pytest.skip("this PyTorch multiplies no 8-bit integers")
+    torch.manual_seed(1)
+    model = Transformer(CONFIG.model_copy(update={"embeddings": embeddings}), 50, 50).eval()
+    if precision:
+        model = prepare_for_inference(model, precision)
+    narrow = restrict_vocabulary(model, IDS)
+    source, places = torch.randint(4, 50, (3, 6)), torch.tensor([[2], [5], [8]])
+    with torch.inference_mode():
+        caches = [each.start(each.encode(source), source) for each in (model, narrow)]
+        whole = model.step(IDS[places], caches[0])
+        part = narrow.step(places, caches[1])
+    tolerance = 0.05 if precision == "bf16" else 1e-4
+    torch.testing.assert_close(part, whole[:, :, IDS], atol=tolerance, rtol=tolerance)
+
+
+def test_a_search_with_shortlist_finds_the_same_where_nothing_that_it_needs_is_left_out() -> None:
+    torch.manual_seed(2)
+    model, settings = Transformer(CONFIG, 50, 50).eval(), DecodingConfig(max_length_offset=8)
+    source = torch.randint(4, 50, (5, 6))
+    expected = beam_search(model, source, settings)
+    needed = {token for (best,) in expected for token in best.tokens}
+    ids = torch.tensor(sorted({0, 1, 2, 3, *needed, *range(20, 50)}))
+    found = beam_search(restrict_vocabulary(model, ids), source, settings)
+    same = sum(
+        ids[list(one.tokens)].tolist() == list(two.tokens)
+        for (one,), (two,) in zip(found, expected, strict=True)
+    )
+    assert same >= 3  # log P is among fewer tokens, which the penalty may weigh otherwise

@@ -1,11 +1,11 @@
 """Terms, forbidden words and beginnings hold whatever the model thinks of them."""
 
-import lzma
 import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,19 +13,22 @@ import regex
 import torch
 
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.run_directory import LoadedModel, build_model, load_run
+from nmt.search.beam_allocation import WIDEST_BEAM, Partial, SentenceSearch
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.spelling import Spelling
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
+from tests.search.plain_search import assert_same
 
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
 
@@ -41,7 +44,7 @@ def search(
     spelled = [SpelledConstraints.spell(c, spelling) for c in constraints]
     own = [ConstrainedSentence(one, spelling) for one in spelled]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
-    return constrained_search(model, SOURCE[: len(own)], settings, own, BOS, EOS, n_best)
+    return constrained_search(model, SOURCE[: len(own)], settings, own, n_best)
 
 
 def count(term: str, text: str) -> int:
@@ -56,12 +59,9 @@ def test_without_constraints_it_is_beam_search(
     model = table_model(random_run.tokenizer.target.size, seed)
     found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam)
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
-    expected = beam_search(model, SOURCE, settings, BOS, EOS, beam)
-    assert [[h.tokens for h in row] for row in found] == [
-        [h.tokens for h in row] for row in expected
-    ]
-    scores = [[h.score for h in row] for row in expected]
-    assert [[h.score for h in row] for row in found] == [pytest.approx(row) for row in scores]
+    expected = beam_search(model, SOURCE, settings, beam)
+    for rows in zip(found, expected, strict=True):
+        assert_same(*rows)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -106,69 +106,67 @@ def test_constraints_that_exclude_each_other_are_named(
         search(replace(random_run, tokenizer=tokenizer), [constraints], table_model(8))
 
 
-@pytest.fixture(scope="module")
-def captions(test_data: Path) -> tuple[list[str], list[str]]:
-    """The test set of Multi30k, cased and untokenised."""
-    sides = []
-    for language in ("en", "de"):
-        path = test_data / "multi30k" / f"test_2016_flickr.{language}.xz"
-        sides.append(lzma.decompress(path.read_bytes()).decode("utf-8").split("\n")[:-1])
-    return sides[0], sides[1]
+def demanding(total: int) -> Any:
+    """Constraints whose terms have this many tokens."""
+    return SimpleNamespace(spelled=SimpleNamespace(total=total, room=total))
 
 
-def missing_words(references: Sequence[str], translations: Sequence[str]) -> dict[int, Terminology]:
-    """For each line one word of its reference, by chance, that its translation lacks."""
-    chance = random.Random(1)
-    wanted = {}
-    for number, (reference, text) in enumerate(zip(references, translations, strict=True), start=1):
-        words = [w for w in regex.findall(r"\w{3,}", reference) if not count(w, text)]
-        if words:
-            wanted[number] = Terminology.of(terms=[chance.choice(words)])
-    return wanted
+def sentence_search(total: int, beam: int) -> SentenceSearch:
+    settings = DecodingConfig(beam_size=beam, length_penalty=0.0)
+    return SentenceSearch(demanding(total), 10, settings, n_best=2)
 
 
-def check_500(translator: Translator, captions: tuple[list[str], list[str]]) -> tuple[Any, ...]:
-    """Force 500 words that are missing; the free translations, the forced ones, the references."""
-    sources, references = captions
-    free = [translation.text for translation in translator.translate(sources)]
-    wanted = missing_words(references, free)
-    lines = list(wanted)[:500]
-    assert len(lines) == 500
-    asked = (Line(number, sources[number - 1], wanted[number]) for number in lines)
-    forced = [best.text for best, *_ in translator.pipeline().translate(asked)]
-    pairs = zip(lines, forced, strict=True)
-    assert sum(count(wanted[number].terms[0], text) > 0 for number, text in pairs) == 500
-    return (
-        [free[number - 1] for number in lines],
-        forced,
-        [references[number - 1] for number in lines],
+def partial(score: float, needed: int, token: int = 9) -> Partial:
+    return Partial((token,), score, ConstraintProgress(), needed)
+
+
+def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
+    free = [partial(-1.0, 2), partial(-3.0, 2), partial(-2.0, 2), partial(-4.0, 2)]
+    found = sentence_search(2, 4).choose([*free, partial(-50.0, 0), partial(-20.0, 1)])
+    assert [(h.needed, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
+    widths = [sentence_search(total, 4).beam for total in (0, 3, 9, 500)]
+    assert widths == [4, 4, 10, WIDEST_BEAM]
+
+
+def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
+    search = sentence_search(0, 2)
+    misplaced = partial(-1.0, 0, token=EOS).handicapped()
+    search.extend(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
+    assert [found.score for _, found in search.ended] == [-2, -1]
+
+
+@pytest.mark.slow
+def test_500_terms_are_honoured_and_do_not_lower_bleu(test_data: Path) -> None:
+    """By an untrained model; NMT_TEST_RUN names a run of multi30k.yaml, whose BLEU is compared."""
+    sources, references = (
+        list(read_lines(test_data / "multi30k" / f"test_2016_flickr.{language}.xz"))
+        for language in ("en", "de")
     )
+    if path := os.environ.get("NMT_TEST_RUN"):
+        run = load_run(path, torch.device("cpu"))
+    else:
+        torch.manual_seed(1)
+        sizes = ModelConfig(d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
+        settings = DecodingConfig(beam_size=2, max_length_offset=5)
+        config = Config(model=sizes, decoding=settings)
+        pairs = [SentencePair(*pair) for pair in zip(sources, references, strict=True)]
+        tokenizer = learn_vocabulary(pairs, TokenizerConfig(vocabulary_size=1000))
+        run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
+    translator = Translator(run)
+    free = [translation.text for translation in translator.translate(sources)]
+    chance = random.Random(1)
+    asked: list[tuple[int, str]] = []
+    for i, (reference, text) in enumerate(zip(references, free, strict=True)):
+        words = [w for w in regex.findall(r"\w{3,}", reference) if not count(w, text)]
+        if words and len(asked) < 500:
+            asked.append((i, chance.choice(words)))
+    lines = [Line(i, sources[i], Terminology.of(terms=[term])) for i, term in asked]
+    forced = [best.text for best, *_ in translator.pipeline().translate(lines)]
+    honoured = sum(count(term, text) > 0 for (_, term), text in zip(asked, forced, strict=True))
+    assert honoured == 500
+    if path:
+        from nmt.evaluation.metrics import bleu
 
-
-@pytest.mark.slow
-def test_500_terms_are_honoured_even_by_an_untrained_model(
-    captions: tuple[list[str], list[str]],
-) -> None:
-    pairs = [SentencePair(*pair) for pair in zip(*captions, strict=True)]
-    torch.manual_seed(1)
-    sizes = ModelConfig(d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
-    settings = DecodingConfig(beam_size=2, max_length_offset=5)
-    config = Config(tokenizer=TokenizerConfig(vocabulary_size=1000), model=sizes, decoding=settings)
-    tokenizer = learn_vocabulary(pairs, config.tokenizer)
-    run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
-    check_500(Translator(run), captions)
-
-
-@pytest.mark.slow
-def test_500_terms_of_the_references_do_not_lower_bleu(
-    captions: tuple[list[str], list[str]],
-) -> None:
-    from nmt.evaluation.metrics import bleu
-
-    path = os.environ.get("NMT_TEST_RUN")
-    if not path:
-        pytest.skip("no trained model; name a run of multi30k.yaml in NMT_TEST_RUN")
-    translator = Translator(load_run(path, torch.device("cpu")))
-    free, forced, references = check_500(translator, captions)
-    before = bleu(free, references, confidence=False).value
-    assert bleu(forced, references, confidence=False).value >= before - 1
+        wanted = [references[i] for i, _ in asked]
+        before = bleu([free[i] for i, _ in asked], wanted, confidence=False).value
+        assert bleu(forced, wanted, confidence=False).value >= before - 1

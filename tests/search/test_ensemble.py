@@ -2,71 +2,48 @@
 
 import math
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig, ModelConfig
+from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
-from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
+from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability, members
-from nmt.search.greedy import greedy_search
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.sampling import Draws, Sampling
+from nmt.search.sampling import Sampling, draw, greedy_search
 from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
 from nmt.translation.scoring import Scorer
+from tests.search.plain_search import assert_same, padded_source, random_transformer
 
-VOCABULARY = 12
 SETTINGS = DecodingConfig(beam_size=4, max_length_offset=8, length_penalty=0.6)
 
 
-def transformer(seed: int, d_model: int = 16) -> Transformer:
-    """Random weights, large enough that every token, EOS included, has its turn."""
-    torch.manual_seed(seed)
-    sizes = ModelConfig(
-        d_model=d_model, heads=2, d_ff=32, encoder_layers=1, decoder_layers=2, embeddings="separate"
-    )
-    model = Transformer(sizes, VOCABULARY, VOCABULARY, PAD).eval()
-    torch.nn.init.normal_(model.output_embedding.weight, std=16 / d_model)
-    return model
+SOURCE = padded_source()
 
 
-@pytest.fixture(scope="module")
-def source() -> Tensor:
-    """Twelve sentences of 2 to 9 tokens, EOS included, padded."""
-    ids = torch.randint(EOS + 1, VOCABULARY, (12, 9), generator=torch.Generator().manual_seed(5))
-    for i, row in enumerate(ids):
-        row[1 + i % 8] = EOS
-        row[2 + i % 8 :] = PAD
-    return ids
-
-
-def found_by(search: str, model: Any, source: Tensor) -> list[Hypothesis]:
-    if search == "beam":
-        n_best = beam_search(model, source, SETTINGS, BOS, EOS, n_best=3)
-        return [hypothesis for row in n_best for hypothesis in row]
+def found_by(search: str, model: Any, source: Tensor = SOURCE) -> list[Hypothesis]:
     if search == "greedy":
-        return greedy_search(model, source, SETTINGS, BOS, EOS)
-    draws = Draws(Sampling(seed=2), [(number,) for number in range(len(source))])
-    return greedy_search(model, source, SETTINGS, BOS, EOS, draws)
+        return greedy_search(model, source, SETTINGS)
+    if search == "beam":
+        n_best = beam_search(model, source, SETTINGS, n_best=3)
+    else:
+        n_best = draw(model, source, SETTINGS, Sampling(seed=2), range(len(source)), 1)
+    return [hypothesis for row in n_best for hypothesis in row]
 
 
 @pytest.mark.parametrize("copies", [1, 2, 3])
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
-def test_an_ensemble_of_one_model_is_the_model(search: str, copies: int, source: Tensor) -> None:
-    model = transformer(3)
-    expected = found_by(search, model, source)
-    found = found_by(search, Ensemble([model] * copies), source)
-    assert [h.tokens for h in found] == [h.tokens for h in expected]
+def test_an_ensemble_of_one_model_is_the_model(search: str, copies: int) -> None:
+    model = random_transformer()
+    found = found_by(search, Ensemble([model] * copies))
+    assert_same(found, found_by(search, model), 1e-5)
     assert len({len(h.tokens) for h in found}) > 2  # they leave the batch at different steps
-    scores = [h.score for h in expected]
-    assert [h.score for h in found] == pytest.approx(scores, abs=1e-5)
 
 
 def test_the_mean_is_that_of_the_probabilities() -> None:
@@ -76,23 +53,18 @@ def test_the_mean_is_that_of_the_probabilities() -> None:
         shares = [math.exp(x[token]) / sum(map(math.exp, x)) for x in logits[:, 0].tolist()]
         expected.append(math.log(sum(shares) / 3))
     assert log_mean_probability(list(logits))[0].tolist() == pytest.approx(expected, abs=1e-6)
-
-
-def test_what_no_model_holds_possible_stays_impossible() -> None:
+    # what no model holds possible stays impossible
     logits = torch.tensor([[0.0, -math.inf], [0.0, -math.inf]])
     assert log_mean_probability(list(logits)).tolist() == [0.0, -math.inf]
 
 
 @pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
-def test_the_score_is_the_log_of_the_mean_probability_of_each_token(
-    search: str, source: Tensor
-) -> None:
+def test_the_score_is_the_log_of_the_mean_probability_of_each_token(search: str) -> None:
     """Written out for models of different sizes, in one pass each."""
-    models = [transformer(3), transformer(4, d_model=32)]
-    for row, found in zip(source, found_by(search, Ensemble(models), source), strict=False):
+    models = [random_transformer(3), random_transformer(4, d_model=32)]
+    for row in SOURCE:
         row = row[row != PAD][None]
-        if search == "beam":
-            found = beam_search(cast(Any, Ensemble(models)), row, SETTINGS, BOS, EOS)[0][0]
+        found = found_by(search, Ensemble(models), row)[0]
         is_cut = len(found.tokens) == row.shape[1] + SETTINGS.max_length_offset
         target = [*found.tokens] if is_cut else [*found.tokens, EOS]
         shares = torch.zeros(len(target))
@@ -103,17 +75,16 @@ def test_the_score_is_the_log_of_the_mean_probability_of_each_token(
         assert found.score == pytest.approx(log_p / ((5 + len(target)) / 6) ** 0.6, abs=1e-4)
 
 
-def test_two_models_find_what_neither_finds_alone(source: Tensor) -> None:
-    one, two = transformer(3), transformer(4)
-    found = found_by("beam", Ensemble([one, two]), source)
-    assert found not in (found_by("beam", one, source), found_by("beam", two, source))
-    assert [h.tokens for h in found] == [
-        h.tokens for h in found_by("beam", Ensemble([two, one]), source)
-    ]
+def test_two_models_find_what_neither_finds_alone() -> None:
+    one, two = random_transformer(3), random_transformer(4)
+    found = found_by("beam", Ensemble([one, two]))
+    assert found not in (found_by("beam", one), found_by("beam", two))
+    assert_same(found, found_by("beam", Ensemble([two, one])))
+    assert members(one) == [one] and members(Ensemble([one, two])) == [one, two]
 
 
 def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:
-    ensemble = cast(Any, Ensemble([transformer(3), transformer(4, d_model=24)]))
+    ensemble: Any = Ensemble([random_transformer(3), random_transformer(4, d_model=24)])
     batch = paired([[5, 6, 7, EOS]], [[8, 9, 10, 11]])
     _, expected = teacher_forced_attention(ensemble, batch)
     cache = ensemble.start(ensemble.encode(batch.source), batch.source)
@@ -131,19 +102,13 @@ def test_an_ensemble_is_scored_like_a_model(random_run: LoadedModel) -> None:
     alone = [
         list(Scorer(replace(random_run, model=m)).score(pairs)) for m in (random_run.model, other)
     ]
-    ensemble = cast(Any, Ensemble([random_run.model, other]))
+    ensemble: Any = Ensemble([random_run.model, other])
     for joint, one, two in zip(
         Scorer(replace(random_run, model=ensemble)).score(pairs), *alone, strict=True
     ):
         both = zip(one.token_log_probabilities, two.token_log_probabilities, strict=True)
         expected = [math.log((math.exp(a) + math.exp(b)) / 2) for a, b in both]
         assert joint.token_log_probabilities == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_model_is_its_own_only_member() -> None:
-    one, two = transformer(3), transformer(4)
-    assert members(one) == [one]
-    assert members(Ensemble([one, two])) == [one, two]
 
 
 def test_no_model_is_refused() -> None:

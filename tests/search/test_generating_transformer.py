@@ -26,7 +26,8 @@ SMALL: Sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "dec
 def make(seed: int = 1, **others: Any) -> Transformer:
     """A model in training mode whose untrained distributions are not sharp."""
     torch.manual_seed(seed)
-    model = Transformer(V, **(SMALL | others))
+    sizes: dict[str, Any] = {**SMALL, **others}
+    model = Transformer(V, **sizes)
     with torch.no_grad():
         model.network.output_embedding.weight.mul_(0.6)
     return model
@@ -45,36 +46,29 @@ def source() -> Tensor:
 
 
 def sizes_of(model: Transformer) -> dict[str, float]:
-    layer = model.network.encoder.layers[0]
+    network: Any = model.network
+    layer = network.encoder.layers[0]
     return {
-        "d_model": model.network.source_embedding.weight.shape[1],
+        "d_model": network.source_embedding.weight.shape[1],
         "heads": layer.self_attention.heads,
         "d_ff": layer.feed_forward.inner.out_features,
-        "layers": len(model.network.encoder.layers) + len(model.network.decoder.layers),
-        "dropout": model.network.dropout.p,
+        "layers": len(network.encoder.layers) + len(network.decoder.layers),
+        "dropout": network.dropout.p,
     }
 
 
-def test_base_and_big_are_table_3() -> None:
+def test_base_and_big_are_table_3_and_keywords_go_over_them() -> None:
     with torch.device("meta"):  # sizes without the memory
         base, big = transformer_base(37_000), transformer_big(37_000)
+        other = transformer_big(50, dropout=0.1, encoder_layers=1)
+        narrow = transformer_base(50, d_model=64)
     table = {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 12, "dropout": 0.1}
-    assert sizes_of(base) == table
-    assert sizes_of(big) == table | {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
+    of_big = table | {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
+    assert sizes_of(base) == table and sizes_of(big) == of_big
     parameters = [sum(p.numel() for p in m.parameters()) for m in (base, big)]
     assert [round(n / 1e6, 1) for n in parameters] == [63.1, 214.2]
-
-
-def test_keywords_go_over_the_defaults_of_base_and_big() -> None:
-    with torch.device("meta"):
-        assert sizes_of(transformer_big(50, dropout=0.1, encoder_layers=1)) == {
-            "d_model": 1024,
-            "heads": 16,
-            "d_ff": 4096,
-            "layers": 7,
-            "dropout": 0.1,
-        }
-        assert sizes_of(transformer_base(50, d_model=64))["d_model"] == 64
+    assert sizes_of(other) == of_big | {"layers": 7, "dropout": 0.1}
+    assert sizes_of(narrow)["d_model"] == 64
 
 
 def test_the_keywords_are_the_settings_of_a_recipe() -> None:
@@ -85,31 +79,19 @@ def test_the_keywords_are_the_settings_of_a_recipe() -> None:
     assert list(get_type_hints(Sizes)) == list(ModelConfig.model_fields)
 
 
-def test_it_is_the_model_of_the_paper(source: Tensor) -> None:
+def test_it_is_the_model_of_the_paper_in_one_pass_and_step_by_step(source: Tensor) -> None:
     model = make().eval()
     same = PaperTransformer(ModelConfig(**SMALL), V, V, PAD).eval()
     same.load_state_dict(model.network.state_dict())
-    target = source[:, :T]
-    assert torch.equal(model(source, target), same(source, target))
-    assert torch.equal(model.encode(source), same.encode(source))
-
-
-def test_shapes(model: Transformer, source: Tensor) -> None:
     target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
-    assert model(source, target).shape == (B, T, V)
-    memory = model.encode(source)
-    assert memory.shape == (B, S, 16)
-    assert model.step(target[:, :1], model.start(memory, source)).shape == (B, 1, V)
-
-
-def test_decoding_step_by_step_gives_the_logits_of_one_pass(source: Tensor) -> None:
-    model = make().eval()
-    target = torch.cat((torch.full((B, 1), BOS), source[:, : T - 1]), dim=1)
-    memory = model.encode(source)
-    assert torch.equal(model.decode(target, memory, source), model(source, target))
+    logits, memory = model(source, target), model.encode(source)
+    assert logits.shape == (B, T, V) and memory.shape == (B, S, 16)
+    assert torch.equal(logits, same(source, target))
+    assert torch.equal(memory, same.encode(source))
+    assert torch.equal(model.decode(target, memory, source), logits)
     cache = model.start(memory, source)
     steps = [model.step(target[:, t : t + 1], cache) for t in range(T)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), model(source, target))
+    torch.testing.assert_close(torch.cat(steps, dim=1), logits)
 
 
 def test_attention_weights_are_there_on_request(source: Tensor) -> None:
@@ -128,7 +110,8 @@ def test_one_vocabulary_shares_all_embeddings_and_two_share_those_of_the_target(
     assert one.source_embedding is one.target_embedding is one.output_embedding
     two = Transformer(V, V, **SMALL).network
     assert two.source_embedding is not two.target_embedding is two.output_embedding
-    assert Transformer(V, V, embeddings="shared", **SMALL).network.source_embedding.weight.shape
+    shared = Transformer(V, V, embeddings="shared", d_model=64, encoder_layers=1).network
+    assert shared.source_embedding is shared.target_embedding
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7, 3.0])
@@ -151,7 +134,7 @@ def test_temperature_zero_takes_the_most_probable_token(source: Tensor) -> None:
         written.append(int(logits.argmax()))
     expected = [token for token in written[1:] if token != EOS]
     assert model.generate(row, max_length=8).tolist() == [expected]
-    best = beam_search(model.network, row, DecodingConfig(beam_size=1), BOS, EOS)[0][0]
+    best = beam_search(model.network, row, DecodingConfig(beam_size=1))[0][0]
     assert model.generate(row, S + 50).tolist() == [list(best.tokens)]
 
 
@@ -171,42 +154,36 @@ def test_a_row_does_not_depend_on_the_rows_behind_it(source: Tensor) -> None:
     assert (batch[0, alone.shape[1] :] == PAD).all()
 
 
-def test_a_translation_ends_at_eos_and_padding_follows(source: Tensor) -> None:
+def test_a_translation_ends_at_eos_or_max_length_and_padding_follows(source: Tensor) -> None:
     ends = make().generate(source, 40, temperature=1.0)
-    assert ends.shape[0] == B
-    assert ends.shape[1] <= 40
+    assert ends.shape[0] == B and ends.shape[1] <= 40
     assert not ((ends == EOS) | (ends == BOS)).any()
     after = (ends == PAD).long()
     assert (after.diff(dim=1) >= 0).all()  # nothing is written behind the end
     assert (after.sum(1) > 0).any()  # and at least one of them has ended
-
-
-def test_nothing_is_longer_than_max_length(source: Tensor) -> None:
     for length in (1, 3):
         assert make().generate(source, length, temperature=0.5).shape[1] <= length
 
 
-def test_a_translation_may_be_empty() -> None:
+def test_a_translation_may_be_empty_and_no_sentences_give_none() -> None:
     model = make()
-    torch.nn.init.zeros_(model.network.decoder.layers[0].feed_forward_sublayer.norm.weight)
+    norm: Any = model.network.decoder.layers[0].feed_forward_sublayer.norm
+    torch.nn.init.zeros_(norm.weight)
     with torch.no_grad():  # the decoder's output is then its bias: EOS is always the best
-        bias = model.network.decoder.layers[0].feed_forward_sublayer.norm.bias
-        bias.copy_(1000 * model.network.output_embedding.weight[EOS])
+        norm.bias.copy_(1000 * model.network.output_embedding.weight[EOS])
     assert model.generate(torch.tensor([[4], [5]])).shape == (2, 0)
-
-
-def test_no_sentences_give_no_translations(model: Transformer) -> None:
     assert model.generate(torch.empty(0, 3, dtype=torch.int64)).shape == (0, 0)
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_generate_leaves_the_mode_as_it_was(source: Tensor, training: bool) -> None:
+def test_generate_leaves_the_mode_of_each_module_as_it_was(source: Tensor, training: bool) -> None:
     model = make().train(training)
+    model.network.encoder.eval()  # frozen
+    before = [module.training for module in model.modules()]
     model.generate(source, 2)
-    assert {module.training for module in model.modules()} == {training}
     with pytest.raises(DataError):
         model.generate(source[0])
-    assert model.training is training
+    assert [module.training for module in model.modules()] == before
 
 
 def test_what_is_generated_can_be_learnt_from(model: Transformer, source: Tensor) -> None:
@@ -292,11 +269,3 @@ def test_a_source_that_is_none_is_refused(
 def test_a_name_that_the_package_has_not_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transfomer'"):
         nmt.Transfomer  # noqa: B018
-
-
-def test_what_was_frozen_stays_frozen_after_generate(model: Transformer, source: Tensor) -> None:
-    model.train()
-    model.network.encoder.eval()
-    model.generate(source, 3)
-    assert model.training and not model.network.encoder.training
-    assert model.network.decoder.layers[0].training

@@ -1,34 +1,35 @@
 """Progress under constraints, with a vocabulary of words and parts of words."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.tokenizer import EOS, Tokenizer
+from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
-from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, source_tokens
+from nmt.search.lexical_constraints import (
+    LexicalConstraints,
+    SpelledConstraints,
+    contains_any,
+    source_tokens,
+)
 from nmt.search.spelling import Spelling
 
 TEXT = 'Der Hund und die Hunde. Ein "Hund" (Hund), Hundehütte, Katze 3 Katzen, 小狗。狗'
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
+def spelling() -> Spelling:
     config = TokenizerConfig(vocabulary_size=85)
-    return learn_vocabulary([SentencePair(TEXT, TEXT)] * 3, config)
+    return Spelling(learn_vocabulary([SentencePair(TEXT, TEXT)] * 3, config))
 
 
-@pytest.fixture(scope="module")
-def spelling(tokenizer: Tokenizer) -> Spelling:
-    return Spelling(tokenizer)
-
-
-def constrained(spelling: Spelling, *terms: str, **others: object) -> ConstrainedSentence:
-    text = LexicalConstraints(terms, **others)  # type: ignore[arg-type]
+def constrained(spelling: Spelling, *terms: str, **others: Any) -> ConstrainedSentence:
+    text = LexicalConstraints(terms, **others)
     return ConstrainedSentence(SpelledConstraints.spell(text, spelling), spelling)
 
 
@@ -40,8 +41,7 @@ def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintPr
 
 
 def still_needed(sentence: ConstrainedSentence, text: str) -> int:
-    ids = sentence.spelling.tokenizer.target.encode([text])[0]
-    progress = follow(sentence, ids)
+    progress = follow(sentence, sentence.spelling.tokenizer.target.encode([text])[0])
     assert progress is not None
     return sentence.needed(progress)
 
@@ -90,18 +90,20 @@ def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spellin
     assert still_needed(sentence, "Die Hunde und Hundehütte.") == 0
 
 
-def test_a_prefix_is_followed_letter_by_letter_in_its_last_word(spelling: Spelling) -> None:
-    sentence = constrained(spelling, prefix="Der Hu")
-    for text, allowed in {"Der Hund": True, "Der Hunde.": True, "Der Katze": False}.items():
-        ids = spelling.tokenizer.target.encode([text])[0]
-        assert (follow(sentence, ids) is not None) is allowed, text
-
-
-def test_a_space_behind_a_prefix_ends_its_last_word(spelling: Spelling) -> None:
-    sentence = constrained(spelling, prefix="Der Hund ")
-    for text, allowed in {"Der Hund und": True, "Der Hunde": False, "Der Hund": False}.items():
-        ids = spelling.tokenizer.target.encode([text])[0]
-        assert (follow(sentence, ids) is not None) is allowed, text
+@pytest.mark.parametrize(
+    ("prefix", "allowed", "refused"),
+    [
+        ("Der Hu", ["Der Hund", "Der Hunde."], ["Der Katze"]),
+        ("Der Hund ", ["Der Hund und"], ["Der Hunde", "Der Hund"]),  # the space ends the word
+    ],
+)
+def test_a_prefix_is_followed_letter_by_letter_in_its_last_word(
+    spelling: Spelling, prefix: str, allowed: list[str], refused: list[str]
+) -> None:
+    sentence = constrained(spelling, prefix=prefix)
+    rows = spelling.tokenizer.target.encode([*allowed, *refused])
+    found = [follow(sentence, ids) is not None for ids in rows]
+    assert found == [True] * len(allowed) + [False] * len(refused)
 
 
 @pytest.mark.parametrize("prefix", ["Der  Hund", "Жук der", "Der Жу", "Hu", " Der ", "小"])
@@ -130,7 +132,7 @@ def test_unknown_characters_of_terms_are_restored(spelling: Spelling) -> None:
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        (LexicalConstraints(("Der Hund",), ("hund",)), "'Der Hund' is asked for, and 'hund'"),
+        (LexicalConstraints(("Der Hund",), ("hund",)), "'Der Hund' is asked for, and 'hund' is"),
         (LexicalConstraints((), ("hund",), "Der Hund "), "is forbidden; leave out one of them"),
         (LexicalConstraints(("\u200b",)), "leaves nothing behind"),
     ],
@@ -138,13 +140,34 @@ def test_unknown_characters_of_terms_are_restored(spelling: Spelling) -> None:
 def test_what_cannot_be_met_is_refused(
     spelling: Spelling, constraints: LexicalConstraints, message: str
 ) -> None:
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match=message):
         SpelledConstraints.spell(constraints, spelling)
-    assert message in str(error.value)
+    # a prefix may still become another word
+    SpelledConstraints.spell(LexicalConstraints(("Hunde",), ("hund",), "Der Hund"), spelling)
 
 
-def test_a_prefix_that_may_still_become_another_word_is_not_refused(spelling: Spelling) -> None:
-    SpelledConstraints.spell(LexicalConstraints((), ("hund",), "Der Hund"), spelling)
+@pytest.mark.parametrize(
+    ("text", "there", "there_for_good"),
+    [
+        (" Ein Hund", True, False),
+        (" Ein Hund.", True, True),
+        (" HUND und", True, True),
+        (" Hunde", False, False),
+        (" Hund\N{COMBINING DIAERESIS}", False, False),
+        (" \N{DOG FACE}Hund\N{DOG FACE}", True, True),
+    ],
+)
+def test_a_word_at_the_end_may_still_become_another(
+    text: str, there: bool, there_for_good: bool
+) -> None:
+    assert contains_any(("hund",), text.encode()) is there
+    assert contains_any(("hund",), text.encode(), goes_on=True) is there_for_good
+    assert not contains_any((), text.encode())
+
+
+def test_half_a_character_at_the_end_says_nothing_yet() -> None:
+    assert not contains_any(("hund",), " Hundé".encode()[:-1], goes_on=True)
+    assert contains_any(("hund",), b" Hund\xc3 ", goes_on=True)
 
 
 def test_characters_are_found_among_the_source_tokens() -> None:

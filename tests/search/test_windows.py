@@ -1,3 +1,5 @@
+"""Windows, batches of similar length, and rows that are too long."""
+
 from nmt.data.tokens.tokenizer import EOS
 from nmt.search.windows import SHORTEST_COUNTED, batches, truncate, windows
 
@@ -41,10 +43,7 @@ def test_batches_are_even_and_at_most_one_more_than_full_ones_would_be() -> None
 def test_only_rows_over_the_limit_are_truncated_and_reported() -> None:
     told: list[tuple[int, int]] = []
     rows = [[7, 8, EOS], [7, 8, 9, EOS], [EOS]]
-    assert truncate(rows, 3, lambda i, length: told.append((i, length))) == [
-        [7, 8, 3],
-        [7, 8, 3],
-        [3],
-    ]
+    cut = truncate(rows, 3, lambda i, length: told.append((i, length)))
+    assert cut == [[7, 8, EOS], [7, 8, EOS], [EOS]]
     assert told == [(1, 4)]
     assert rows[1] == [7, 8, 9, EOS]

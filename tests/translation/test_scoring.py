@@ -16,7 +16,7 @@ from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
-from nmt.search.greedy import greedy_search
+from nmt.search.sampling import greedy_search
 from nmt.translation import scoring as scoring_module
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
 
@@ -109,10 +109,10 @@ def test_a_search_gives_its_hypotheses_the_same_score(
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, **normalization)
     limits = (source != PAD).sum(1) + settings.max_length_offset
     if beam_size == 1:
-        greedy = greedy_search(model, source, settings, BOS, EOS)
+        greedy = greedy_search(model, source, settings)
         searched = [[hypothesis] for hypothesis in greedy]
     else:
-        searched = beam_search(model, source, settings, BOS, EOS, n_best=3)
+        searched = beam_search(model, source, settings, n_best=3)
     found = [
         (ids, [*hypothesis.tokens, EOS], hypothesis.score)
         for ids, limit, n_best in zip(sources, limits.tolist(), searched, strict=True)

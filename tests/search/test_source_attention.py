@@ -1,3 +1,5 @@
+"""Coverage is Eq. 15 of attention that does not depend on the batch, and ranks translations."""
+
 import math
 
 import pytest
@@ -6,9 +8,14 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.run_directory import LoadedModel
-from nmt.search.coverage import UNSEEN, coverage, rank_by_coverage
-from nmt.search.hypothesis import Hypothesis
-from nmt.search.source_attention import paired, teacher_forced_attention
+from nmt.search.decoding import Hypothesis
+from nmt.search.source_attention import (
+    UNSEEN,
+    coverage,
+    paired,
+    rank_by_coverage,
+    teacher_forced_attention,
+)
 from nmt.translation.aligner import attend
 from nmt.translation.translator import Translator
 
