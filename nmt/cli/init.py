@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import log
+from nmt.cli.lines.streams import log, warn
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.test_set import parse_languages
 from nmt.errors import ConfigError
@@ -152,6 +152,8 @@ def init(options: InitOptions) -> None:
     if not isinstance(text, str) and options.missing():
         _divide(text, data.languages, profile.pairs, options)
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
+    for warning in recipe.warnings:
+        warn(warning)
     log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 

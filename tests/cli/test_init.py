@@ -1,6 +1,7 @@
 """`nmt init`: from two files to a recipe that trains."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,17 @@ def test_a_known_corpus_brings_its_own_sets(texts: tuple[Path, Path]) -> None:
     init("demo", "-o", "demo.yaml", "--minutes", "3", "--size", "tiny")
     config = load_config("demo.yaml")
     assert (config.data.corpus, config.model.d_model) == ("demo", 128)
+
+
+def test_a_slow_and_busy_machine_is_warned_of(
+    texts: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = replace(constant_speed(60), waiting=0.5)
+    monkeypatch.setattr(first_recipe, "probe", lambda *_: slow)
+    said = init(*texts, "-o", "mine.yaml", "--minutes", "1")
+    assert "warning: other processes used the processor for 50%" in said
+    assert "warning: 50 steps of this model take more than 1 min here" in said
+    assert load_config("mine.yaml").training.max_steps == 50
 
 
 WrongInput = Callable[[], tuple[str | Path, ...]]
