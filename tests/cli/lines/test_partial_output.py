@@ -375,7 +375,7 @@ def test_a_signal_to_the_process_keeps_whole_windows_which_are_gone_on_with(
     expected = command.whole()
     options = ["translate", "-m", command.run, command.input, "-o", command.output]
     result = subprocess.run(
-        [sys.executable, "-c", SIGNALLED, *options, "--workers", str(workers), str(int(number))],
+        [sys.executable, "-c", SIGNALLED, *map(str, [*options, "--workers", workers, int(number)])],
         env=environment,
         capture_output=True,
         text=True,

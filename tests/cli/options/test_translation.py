@@ -141,8 +141,8 @@ def test_alignments_stand_behind_a_tab_or_the_score_of_a_list(tiny_run: Path) ->
 
 
 def test_json_holds_alignment_and_token_scores(tiny_run: Path) -> None:
-    options = ("-m", tiny_run, "--alignments", "--length-normalization", "none")
-    options += ("--precision", "fp32")
+    options = ["-m", tiny_run, "--alignments", "--precision", "fp32"]
+    options += ["--length-normalization", "none"]
     plain = lines_of("translate", *options, text=INPUT)
     found = [translations[0] for translations in translations_of(*options)]
     assert [f"{record['text']}\t{record['alignment']}" for record in found] == plain
