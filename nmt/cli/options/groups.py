@@ -63,21 +63,21 @@ def _helps(group: type) -> dict[str, str]:
     """Return the string below each field of a dataclass and of the classes that it extends."""
     found: dict[str, str] = {}
     for part in reversed(group.__mro__[:-1]):
-        for node in _syntax(part.__module__).body:
-            if isinstance(node, ast.ClassDef) and node.name == part.__name__:
-                for field, below in itertools.pairwise(node.body):
-                    match field, below:
-                        case (
-                            ast.AnnAssign(target=ast.Name(id=name)),
-                            ast.Expr(value=ast.Constant(value=str(text))),
-                        ):
-                            found[name] = " ".join(line.strip() for line in text.splitlines())
+        body = _class_bodies(part.__module__).get(part.__name__, [])
+        for field, below in itertools.pairwise(body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(line.strip() for line in text.splitlines())
     return found
 
 
 @functools.cache
-def _syntax(module: str) -> ast.Module:
-    """Return the syntax tree of a module, empty where its source is not installed."""
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of each class of a module; none where its source is not installed."""
     with contextlib.suppress(OSError):
-        return ast.parse(inspect.getsource(sys.modules[module]))
-    return ast.Module([], [])
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+        return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
+    return {}
