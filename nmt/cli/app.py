@@ -38,21 +38,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("init")(init.init)
+for command in (
+    *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
+    *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
+    *(doctor.doctor, report.report, watch.watch),
+):
+    app.command()(command)
 app.add_typer(data.app)
-app.command("prepare")(prepare.prepare)
-app.command("train")(train.train)
-app.command("translate")(translate.translate)
-app.command("eval-bleu")(eval_bleu.eval_bleu)
-app.command("score")(score.score)
-app.command("shortlist")(shortlist.shortlist)
-app.command("compare")(compare.compare)
-app.command("average")(average.average)
-app.command("plan")(plan.plan)
-app.command("doctor")(doctor.doctor)
 app.add_typer(plot.app)
-app.command("report")(report.report)
-app.command("watch")(watch.watch)
 
 
 def _print_version(requested: bool) -> None:

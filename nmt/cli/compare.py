@@ -1,14 +1,14 @@
 """`nmt compare`: which of several systems is better, by how much, where, and whether by chance."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.model import EXACT, ComputeOptions, load_translator
-from nmt.cli.options.output import JsonObjectOption
 from nmt.cli.options.search import BatchTokensOption, BeamSizeOption, SearchOptions
 from nmt.cli.options.test_set import (
     TextOptions,
@@ -21,60 +21,61 @@ from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
-    from nmt.evaluation.test_sets import EvaluationSet
 
-SystemsArgument = Annotated[
-    list[Path],
-    typer.Argument(metavar="A B…", help="Run directories, checkpoints or files of translations."),
-]
-ExamplesOption = Annotated[
-    int, typer.Option(min=0, help="Sentences to show for each, where it stands out most.")
-]
+
+@dataclass(frozen=True)
+class ComparisonOptions:
+    """The systems to compare, how they search, and how the comparison is shown."""
+
+    systems: Annotated[list[Path], typer.Argument(metavar="A B…")]
+    """Run directories, checkpoints or files of translations."""
+    examples: Annotated[int, typer.Option(min=0)] = 3
+    """Sentences to show for each, where it stands out most."""
+    as_json: JsonObjectOption = False
+    beam_size: BeamSizeOption = None
+    batch_tokens: BatchTokensOption = None
+
+    def __post_init__(self) -> None:
+        if missing := [path for path in self.systems if not path.exists()]:
+            raise DataError(
+                f"{missing[0]}: no such run directory, checkpoint or file of translations"
+            )
+        if len(self.systems) < 2:
+            raise ConfigError(
+                f"{self.systems[0]} alone cannot be compared; give another run directory, "
+                "checkpoint or file of translations"
+            )
 
 
 @with_option_groups
-def compare(
-    systems: SystemsArgument,
-    text: TextOptions,
-    examples: ExamplesOption = 3,
-    as_json: JsonObjectOption = False,
-    beam_size: BeamSizeOption = None,
-    batch_tokens: BatchTokensOption = None,
-    compute: ComputeOptions = EXACT,
-) -> None:
+def compare(text: TextOptions, options: ComparisonOptions, compute: ComputeOptions = EXACT) -> None:
     """Compare systems on one test set, by default the first run's own.
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
     """
-    _check_systems(systems)
-    runs = list(dict.fromkeys(path for path in systems if path.is_dir()))
+    runs = list(dict.fromkeys(path for path in options.systems if path.is_dir()))
     text.check(str(runs[0]) if runs else None)
     data = _common_data(runs, compute.checkpoint) if runs else None
+    from nmt.evaluation.breakdown import local_training_words
+    from nmt.evaluation.compare import compare as compare_translations
+    from nmt.report.tables import render_comparison
+
     against = load_test_set(text, data)
-    translations = {
-        path: read_translations(path, against, text) for path in systems if path not in runs
-    }
+    files = [path for path in options.systems if path not in runs]
+    translations = {path: read_translations(path, against, text) for path in files}
+    search = SearchOptions(beam_size=options.beam_size, batch_tokens=options.batch_tokens)
     models = []
     for run in runs:
-        translator = load_translator(
-            [str(run)],
-            compute,
-            SearchOptions(beam_size=beam_size, batch_tokens=batch_tokens),
-        )
+        translator = load_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute.checkpoint))
         translations[run] = translate_with_progress(translator, against, str(run))
-    found = [(str(path), translations[path]) for path in systems]
-    _print_comparison(found, against, data, examples, models if as_json else None)
-
-
-def _check_systems(systems: list[Path]) -> None:
-    if missing := [path for path in systems if not path.exists()]:
-        raise DataError(f"{missing[0]}: no such run directory, checkpoint or file of translations")
-    if len(systems) < 2:
-        raise ConfigError(
-            f"{systems[0]} alone cannot be compared; give another run directory, checkpoint or "
-            "file of translations"
-        )
+    found = [(str(path), translations[path]) for path in options.systems]
+    words = local_training_words(data) if data else None
+    comparison = compare_translations(found, against, words, options.examples)
+    if options.as_json:
+        print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
+    else:
+        print(render_comparison(comparison))
 
 
 def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
@@ -102,24 +103,3 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
     for path in runs:
         weights_folder(path, checkpoint)
     return first
-
-
-def _print_comparison(
-    translations: list[tuple[str, list[str]]],
-    test_set: "EvaluationSet",
-    data: "DataConfig | None",
-    examples: int,
-    models: list[dict[str, object]] | None,
-) -> None:
-    """Print a comparison; as a JSON object with the `models` if they are given."""
-    from nmt.evaluation.breakdown import local_training_words
-    from nmt.evaluation.compare import compare
-    from nmt.report.tables import render_comparison
-
-    comparison = compare(
-        translations, test_set, local_training_words(data) if data else None, examples
-    )
-    if models is None:
-        print(render_comparison(comparison))
-    else:
-        print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))

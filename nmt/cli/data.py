@@ -2,14 +2,14 @@
 
 import json
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nmt.cli.lines.streams import log
-from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.recipe import RecipeOptions
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_corpora(
-    as_json: JsonObjectOption = False,
-) -> None:
+def list_corpora(as_json: JsonObjectOption = False) -> None:
     """List the known corpora: languages (either direction), training pairs, size, licence, source.
 
     Any other data set of the Hugging Face Hub or of OPUS is named by its address.
@@ -69,51 +67,47 @@ def _aligned(title: str, text: str) -> None:
     typer.echo(f"    {title:<11}" + ("\n" + " " * 15).join(lines))
 
 
-@app.command("download")
-def download(
-    name: Annotated[
-        str,
-        typer.Argument(
-            help="A corpus that `nmt data list` names, or an address: "
-            "hf:OWNER/NAME:CONFIGURATION, opus:CORPUS."
-        ),
-    ],
-    source_language: Annotated[
-        str | None, typer.Option(help="One language; the corpus's first pair if left out.")
-    ] = None,
-    target_language: Annotated[str | None, typer.Option(help="The other language.")] = None,
-    directory: Annotated[Path, typer.Option(help="data.directory of the recipes.")] = Path("data"),
-    copies: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            help="A folder with the upstream files, or one of them; nothing is downloaded.",
-        ),
-    ] = None,
-) -> None:
+@dataclass(frozen=True)
+class DownloadOptions:
+    """The corpus to download, in which languages, from where and to where."""
+
+    name: Annotated[str, typer.Argument()]
+    """A corpus that `nmt data list` names, or an address: hf:OWNER/NAME:CONFIGURATION,
+    opus:CORPUS."""
+    source_language: str | None = None
+    """One language; the corpus's first pair if left out."""
+    target_language: str | None = None
+    """The other language."""
+    directory: Path = Path("data")
+    """data.directory of the recipes."""
+    copies: Annotated[Path | None, typer.Option("--from")] = None
+    """A folder with the upstream files, or one of them; nothing is downloaded."""
+
+
+@app.command()
+@with_option_groups
+def download(options: DownloadOptions) -> None:
     """Download a corpus, verify it, and print the paths of its files."""
     from nmt.data.corpora.registry import find_corpus, obtain_corpus
     from nmt.errors import ConfigError
 
+    copies = options.copies
     if copies is not None and copies.is_file():
         copies = copies.parent
     if copies is not None and not copies.is_dir():
         raise ConfigError(f"--from {copies}: no such file or folder")
-    corpus = find_corpus(name)
-    languages = corpus.pair_of(source_language, target_language)
-    splits = obtain_corpus(corpus, languages, directory, copies, log)
+    corpus = find_corpus(options.name)
+    languages = corpus.pair_of(options.source_language, options.target_language)
+    splits = obtain_corpus(corpus, languages, options.directory, copies, log)
     for text in (*splits.train, splits.validation, splits.test):
         if text is not None:
             for path in text.paths:
                 typer.echo(path)
 
 
-@app.command("inspect")
+@app.command()
 @with_option_groups
-def inspect(
-    recipe: RecipeOptions,
-    as_json: JsonObjectOption = False,
-) -> None:
+def inspect(recipe: RecipeOptions, as_json: JsonObjectOption = False) -> None:
     """Report on the quality of a recipe's data before training.
 
     The report has the pairs that each rule leaves out, with examples, the lengths, the unknown

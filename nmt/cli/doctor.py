@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.groups import JsonObjectOption
 from nmt.cli.options.recipe import SettingsOption
 from nmt.errors import ConfigError
 

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.streams import check_output_is_no_input, open_output
-from nmt.cli.options.comet import CometOptions
-from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, load_translator
-from nmt.cli.options.output import JsonObjectOption
 from nmt.cli.options.search import SearchOptions
 from nmt.cli.options.test_set import (
     TextOptions,
@@ -23,36 +21,57 @@ from nmt.cli.options.test_set import (
     text_files,
     translate_with_progress,
 )
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
+    from nmt.evaluation.score_sheet import ScoreSheet
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
-
-HypothesisOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
-]
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
     """Which scores to print, and how."""
 
-    ter: Annotated[bool, typer.Option("--ter", help="Translation edit rate as well.")] = False
-    confidence: Annotated[
-        bool, typer.Option(help="95 % interval by resampling the sentences 1000 times.")
-    ] = True
-    per_sentence: Annotated[
-        bool,
-        typer.Option(
-            "--per-sentence", help="Print each sentence's scores; the table goes to stderr."
-        ),
-    ] = False
+    ter: Annotated[bool, typer.Option("--ter")] = False
+    """Translation edit rate as well."""
+    confidence: bool = True
+    """95 % interval by resampling the sentences 1000 times."""
+    per_sentence: Annotated[bool, typer.Option("--per-sentence")] = False
+    """Print each sentence's scores; the table goes to stderr."""
     as_json: JsonObjectOption = False
+    comet: Annotated[bool, typer.Option("--comet")] = False
+    """Score with COMET as well, by an installed comet-score."""
+    comet_model: Annotated[str | None, typer.Option(metavar="NAME")] = None
+    """For --comet: a model other than its default."""
+
+    def check_comet(self, text: TextOptions) -> None:
+        """Check that COMET can be computed, if it is asked for.
+
+        Raises:
+            ConfigError: A model without --comet, or a reference without its source.
+            NmtError: The program comet-score is not installed.
+        """
+        if not self.comet and self.comet_model:
+            raise ConfigError(f"--comet-model {self.comet_model} goes with --comet; add it")
+        if not self.comet:
+            return
+        if text.reference and not text.source:
+            raise ConfigError("--comet compares with the source as well; add --source FILE")
+        from nmt.evaluation.comet import find_comet
+
+        find_comet()
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """Who translates: models, or somebody who has written a file."""
+
+    model: Annotated[list[str] | None, ModelOption] = None
+    hypothesis: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Translations to score without a model."""
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
+    """Where to write the translations."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +90,8 @@ class _Translated:
 def eval_bleu(
     text: TextOptions,
     scores: ScoreOptions,
-    comet: CometOptions,
     search: SearchOptions,
-    model: Annotated[list[str] | None, ModelOption] = None,
-    hypothesis: HypothesisOption = None,
-    output: OutputOption = None,
+    translation: TranslationOptions,
     compute: ComputeOptions = EXACT,
 ) -> None:
     """Translate a test set and print its scores, or score a file of translations.
@@ -83,40 +99,37 @@ def eval_bleu(
     BLEU, chrF++ and TER are sacreBLEU's, with the signature that makes them comparable; the
     paper's BLEU is the one of "Attention Is All You Need".
     """
-    comet.check(text)
-    if bool(model) == (hypothesis is not None):
+    scores.check_comet(text)
+    models, hypothesis = translation.model or [], translation.hypothesis
+    if bool(models) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
         )
-    if hypothesis and output:
+    if hypothesis and translation.output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
-    if hypothesis and text.source and not comet.comet:
+    if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
-    text.check(model[0] if model else None)
+    text.check(models[0] if models else None)
     if hypothesis:
         test_set = load_test_set(text, None)
         translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
     else:
-        translated = _translate(text, model or [], compute, search, output)
-    _print_scores(translated, scores, comet, compute.device)
+        translated = _translate(text, translation, compute, search)
+    _print_scores(translated, scores, compute.device)
 
 
 def _translate(
-    text: TextOptions,
-    models: list[str],
-    compute: ComputeOptions,
-    search: SearchOptions,
-    output: Path | None,
+    text: TextOptions, asked: TranslationOptions, compute: ComputeOptions, search: SearchOptions
 ) -> _Translated:
-    """Load models and translate the test set, and write the translations to `output` if given."""
+    """Load models and translate the test set, and write the translations to a file if asked."""
+    models, output = asked.model or [], asked.output
     with open_output(output) if output else nullcontext() as sink:
         translator = load_translator(models, compute, search)
         produced_by = provenance(translator, models, compute.checkpoint)
         data = translator.run.config.data
         if output:
-            inputs = [text.source, text.reference, *text_files(data)]
-            check_output_is_no_input(output, inputs)
+            check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
         test_set = load_test_set(text, data)
         translations = translate_with_progress(translator, test_set)
         if sink:
@@ -136,16 +149,21 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
     return shown
 
 
-def _print_scores(
-    translated: _Translated, scoring: ScoreOptions, comet: CometOptions, device: str
-) -> None:
-    """Print a table or one JSON object; with a line per sentence, the table goes to stderr."""
+def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -> None:
+    """Print a table or one JSON object; with a line per sentence, the table goes to stderr.
+
+    Raises:
+        NmtError: comet-score failed; the other scores are printed nevertheless.
+    """
     from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 
     test_set, translations = translated.test_set, translated.translations
     sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
-    if comet.comet:
-        sheet, failure = comet.add_to(sheet, translations, test_set, device)
+    if scoring.comet:
+        try:
+            sheet = _with_comet(sheet, translated, scoring.comet_model, device)
+        except NmtError as error:
+            failure = error
     rows: list[dict[str, float]] = []
     if scoring.per_sentence:
         rows = per_sentence_scores(translations, test_set, scoring.ter)
@@ -157,6 +175,19 @@ def _print_scores(
         _print_rows(rows)
     if failure:
         raise failure
+
+
+def _with_comet(
+    sheet: "ScoreSheet", translated: _Translated, model: str | None, device: str
+) -> "ScoreSheet":
+    """Return the sheet with the COMET score."""
+    from nmt.device import pick_device
+    from nmt.evaluation.comet import comet
+
+    gpus = int(pick_device(device).type == "cuda")
+    score = comet(translated.translations, translated.test_set, model, gpus)
+    remark = "COMET compares with figures of the same COMET model, on the same test set."
+    return sheet.with_score(score, remark)
 
 
 def _description(translated: _Translated) -> str:

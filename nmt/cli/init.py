@@ -1,13 +1,12 @@
 """`nmt init`: look at a text and write a recipe that fits it and this machine."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt.cli.lines.streams import log
+from nmt.cli.lines.streams import log, warn
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.test_set import parse_languages
 from nmt.errors import ConfigError
@@ -17,15 +16,6 @@ if TYPE_CHECKING:
     from nmt.planning.text_profile import TextProfile
 
 
-class SizeChoice(StrEnum):
-    """How large the model is."""
-
-    tiny = "tiny"
-    small = "small"
-    base = "base"
-    big = "big"
-
-
 TwoFiles = tuple[Path, Path]
 
 
@@ -33,52 +23,26 @@ TwoFiles = tuple[Path, Path]
 class InitOptions:
     """The text to learn from, the recipe to write, and what is decided already."""
 
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SOURCE TARGET",
-            help="Two aligned text files, or one file that holds both sides (.tsv, .jsonl, "
-            ".parquet), or the name of a corpus of `nmt data list`.",
-        ),
-    ] = None
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The recipe to write.")
-    ] = Path("recipe.yaml")
-    hub: Annotated[
-        str | None,
-        typer.Option(metavar="OWNER/NAME[:CONFIG]", help="A data set of the Hugging Face Hub."),
-    ] = None
-    opus: Annotated[
-        str | None, typer.Option(metavar="CORPUS[:VERSION]", help="A corpus of OPUS.")
-    ] = None
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PAIR",
-            help="Source and target, such as en-de.  [default: from the names of the files, else "
-            "from their words]",
-        ),
-    ] = None
-    validation: Annotated[
-        TwoFiles | None,
-        typer.Option(
-            metavar="SOURCE TARGET", help="Validation text.  [default: split off the text]"
-        ),
-    ] = None
-    test: Annotated[
-        TwoFiles | None,
-        typer.Option(metavar="SOURCE TARGET", help="Test text.  [default: split off the text]"),
-    ] = None
-    size: Annotated[
-        SizeChoice | None,
-        typer.Option(help="Size of the model.  [default: fits the text and the machine]"),
-    ] = None
-    minutes: Annotated[
-        float | None,
-        typer.Option(
-            min=0.5, help="Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"
-        ),
-    ] = None
+    texts: Annotated[list[str] | None, typer.Argument(metavar="SOURCE TARGET")] = None
+    """Two aligned text files, or one file that holds both sides (.tsv, .jsonl, .parquet), or the
+    name of a corpus of `nmt data list`."""
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE")] = Path("recipe.yaml")
+    """The recipe to write."""
+    hub: Annotated[str | None, typer.Option(metavar="OWNER/NAME[:CONFIG]")] = None
+    """A data set of the Hugging Face Hub."""
+    opus: Annotated[str | None, typer.Option(metavar="CORPUS[:VERSION]")] = None
+    """A corpus of OPUS."""
+    languages: Annotated[str | None, typer.Option(metavar="PAIR")] = None
+    """Source and target, such as en-de.  [default: from the names of the files, else from their
+    words]"""
+    validation: Annotated[TwoFiles | None, typer.Option(metavar="SOURCE TARGET")] = None
+    """Validation text.  [default: split off the text]"""
+    test: Annotated[TwoFiles | None, typer.Option(metavar="SOURCE TARGET")] = None
+    """Test text.  [default: split off the text]"""
+    size: Literal["tiny", "small", "base", "big"] | None = None
+    """Size of the model.  [default: fits the text and the machine]"""
+    minutes: Annotated[float | None, typer.Option(min=0.5)] = None
+    """Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"""
 
     def text(self) -> "TextPair | str":
         """Return the text of the user, or the name of a corpus.
@@ -132,6 +96,8 @@ def init(options: InitOptions) -> None:
     output = options.output
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
+    from nmt.data.corpora.own_text import divide_text
+    from nmt.data.text.parallel_text import ParallelText
     from nmt.planning.first_recipe import Request, choose_recipe
     from nmt.planning.recipe_yaml import describe_recipe
 
@@ -146,24 +112,17 @@ def init(options: InitOptions) -> None:
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
         f"{', tokenised' * profile.tokenized}; taking some steps to know this machine"
     )
-    request = Request(options.size.value if options.size else None, options.minutes)
-    recipe = choose_recipe(profile, data, request)
+    recipe = choose_recipe(profile, data, Request(options.size, options.minutes))
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and options.missing():
-        _divide(text, data.languages, profile.pairs, options)
+        pairs = ParallelText(text, data.languages)
+        counts = divide_text(pairs, profile.pairs, options.missing(), options.folder)
+        found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        log(f"split into {options.folder}: {found} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
+    for warning in recipe.warnings:
+        warn(warning)
     log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
-
-
-def _divide(text: "TextPair", languages: tuple[str, str], pairs: int, options: InitOptions) -> None:
-    """Write the split-off lines, and those that stay to learn from, into the folder."""
-    from nmt.data.corpora.own_text import divide_text
-    from nmt.data.text.parallel_text import ParallelText
-
-    folder = options.folder
-    counts = divide_text(ParallelText(text, languages), pairs, options.missing(), folder)
-    found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-    log(f"split into {folder}: {found} pairs")
 
 
 def _look_at_corpus(name: str, options: InitOptions) -> "tuple[TextProfile, DataConfig]":

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.output import JsonObjectOption
+from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.recipe import RecipeOptions
 
 

@@ -1,21 +1,19 @@
 """`nmt plot`: figures of a run or a recipe, as PNG and SVG."""
 
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import OneModelOption
 from nmt.cli.options.recipe import RecipeOptions
 
 app = typer.Typer(
     name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True
 )
 
-ModelOption = Annotated[
-    str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
-]
 OutputOption = Annotated[
     Path | None,
     typer.Option(
@@ -28,16 +26,8 @@ OutputOption = Annotated[
 ]
 
 
-class Kind(StrEnum):
-    """The three uses of attention (section 3.2.3)."""
-
-    cross = "cross"
-    encoder = "encoder"
-    decoder = "decoder"
-
-
 @app.command()
-def loss(model: ModelOption, output: OutputOption = None) -> None:
+def loss(model: OneModelOption, output: OutputOption = None) -> None:
     """Draw training loss, validation loss and BLEU of a run."""
     from nmt.report.plots import plot_loss
     from nmt.run_directory import find_run
@@ -59,22 +49,26 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     _print(plot_schedule(recipe.load(), stem))
 
 
+@dataclass(frozen=True)
+class AttentionOptions:
+    """The sentence whose attention is drawn, and which attention."""
+
+    sentence: Annotated[str, typer.Argument(help="The text to translate.")]
+    model: OneModelOption
+    layer: int | None = None
+    """Layer, counted from 1; the default is the last."""
+    kind: Literal["cross", "encoder", "decoder"] = "cross"
+    """Which attention to draw."""
+    head: int | None = None
+    """Head, counted from 1; the default is all and their mean."""
+    words: Annotated[bool, typer.Option("--words")] = False
+    """Draw words instead of subword pieces."""
+    output: OutputOption = None
+
+
 @app.command()
-def attention(
-    sentence: Annotated[str, typer.Argument(help="The text to translate.")],
-    model: ModelOption,
-    layer: Annotated[
-        int | None, typer.Option(help="Layer, counted from 1; the default is the last.")
-    ] = None,
-    kind: Annotated[Kind, typer.Option(help="Which attention to draw.")] = Kind.cross,
-    head: Annotated[
-        int | None, typer.Option(help="Head, counted from 1; the default is all and their mean.")
-    ] = None,
-    words: Annotated[
-        bool, typer.Option("--words", help="Draw words instead of subword pieces.")
-    ] = False,
-    output: OutputOption = None,
-) -> None:
+@with_option_groups
+def attention(options: AttentionOptions) -> None:
     """Translate a sentence and draw the attention weights of each head."""
     import torch
 
@@ -87,13 +81,13 @@ def attention(
     from nmt.report.plots import draw_attention
     from nmt.run_directory import find_run, load_run
 
-    run = load_run(model, torch.device("cpu"))
-    drawn = attention_map(record_attention(run, sentence), kind.value, layer)
-    if words:
+    run = load_run(options.model, torch.device("cpu"))
+    drawn = attention_map(record_attention(run, options.sentence), options.kind, options.layer)
+    if options.words:
         drawn = merge_words(drawn)
-    if head is not None:
-        drawn = select_head(drawn, head)
-    stem = output or find_run(Path(model)).plots / f"attention-{kind.value}"
+    if options.head is not None:
+        drawn = select_head(drawn, options.head)
+    stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
     _print(draw_attention(drawn, stem))
 
 

@@ -16,6 +16,7 @@ def shortlist(
     from tqdm import tqdm
 
     from nmt.cli.lines.streams import check_output_is_no_input, log
+    from nmt.cli.options.test_set import text_files
     from nmt.config_file import load_config
     from nmt.data.corpora.registry import resolve
     from nmt.data.prepared import prepare
@@ -28,8 +29,7 @@ def shortlist(
 
     run = find_run(model)
     config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
-    texts = [pair for pair in (*(config.data.train or ()), config.data.validation) if pair]
-    check_output_is_no_input(run.shortlist, [Path(p) for text in texts for p in text.paths])
+    check_output_is_no_input(run.shortlist, text_files(config.data))
     with run.lock():
         prepared = prepare(config, log)
         if tokenizer.differs_from(prepared.tokenizer):

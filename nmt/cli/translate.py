@@ -2,24 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from nmt.cli.lines.line_translation import LineInput, translate_lines
-from nmt.cli.lines.partial_output import (
-    ResumeOption,
-    check_inputs_remain,
-    is_complete,
-    open_windows,
-)
-from nmt.cli.lines.streams import is_typed, log, open_lines
+from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_windows
+from nmt.cli.lines.streams import log, open_lines
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import ComputeOptions, ModelsOption, load_translator
-from nmt.cli.options.output import OutputOptions
 from nmt.cli.options.search import AllSearchOptions, SamplingOptions
-from nmt.cli.options.terminology import TerminologyOptions
-from nmt.cli.options.workers import WorkersOption, processes_for
+from nmt.cli.options.translation import JobOptions, OutputOptions, TerminologyOptions
 
 if TYPE_CHECKING:
     from nmt.translation.line import Terminology
@@ -41,30 +34,21 @@ def translate(
     options: OutputOptions,
     terms: TerminologyOptions,
     compute: ComputeOptions,
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The text to translate; stdin by default.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The file to write; stdout by default."
-        ),
-    ] = None,
-    resume: ResumeOption = False,
-    workers: WorkersOption = "auto",
+    job: JobOptions,
 ) -> None:
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
+    file, output = job.file, job.output
     check_inputs_remain(output, [file or Path("-"), terms.glossary, terms.forbid_file])
     terminology = terms.terminology()
-    if resume and is_complete(file, output):
+    if job.resume and is_complete(file, output):
         log(
             f"{output} is complete, so nothing is left to do; leave out --resume to translate it "
             "again"
         )
         return
-    with open_lines(file) as lines, open_windows(file, output, resume) as sink:
+    with open_lines(file) as lines, open_windows(file, output, job.resume) as sink:
         translator = load_translator(model, compute, search, sampling.sampling())
-        processes = processes_for(workers, translator.searcher.device.type, is_typed(file))
+        processes = job.processes(translator.searcher.device.type)
         request = options.request(translator, terminology)
         with translator.pipeline(request, processes) as pipeline:
             _ = translator.searcher.model  # what fails does so before an output is replaced
@@ -80,11 +64,8 @@ def _settings(
 
     precision = translator.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
-    others = {
-        name: value
-        for name, value in options.items()
-        if name not in {*NOT_COMPARED, *search, "precision"}
-    }
+    not_compared = {*NOT_COMPARED, *search, "precision"}
+    others = {name: value for name, value in options.items() if name not in not_compared}
     if precision != "int8" and not translator.shortlist:
         # With either of them, the other lines of a batch have an influence.
         del search["batch_tokens"]

@@ -5,6 +5,7 @@ sentence that explains it in the YAML.
 """
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -14,11 +15,12 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.device import pick_device
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
 from nmt.planning.plan import RunTime, run_time
 from nmt.planning.probe import Speed, probe
 from nmt.planning.text_profile import TextProfile
 from nmt.planning.workload import Workload
+from nmt.processor import available_cores
 
 SizeName = Literal["tiny", "small", "base", "big"]
 
@@ -79,6 +81,8 @@ class FirstRecipe:
     time: RunTime
     speed: Speed
     epochs: float
+    warnings: list[str]
+    """sentences about why the training may take another time than the one that was asked for"""
 
 
 @dataclass(frozen=True)
@@ -92,20 +96,29 @@ class Request:
 def choose_recipe(profile: TextProfile, data: DataConfig, request: Request) -> FirstRecipe:
     """Choose every setting; the speed of this machine is measured by a few training steps.
 
-    `data` says where the text is and in which languages.
-
-    Raises:
-        ConfigError: the time allows almost no step of the size that was asked for.
+    `data` says where the text is and in which languages. If the time allows almost no steps, the
+    recipe has the smallest size, or the one that was asked for, and takes `_FEWEST_STEPS` steps.
     """
-    device = pick_device("auto")
-    on_cpu = device.type == "cpu"
+    on_cpu = pick_device("auto").type == "cpu"
     minutes = request.minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
     size = request.size or _size_for(profile.pairs, minutes, on_cpu)
+    recipe = _recipe_of(size, profile, data, request, minutes)
+    if recipe.time.total > minutes * 60 and not request.size and size != "tiny":
+        recipe = _recipe_of("tiny", profile, data, request, minutes)
+    return recipe
+
+
+def _recipe_of(
+    size: SizeName, profile: TextProfile, data: DataConfig, request: Request, minutes: float
+) -> FirstRecipe:
+    """Choose every setting for a model of this size."""
+    on_cpu = pick_device("auto").type == "cpu"
     tokenizer, store, vocabulary = _learn_sample_vocabulary(profile)
     choices = [
         *tokenizer,
         *_model_choices(size, profile, request),
         *_batch_choices(on_cpu),
+        *_thread_choices(),
         Choice("decoding.beam_size", 5),
         Choice("decoding.length_penalty", 1.0, "better than 0.6 on the texts that were tried"),
     ]
@@ -117,7 +130,25 @@ def choose_recipe(profile: TextProfile, data: DataConfig, request: Request) -> F
     choices += _dropout(size, epochs, minutes)
     choices += _step_choices(SIZES[size], steps, reason)
     config = _configured(Config(data=data), choices)
-    return FirstRecipe(choices, config, run_time(config, workload, speed), speed, epochs)
+    time = run_time(config, workload, speed)
+    return FirstRecipe(choices, config, time, speed, epochs, _warnings(speed, time, minutes))
+
+
+def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
+    """Return a sentence for each reason why the training may not take the `minutes`."""
+    warnings = []
+    if speed.busy:
+        warnings.append(
+            f"other processes used the processor for {speed.waiting:.0%} of the measured time, so "
+            "the planned time is uncertain; run `nmt init` again when the machine is idle"
+        )
+    if time.total > minutes * 60:
+        warnings.append(
+            f"{_FEWEST_STEPS} steps of this model take more than {minutes:g} min here "
+            f"({speed.step_seconds:.1f} s each), and fewer steps teach it nothing; the training is "
+            f"planned to take {time.total / 60:.1f} min"
+        )
+    return warnings
 
 
 def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
@@ -195,6 +226,14 @@ def _batch_choices(on_cpu: bool) -> list[Choice]:
     ]
 
 
+def _thread_choices() -> list[Choice]:
+    """Return the number of threads, if OMP_NUM_THREADS asks for fewer than there are cores."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if not asked.isdecimal() or not 0 < int(asked) < available_cores():
+        return []
+    return [Choice("training.threads", int(asked), "as in OMP_NUM_THREADS; auto: one a core")]
+
+
 def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabulary: int) -> Workload:
     lengths = float(store.source.lengths.mean()), float(store.target.lengths.mean())
     tokens = profile.pairs * max(lengths)
@@ -211,17 +250,16 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """Return the number of steps that fit in the time and still gain quality, and the reason."""
+    """Return the number of steps that fit in the time and still gain quality, and the reason.
+
+    It is at least `_FEWEST_STEPS`, however slow this machine is.
+    """
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
     once = run_time(config.model_copy(update={"training": training}), workload, speed)
     available = minutes * 60 - _VALIDATIONS * once.validations - once.ending
     steps = int(available / speed.step_seconds)
     if steps < _FEWEST_STEPS:
-        raise ConfigError(
-            f"{minutes:g} minutes are {max(0, steps)} steps of this model here "
-            f"({speed.step_seconds:.1f} s each), expected at least {_FEWEST_STEPS}; give more "
-            "--minutes, or a smaller --size"
-        )
+        return _FEWEST_STEPS, "the fewest steps that teach the model anything"
     most = _MOST_EPOCHS * (workload.steps_per_epoch or 1)
     if most < steps:
         return max(most, _FEWEST_STEPS), f"{_MOST_EPOCHS} times through the text; more overfits"

@@ -14,8 +14,10 @@ def describe_recipe(recipe: FirstRecipe, command: str) -> str:
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
         f"steps ({recipe.epochs:.1f} times through the text)",
-        f"# machine  {speed.device}, {speed.threads} thread{'s'[: speed.threads > 1]}, "
-        f"{speed.precision}, {speed.target_tokens:,.0f} target tokens a second",
+        f"# machine  {speed.device}, {speed.precision}, {speed.target_tokens:,.0f} target tokens a "
+        f"second, measured in {speed.steps} steps with {speed.threads} "
+        f"thread{'s'[: speed.threads > 1]}",
+        *(f"# warning  {warning}" for warning in recipe.warnings),
         f"# run      {command}",
     ]
     sections: dict[str, list[str]] = {}

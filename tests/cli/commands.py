@@ -1,7 +1,9 @@
 """Commands of `nmt` run inside the process of the test."""
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from typer.testing import CliRunner, Result
 
@@ -25,6 +27,18 @@ def succeed(*arguments: object, text: str | bytes | None = None) -> str:
     result = invoke(*arguments, text=text)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.stdout_bytes.decode()
+
+
+def lines_of(*arguments: object, text: str | bytes | None = None) -> list[str]:
+    """Run a command line that must end with 0, and return the lines of its stdout."""
+    *lines, rest = succeed(*arguments, text=text).split("\n")
+    assert rest == ""
+    return lines
+
+
+def records_of(*arguments: object, text: str | bytes | None = None) -> list[Any]:
+    """Run a command line that prints lines of JSON, and return their objects."""
+    return list(map(json.loads, lines_of(*arguments, text=text)))
 
 
 def fail(error: type[NmtError], *arguments: object, text: str | bytes | None = None) -> str:

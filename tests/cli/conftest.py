@@ -1,4 +1,4 @@
-"""A run directory as `nmt train` leaves it, with an untrained model of a few thousand weights."""
+"""A run directory with an untrained model of a few thousand weights, and a recipe with its text."""
 
 import os
 import shutil
@@ -12,6 +12,7 @@ from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.run_directory import RunDirectory, build_model
+from tests.cli.commands import write_lines
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +54,30 @@ def copied_run(tiny_run: Path, tmp_path: Path) -> Path:
 def environment(project: Path) -> dict[str, str]:
     """The environment of a process of its own, whose help is not folded."""
     return {**os.environ, "PYTHONPATH": str(project), "COLUMNS": "200", "OMP_NUM_THREADS": "1"}
+
+
+RECIPE = """
+data: {{directory: {folder}/data, train: {pair}, validation: {pair}}}
+tokenizer: {{vocabulary_size: 60}}
+model: {{d_model: 16, heads: 2, d_ff: 16, encoder_layers: 1, decoder_layers: 1}}
+training:
+  batch_tokens: 200
+  max_steps: 3
+  warmup_steps: 2
+  validation_metric: loss
+  log_every: 1
+  device: cpu
+  threads: 1
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of three steps beside its text, text.en and text.de, of which one line is empty."""
+    lines = ["", *(f"{'the small dog ' * (n % 3)}number {n} ." for n in range(40))]
+    for language in ("en", "de"):
+        write_lines(tmp_path / f"text.{language}", lines)
+    pair = f"{{source: {tmp_path}/text.en, target: {tmp_path}/text.de}}"
+    path = tmp_path / "recipe.yaml"
+    path.write_text(RECIPE.format(folder=tmp_path, pair=pair))
+    return path

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt import __version__
-from tests.cli.commands import succeed
+from tests.cli.commands import invoke, succeed
 
 COMMANDS = (
     *("init", "data", "prepare", "train", "translate", "eval-bleu", "score", "shortlist"),
@@ -46,26 +46,21 @@ def nmt(tmp_path: Path, environment: dict[str, str]) -> Nmt:
     return run
 
 
-def test_help_lists_every_command(nmt: Nmt) -> None:
-    result = nmt("--help")
-    assert (result.returncode, result.stderr) == (0, "")
-    listed = {line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")}
-    assert set(COMMANDS) <= listed
-
-
-def test_no_arguments_show_the_help(nmt: Nmt) -> None:
-    result = nmt()
-    assert result.returncode == 2
-    assert "train" in result.stdout + result.stderr
-
-
-def test_help_imports_nothing_heavy(nmt: Nmt) -> None:
+def test_help_lists_every_command_and_imports_nothing_heavy(nmt: Nmt) -> None:
     """Number and names of the modules, because a time would depend on the machine."""
     result = nmt(python=("-c", HELP))
     modules = set(result.stderr.split())
     assert result.returncode == 0 and "nmt.cli.app" in modules
     assert not HEAVY & modules
     assert len(modules) < 400
+    listed = {line.split()[0] for line in result.stdout.splitlines() if line.startswith("  ")}
+    assert set(COMMANDS) <= listed
+
+
+def test_no_arguments_show_the_help() -> None:
+    result = invoke()
+    assert result.exit_code == 2
+    assert "train" in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -81,18 +76,12 @@ def test_version_is_that_of_the_package(nmt: Nmt) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        (["train"], "--config"),
-        (["trian"], "trian"),
-        (["train", "--config", "demo", "--sett", "a=b"], "--sett"),
-    ],
+    [("train", "--config"), ("trian", "trian"), ("train --config demo --sett a=b", "--sett")],
 )
-def test_wrong_usage_is_exit_code_2(nmt: Nmt, arguments: list[str], message: str) -> None:
-    result = nmt(*arguments)
-    assert result.returncode == 2
-    assert message in result.stderr
-    assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+def test_wrong_usage_is_exit_code_2(arguments: str, message: str) -> None:
+    result = invoke(*arguments.split())
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr and "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -125,21 +114,17 @@ def test_a_signal_ends_a_command_with_a_sentence(
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["average", "--model", "nowhere"], 1, "nmt: nowhere: "),
-        (
-            ["train", "--config", "nowhere.yaml"],
-            2,
-            "nmt: nowhere.yaml: no such file and no bundled",
-        ),
+        ("average --model nowhere", 1, "nmt: nowhere: "),
+        ("train --config nowhere.yaml", 2, "nmt: nowhere.yaml: no such file and no bundled"),
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_debug_adds_the_traceback(
-    nmt: Nmt, arguments: list[str], code: int, sentence: str
+    nmt: Nmt, arguments: str, code: int, sentence: str
 ) -> None:
-    result = nmt(*arguments)
+    result = nmt(*arguments.split())
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (code, "", 1)
     assert result.stderr.startswith(sentence)
-    debugged = nmt("--debug", *arguments)
+    debugged = nmt("--debug", *arguments.split())
     assert debugged.returncode == code
     assert debugged.stderr.startswith("Traceback (most recent call last)")
     assert debugged.stderr.endswith(result.stderr)

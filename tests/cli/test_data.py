@@ -16,18 +16,12 @@ def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_TEST_DATA", raising=False)
 
 
-def test_list_names_every_corpus_and_its_licence() -> None:
-    result = invoke("data", "list")
-    assert result.exit_code == 0
-    assert result.stderr == ""
-    for corpus in known_corpora():
-        assert f"{corpus.name}: {corpus.description}\n" in result.stdout
-        assert corpus.licence in result.stdout
-    assert max(map(len, result.stdout.splitlines())) <= 100
-
-
-def test_block_of_a_corpus_is_aligned() -> None:
+def test_list_names_every_corpus_in_an_aligned_block_and_explains_addresses() -> None:
     output = succeed("data", "list")
+    for corpus in known_corpora():
+        assert f"{corpus.name}: {corpus.description}\n" in output
+        assert corpus.licence in output
+    assert max(map(len, output.splitlines())) <= 100
     assert (
         "\nwmt14: the paper's task; validation newstest2013, test newstest2014\n"
         "    languages  en-de, en-fr; both directions\n"
@@ -39,10 +33,6 @@ def test_block_of_a_corpus_is_aligned() -> None:
     ) in output
     starts = {line[:15].strip() for line in output.splitlines() if line.startswith("    ")}
     assert starts == {"languages", "pairs", "download", "licence", "source", ""}
-
-
-def test_addresses_are_explained() -> None:
-    output = succeed("data", "list")
     assert "hf:OWNER/NAME[@REVISION][:CONFIGURATION]:\n" in output
     assert "opus:CORPUS[:VERSION]:\n" in output
 

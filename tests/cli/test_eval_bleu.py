@@ -70,12 +70,10 @@ def test_each_sentence_has_a_line_and_the_table_makes_way(
 
 
 def test_tokens_are_scored_as_they_are_when_asked(hypothesis: Path, reference: Path) -> None:
-    printed = succeed(
-        "eval-bleu", "--hypothesis", hypothesis, "--reference", reference, "--tokenized"
-    )
-    assert "\ntokenised BLEU" in printed
-    assert "\ntokenised chrF++" in printed
-    assert "|tok:none|" in printed
+    files = ("--hypothesis", hypothesis, "--reference", reference)
+    printed = succeed("eval-bleu", *files, "--tokenized")
+    for words in ("\ntokenised BLEU", "\ntokenised chrF++", "|tok:none|"):
+        assert words in printed
 
 
 def test_a_named_test_set_needs_no_reference(
@@ -92,9 +90,8 @@ def test_a_named_test_set_needs_no_reference(
 def test_an_output_that_cannot_be_written_is_told_before_the_wait(
     tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "nmt.evaluation.test_sets.translate_test_set", None
-    )  # it does not come to that
+    # it does not come to that
+    monkeypatch.setattr("nmt.evaluation.test_sets.translate_test_set", None)
     message = fail(DataError, "eval-bleu", "-m", tiny_run, "-o", tmp_path / "none" / "out.de")
     assert "out.de: cannot be written: No such file or directory" in message
 

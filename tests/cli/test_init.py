@@ -1,18 +1,16 @@
 """`nmt init`: from two files to a recipe that trains."""
 
-from collections.abc import Callable
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from nmt.cli.app import app
 from nmt.config_file import load_config
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.planning import first_recipe
+from tests.cli.commands import fail, invoke, write_lines
 from tests.machine_speed import constant_speed
-
-runner = CliRunner()
 
 
 @pytest.fixture
@@ -34,10 +32,8 @@ def known_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def init(*arguments: str | Path) -> str:
     """Run the command; returns what it says on stderr."""
-    result = runner.invoke(app, ["init", *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == 0, result.output
+    result = invoke("init", *arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
     return result.stderr
 
 
@@ -64,38 +60,42 @@ def test_a_known_corpus_brings_its_own_sets(texts: tuple[Path, Path]) -> None:
     assert (config.data.corpus, config.model.d_model) == ("demo", 128)
 
 
-WrongInput = Callable[[], tuple[str | Path, ...]]
+def test_a_slow_and_busy_machine_is_warned_of(
+    texts: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = replace(constant_speed(60), waiting=0.5)
+    monkeypatch.setattr(first_recipe, "probe", lambda *_: slow)
+    said = init(*texts, "-o", "mine.yaml", "--minutes", "1")
+    assert "warning: other processes used the processor for 50%" in said
+    assert "warning: 50 steps of this model take more than 1 min here" in said
+    assert load_config("mine.yaml").training.max_steps == 50
 
 
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        (lambda: ("missing.en", "all.de"), DataError, "missing.en"),
-        (lambda: ("empty.en", "empty.de"), DataError, "empty"),
-        (lambda: ("short.en", "all.de"), DataError, "3 lines.*1500 lines"),
-        (lambda: ("all.de", "all.en", "--languages", "en-de"), ConfigError, "swapped"),
-        (lambda: ("all.en", "all.en"), DataError, "the same in most lines"),
-        (lambda: ("all.en", "all.de", "-o", "all.en"), ConfigError, "all.en exists"),
-        (lambda: ("all.en", "all.de", "--hub", "a/b"), ConfigError, "name one text"),
-        (lambda: (), ConfigError, "name one text.*got nothing"),
-        (lambda: ("dem",), ConfigError, "did you mean 'demo'"),
+        ("missing.en all.de", DataError, "missing.en"),
+        ("empty.en empty.de", DataError, "empty"),
+        ("short.en all.de", DataError, "3 lines.*1500 lines"),
+        ("all.de all.en --languages en-de", ConfigError, "swapped"),
+        ("all.en all.en", DataError, "the same in most lines"),
+        ("all.en all.de -o all.en", ConfigError, "all.en exists"),
+        ("all.en all.de --hub a/b", ConfigError, "name one text"),
+        ("", ConfigError, "name one text.*got nothing"),
+        ("dem", ConfigError, "did you mean 'demo'"),
     ],
 )
 def test_wrong_input_is_one_sentence(
-    texts: tuple[Path, Path], wrong: WrongInput, error: type[NmtError], message: str
+    texts: tuple[Path, Path], wrong: str, error: type[NmtError], message: str
 ) -> None:
-    Path("short.en").write_text("a\nb\nc\n")
+    write_lines(Path("short.en"), "abc")
     for name in ("empty.en", "empty.de"):
-        Path(name).touch()
+        write_lines(Path(name), [])
     before = sorted(Path().iterdir())
-    arguments = wrong()
-    output = () if "-o" in arguments else ("-o", "mine.yaml")
-    with pytest.raises(error, match=message):
-        init(*arguments, *output)
+    assert re.search(message, fail(error, "init", "-o", "mine.yaml", *wrong.split()), re.DOTALL)
     assert sorted(Path().iterdir()) == before
 
 
 def test_the_folder_of_another_recipe_is_not_overwritten(texts: tuple[Path, Path]) -> None:
     Path("mine-text").mkdir()
-    with pytest.raises(ConfigError, match="mine-text exists"):
-        init(*texts, "-o", "mine.yaml")
+    assert "mine-text exists" in fail(ConfigError, "init", *texts, "-o", "mine.yaml")

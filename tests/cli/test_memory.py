@@ -86,6 +86,9 @@ def captions(lines: int) -> Iterator[str]:
     return (f"dog {n}" if n % 7 else "a small dog. A cat" for n in range(lines))
 
 
+LONG = ["a dog", "a" * 1_000_000, "A dog. " * 20_000]
+
+
 @pytest.mark.parametrize(
     "options", [pytest.param(["--workers", "1"], marks=pytest.mark.slow), ["--workers", "2"]]
 )
@@ -100,20 +103,25 @@ def test_twenty_thousand_lines_hold_as_much_as_two_thousand(
     assert sum(many) < 300 * MEGABYTE
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["--document"], marks=pytest.mark.slow)])
-def test_lines_of_a_megabyte_hold_at_most_300_megabytes(
-    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
-) -> None:
-    translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
-    text = ["a dog", "a" * 1_000_000, "A dog. " * 20_000] * (8 if not options else 1)
-    assert sum(translate(text, "--beam-size", "1", *options)) < 300 * MEGABYTE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"], ["--document"]])
-def test_a_million_lines_hold_at_most_300_megabytes(
-    tiny_run: Path, tmp_path: Path, environment: dict[str, str], options: list[str]
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        pytest.param(LONG * 8, "", id="lines of a megabyte"),
+        pytest.param(LONG, "--document", id="documents of a megabyte", marks=pytest.mark.slow),
+        *(
+            pytest.param(
+                captions(1_000_000),
+                options,
+                id=f"a million lines {options}",
+                marks=pytest.mark.slow,
+            )
+            for options in ("--workers 1", "--workers 2", "--document")
+        ),
+    ],
+)
+def test_any_text_holds_at_most_300_megabytes(
+    tiny_run: Path, tmp_path: Path, environment: dict[str, str], text: Iterable[str], options: str
 ) -> None:
     """All but the search itself, which holds one batch, whatever comes before and after it."""
     translate = Measured(tiny_run, tmp_path, environment | {"COPY": "1"})
-    assert sum(translate(captions(1_000_000), "--beam-size", "1", *options)) < 300 * MEGABYTE
+    assert sum(translate(text, "--beam-size", "1", *options.split())) < 300 * MEGABYTE

@@ -2,26 +2,13 @@
 
 from pathlib import Path
 
-import pytest
-
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, succeed
 
 
-@pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    lines = [f"{'the small dog ' * (n % 3)}number {n} ." for n in range(40)]
-    for language in ("en", "de"):
-        (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in ["", *lines]))
-    pair = f"{{source: {tmp_path}/text.en, target: {tmp_path}/text.de}}"
-    (tmp_path / "recipe.yaml").write_text(
-        f"data: {{directory: {tmp_path}/data, train: {pair}, validation: {pair}}}\n"
-        "tokenizer: {vocabulary_size: 60}\n"
-    )
-    return tmp_path / "recipe.yaml"
-
-
-def test_summary_tells_what_was_made(tmp_path: Path, recipe: Path) -> None:
-    result = invoke("prepare", "--config", str(recipe))
+def test_summary_tells_what_was_made_and_a_second_call_is_quiet(
+    tmp_path: Path, recipe: Path
+) -> None:
+    result = invoke("prepare", "--config", recipe)
     assert result.exit_code == 0
     summary = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
     folder = Path(summary["directory"])
@@ -31,19 +18,14 @@ def test_summary_tells_what_was_made(tmp_path: Path, recipe: Path) -> None:
     assert summary["pairs"] == "40 of 41 kept"
     assert summary["left"] == "out    1 empty"
     assert summary["tokens"].endswith(" target")
-    assert result.stderr.splitlines() == [
-        "learning a bpe vocabulary from 41 pairs",
-        "encoding 41 pairs",
-    ]
-
-
-def test_second_call_is_quiet_and_says_the_same(recipe: Path) -> None:
-    first, second = (invoke("prepare", "--config", recipe) for _ in range(2))
-    assert (second.stdout, second.stderr) == (first.stdout, "")
+    said = ["learning a bpe vocabulary from 41 pairs", "encoding 41 pairs"]
+    assert result.stderr.splitlines() == said
+    second = invoke("prepare", "--config", recipe)
+    assert (second.stdout, second.stderr) == (result.stdout, "")
 
 
 def test_settings_override_the_recipe(recipe: Path) -> None:
-    separate = ["--set", "tokenizer.shared=false", "--set", "model.embeddings=target"]
-    smaller = ["--set", "tokenizer.vocabulary_size=50"]
-    result = invoke("prepare", "--config", str(recipe), *separate, *smaller)
-    assert "vocabulary  bpe, 50 source entries, 50 target entries\n" in result.stdout
+    settings = ("tokenizer.shared=false", "model.embeddings=target", "tokenizer.vocabulary_size=50")
+    options = [word for setting in settings for word in ("--set", setting)]
+    printed = succeed("prepare", "--config", recipe, *options)
+    assert "vocabulary  bpe, 50 source entries, 50 target entries\n" in printed

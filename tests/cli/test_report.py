@@ -24,8 +24,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 def make_report(run: Path, output: Path, *options: str) -> str:
     """The page that a successful command writes."""
-    arguments = ["report", "--model", str(run), "-o", str(output), "--device", "cpu", *options]
-    assert succeed(*arguments) == f"{output}\n"
+    command = ("report", "--model", run, "-o", output, "--device", "cpu")
+    assert succeed(*command, *options) == f"{output}\n"
     return output.read_text("utf-8")
 
 
@@ -79,10 +79,9 @@ def test_text_never_becomes_markup(page: str) -> None:
 
 
 def test_the_report_lies_in_the_run_unless_told_otherwise(lived_run: Path) -> None:
-    arguments = ["report", "-m", str(lived_run), "--sentences", "0", "--device", "cpu"]
-    result = invoke(*arguments)
-    assert result.stdout == f"{lived_run / 'report.html'}\n"
     written = lived_run / "report.html"
+    command = ("report", "-m", lived_run, "--sentences", 0, "--device", "cpu")
+    assert succeed(*command) == f"{written}\n"
     assert "as --sentences 0 asked for" in written.read_text("utf-8")
     written.unlink()
 
@@ -153,8 +152,7 @@ def test_a_link_and_a_device_stay_what_they_are(lived_run: Path, tmp_path: Path)
     os.mkfifo(device)
     reader = subprocess.Popen(["cat", device], stdout=subprocess.PIPE)
     for output in (link, device):
-        arguments = ["report", "-m", str(lived_run), "-o", str(output), "--sentences", "0"]
-        succeed(*arguments)
+        succeed("report", "-m", lived_run, "-o", output, "--sentences", 0)
     assert link.is_symlink() and page.read_bytes() == reader.communicate()[0]
     assert device.is_fifo()
 
@@ -174,12 +172,10 @@ def test_a_part_of_the_test_set_is_called_a_part(lived_run: Path, tmp_path: Path
 def test_the_sentences_whose_attention_is_shown_can_be_chosen(
     lived_run: Path, tmp_path: Path
 ) -> None:
-    options = ["--sentences", "0", "--sentence", "the cat", "--sentence", "x" * 500]
     output = tmp_path / "report.html"
-    arguments = ["report", "-m", str(lived_run), "-o", str(output), "--device", "cpu", *options]
-    result = invoke(*arguments)
-    page = output.read_text("utf-8")
-    data = re.findall(r'id="attention-data">(.*?)</script>', page)[0]
+    chosen = ("--sentences", 0, "--sentence", "the cat", "--sentence", "x" * 500)
+    result = invoke("report", "-m", lived_run, "-o", output, "--device", "cpu", *chosen)
+    data = re.findall(r'id="attention-data">(.*?)</script>', output.read_text("utf-8"))[0]
     assert [sentence["text"] for sentence in json.loads(data)] == ["the cat"]
     assert "attention is shown of 1 of the 2 sentences" in result.stderr
 

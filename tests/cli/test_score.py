@@ -1,4 +1,3 @@
-import json
 import math
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.run_directory import load_run
 from nmt.translation.scoring import Scorer, TargetScore
-from tests.cli.commands import invoke, succeed, write_lines
+from tests.cli.commands import invoke, lines_of, records_of, succeed, write_lines
 
 PENALTY = DecodingConfig(length_penalty=0.6)
 PAIRS = [("a small dog", "ein Hund"), ("b", ""), ("", "c 😀"), ("a\u2028b\x0c", "ein \x85 Hund")]
@@ -34,19 +33,17 @@ def files(tmp_path: Path) -> list[str | Path]:
     return ["--source", source, "--reference", reference]
 
 
-def test_two_files_give_a_line_a_pair(
-    tiny_run: Path, files: list[str | Path], expected: str
+def test_two_files_or_tabs_give_a_line_a_pair(
+    tiny_run: Path, files: list[str | Path], expected: str, tmp_path: Path
 ) -> None:
     assert succeed("score", "--model", tiny_run, *files) == expected
-
-
-def test_tabs_in_a_file_or_stdin_give_the_same(
-    tiny_run: Path, expected: str, tmp_path: Path
-) -> None:
     assert succeed("score", "-m", tiny_run, text=TABS) == expected
     assert succeed("score", "-m", tiny_run, "-", text=TABS.replace(b"\n", b"\r\n")) == expected
     (tmp_path / "pairs.tsv").write_bytes(TABS.replace(b"\n", b"\tmore\n"))
     assert succeed("score", "-m", tiny_run, tmp_path / "pairs.tsv") == expected
+    target = tmp_path / "scores.txt"
+    assert succeed("score", "-m", tiny_run, *files, "-o", target) == ""
+    assert target.read_text() == expected
 
 
 def test_the_perplexity_of_the_whole_goes_to_stderr(
@@ -66,8 +63,7 @@ def test_no_pairs_give_no_lines(tiny_run: Path) -> None:
 
 
 def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> None:
-    lines = succeed("score", "-m", tiny_run, "--json", text=TABS).split("\n")[:-1]
-    found = [json.loads(line) for line in lines]
+    found = records_of("score", "-m", tiny_run, "--json", text=TABS)
     assert found == [
         {
             "log_probability": score.log_probability,
@@ -81,9 +77,9 @@ def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> 
 
 def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetScore]) -> None:
     tokenizer = load_run(tiny_run, torch.device("cpu")).tokenizer
-    lines = succeed("score", "-m", tiny_run, "--json", "--per-token", text=TABS).split("\n")[:-1]
-    for line, known in zip(lines, scores, strict=True):
-        pieces = json.loads(line)["pieces"]
+    records = records_of("score", "-m", tiny_run, "--json", "--per-token", text=TABS)
+    for record, known in zip(records, scores, strict=True):
+        pieces = record["pieces"]
         assert [p["piece"] for p in pieces] == tokenizer.target.pieces_of(known.tokens)
         values = [p["log_probability"] for p in pieces]
         assert values == list(known.token_log_probabilities)
@@ -91,23 +87,11 @@ def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetSco
 
 
 def test_the_length_penalty_divides(tiny_run: Path, scores: list[TargetScore]) -> None:
-    options = ["-m", tiny_run, "--length-penalty", "0.6"]
-    assert succeed("score", *options, text=TABS) == "".join(
-        f"{s.penalised(PENALTY):.6f}\n" for s in scores
-    )
-    lines = succeed("score", *options, "--json", text=TABS).split("\n")[:-1]
-    for line, known in zip(lines, scores, strict=True):
-        found = json.loads(line)
+    command = ("score", "-m", tiny_run, "--length-penalty", "0.6")
+    assert lines_of(*command, text=TABS) == [f"{s.penalised(PENALTY):.6f}" for s in scores]
+    for found, known in zip(records_of(*command, "--json", text=TABS), scores, strict=True):
         assert found["log_probability"] == known.log_probability
         assert found["score"] == known.penalised(PENALTY)
-
-
-def test_the_output_file_appears_when_complete(
-    tiny_run: Path, files: list[str | Path], expected: str, tmp_path: Path
-) -> None:
-    target = tmp_path / "scores.txt"
-    assert succeed("score", "-m", tiny_run, *files, "-o", target) == ""
-    assert target.read_text() == expected
 
 
 def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

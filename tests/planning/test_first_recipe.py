@@ -1,6 +1,7 @@
 """The settings that `nmt init` chooses, for a machine of a known speed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,6 @@ import pytest
 from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
-from nmt.errors import ConfigError
 from nmt.planning import first_recipe
 from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
 from nmt.planning.machines import find_paper_model
@@ -32,8 +32,10 @@ def profile_of(pairs: int, side: SideProfile = SIDE, tokenized: bool = False) ->
 def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
     """Chooses a recipe for a machine that takes `step_seconds` for a step."""
 
-    def chosen(profile: TextProfile, step_seconds: float = 0.5, **request: Any) -> FirstRecipe:
-        speed = constant_speed(step_seconds)
+    def chosen(
+        profile: TextProfile, step_seconds: float = 0.5, waiting: float = 0.0, **request: Any
+    ) -> FirstRecipe:
+        speed = replace(constant_speed(step_seconds), waiting=waiting)
         monkeypatch.setattr(first_recipe, "probe", lambda *_: speed)
         return choose_recipe(profile, DataConfig(), Request(**request))
 
@@ -80,9 +82,32 @@ def test_the_sizes_of_the_paper_are_those_of_table_3(choose: Choose, size: str) 
     assert model is not None and model.name == size
 
 
-def test_too_few_steps_are_one_sentence(choose: Choose) -> None:
-    with pytest.raises(ConfigError, match=r"2 minutes are \d+ steps of this model here"):
-        choose(profile_of(50_000), size="big", minutes=2, step_seconds=9)
+@pytest.mark.parametrize(("size", "d_model"), [("big", 1024), (None, 128)])
+def test_a_slow_machine_gets_the_fewest_steps_and_a_warning(
+    choose: Choose, size: str | None, d_model: int
+) -> None:
+    """Of the size that was asked for, else of the smallest one."""
+    recipe = choose(profile_of(50_000), size=size, minutes=5, step_seconds=9)
+    assert (recipe.config.training.max_steps, recipe.config.model.d_model) == (50, d_model)
+    (warning,) = recipe.warnings
+    assert "50 steps of this model take more than 5 min here (9.0 s each)" in warning
+    assert f"# warning  {warning}\n" in describe_recipe(recipe, "nmt train")
+
+
+def test_a_busy_machine_is_told(choose: Choose) -> None:
+    recipe = choose(profile_of(50_000), waiting=0.4)
+    (warning,) = recipe.warnings
+    assert "other processes used the processor for 40% of the measured time" in warning
+    assert f"# warning  {warning}\n" in describe_recipe(recipe, "nmt train")
+
+
+@pytest.mark.parametrize(("asked", "threads"), [("3", 3), ("3,1", 3), ("8", "auto"), ("", "auto")])
+def test_omp_num_threads_limits_the_threads_of_the_recipe(
+    choose: Choose, monkeypatch: pytest.MonkeyPatch, asked: str, threads: int | str
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    monkeypatch.setattr(first_recipe, "available_cores", lambda: 8)
+    assert choose(profile_of(50_000)).config.training.threads == threads
 
 
 def test_ideographs_are_spelt_in_bytes(choose: Choose) -> None:
@@ -103,3 +128,5 @@ def test_the_written_recipe_is_the_chosen_one(choose: Choose) -> None:
     assert parse_config(written) == recipe.config != Config()
     assert "# each pair is seen" in written
     assert "nmt train --config mine.yaml" in written
+    assert "target tokens a second, measured in 10 steps with 2 threads\n" in written
+    assert not recipe.warnings and "# warning" not in written

@@ -8,31 +8,25 @@ window; bytes of the part beyond the recorded ones belong to an incomplete windo
 import contextlib
 import fcntl
 import hashlib
-import io
 import json
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
-
-import typer
+from typing import Any, BinaryIO
 
 from nmt.cli.lines.streams import (
+    DISK_FULL,
     STDOUT,
     check_output_is_no_input,
-    explain_failure_to_open,
-    explain_full_disk,
+    explain_write_errors,
     is_stdin,
     open_output,
 )
 from nmt.errors import ConfigError, DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Continue an output that was interrupted.")
-]
 FORMAT = 1
 """version of the state file; a file without one is of version 1"""
 STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
@@ -45,22 +39,33 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
     Raises:
         ConfigError: `file` is stdin, or `output` is no regular file, so --resume cannot continue.
     """
+    part = _part_of(output)
     if is_stdin(file):
         raise ConfigError(
             "--resume reads the input again, which stdin does not allow; give the input as a FILE"
         )
-    if output is None or not _is_kept(output):
+    if output is None or part is None:
         raise ConfigError("--resume needs an output that remains; give a regular file as -o FILE")
-    return output.is_file() and not _part_of(output).exists()
+    return output.is_file() and not part.exists()
 
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output` or a file that is written beside it is one of the inputs."""
-    check_output_is_no_input(output, inputs)
-    if output is not None and _is_kept(output):
-        part = _part_of(output)
-        for written in (part, _state_of(part)):
-            check_output_is_no_input(written, inputs)
+    part = _part_of(output)
+    for written in [output, *([part, _state_of(part)] if part else [])]:
+        check_output_is_no_input(written, inputs)
+
+
+def _part_of(output: Path | None) -> Path | None:
+    """Return where an output stands until it is complete; None if it is no regular file."""
+    if output is None or str(output) in STDOUT or (output.exists() and not output.is_file()):
+        return None
+    final = Path(os.path.realpath(output)) if output.is_symlink() else output
+    return final.with_name(f"{final.name}.part")
+
+
+def _state_of(part: Path) -> Path:
+    return part.with_name(f"{part.name}.json")
 
 
 class StreamOutput:
@@ -82,16 +87,14 @@ class StreamOutput:
 class PartialOutput:
     """A regular file that is being written, locked against a second process."""
 
-    def __init__(self, path: Path, resume: bool) -> None:
-        self.path, self.part = path, _part_of(path)
-        self.state = _state_of(self.part)
+    def __init__(self, path: Path, part: Path, resume: bool) -> None:
+        self.path, self.part, self.state = path, part, _state_of(part)
         self.resume = resume
         self.lines = self.bytes = 0
         self._settings: dict[str, object] | None = None
         self._input, self._output = hashlib.sha256(), hashlib.sha256()
-        with explain_failure_to_open(path):
-            descriptor = os.open(self.part, os.O_RDWR | os.O_CREAT, 0o666)
-        self._file = io.FileIO(descriptor, "r+")
+        with explain_write_errors(path):
+            self._file = self.part.open("a+b", buffering=0)
         self._lock()
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
@@ -109,7 +112,6 @@ class PartialOutput:
         else:
             self.state.unlink(missing_ok=True)
         self._file.truncate(self.bytes)
-        self._file.seek(self.bytes)
         self._settings = wanted
         return self.lines
 
@@ -122,13 +124,23 @@ class PartialOutput:
         while rest:
             rest = rest[self._file.write(rest) :]
         os.fsync(self._file.fileno())
-        self._write_state(self.lines + len(lines), self.bytes + len(output))
+        self.lines += len(lines)
+        self.bytes += len(output)
+        state = {
+            FORMAT_KEY: FORMAT,
+            "lines": self.lines,
+            "bytes": self.bytes,
+            "input": self._input.hexdigest(),
+            "output": self._output.hexdigest(),
+            "settings": self._settings,
+        }
+        write_json(self.state, state)
 
     def finish(self) -> None:
         """Rename the complete part to the output."""
         assert self._settings is not None
         os.fsync(self._file.fileno())
-        self.part.replace(_behind_links(self.path))
+        self.part.replace(self.part.with_suffix(""))
         self.state.unlink(missing_ok=True)
 
     def keep(self, again: bool) -> None:
@@ -196,6 +208,7 @@ class PartialOutput:
                     f"was begun with, or {START_AGAIN}"
                 )
         self.lines, self.bytes = state["lines"], state["bytes"]
+        self._file.seek(0)
         while self._file.tell() < self.bytes:
             block = self._file.read(min(1 << 20, self.bytes - self._file.tell()))
             if not block:
@@ -217,18 +230,6 @@ class PartialOutput:
                 f"give that input, or {START_AGAIN}"
             )
 
-    def _write_state(self, lines: int, size: int) -> None:
-        state = {
-            FORMAT_KEY: FORMAT,
-            "lines": lines,
-            "bytes": size,
-            "input": self._input.hexdigest(),
-            "output": self._output.hexdigest(),
-            "settings": self._settings,
-        }
-        write_json(self.state, state)
-        self.lines, self.bytes = lines, size
-
 
 WindowOutput = StreamOutput | PartialOutput
 """the output of translations, a window of lines at a time"""
@@ -245,14 +246,14 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
         DataError: the file cannot be written, another process writes it, or the part belongs to
             another input or other settings.
     """
-    if not _is_kept(path):
+    part_path = _part_of(path)
+    if path is None or part_path is None:
         with open_output(path) as stream:
             yield StreamOutput(stream)
         return
-    assert path is not None
-    part = PartialOutput(path, resume)
+    part = PartialOutput(path, part_path, resume)
     try:
-        with explain_full_disk(path):
+        with explain_write_errors(path, DISK_FULL):
             yield part
             part.finish()
     except BaseException:
@@ -260,20 +261,3 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
         raise
     finally:
         part.close()
-
-
-def _is_kept(path: Path | None) -> bool:
-    return path is not None and str(path) not in STDOUT and (not path.exists() or path.is_file())
-
-
-def _behind_links(path: Path) -> Path:
-    return Path(os.path.realpath(path)) if path.is_symlink() else path
-
-
-def _part_of(path: Path) -> Path:
-    final = _behind_links(path)
-    return final.with_name(f"{final.name}.part")
-
-
-def _state_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")

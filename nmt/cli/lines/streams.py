@@ -7,9 +7,12 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from nmt.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 COMPRESSED = (".gz", ".xz", ".zst")
 STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
@@ -117,6 +120,15 @@ def count_lines(path: Path | None) -> int | None:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
 
 
+def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":
+    """Return a progress bar over the lines of a file, shown on a terminal and not for stdin."""
+    from tqdm import tqdm
+
+    show = not is_stdin(path) and sys.stderr.isatty()
+    total = count_lines(path) if show else None
+    return tqdm(total=total, initial=done, unit=unit, disable=not show)
+
+
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
     """A file to write, or stdout for None and "-". The file appears under its name when complete.
@@ -150,27 +162,18 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def _open_for_writing(path: Path, name: Path) -> Iterator[BinaryIO]:
-    with explain_failure_to_open(name):
+    with explain_write_errors(name):
         file = path.open("wb")
-    with explain_full_disk(name), file:
+    with explain_write_errors(name, DISK_FULL), file:
         yield file
 
 
 @contextlib.contextmanager
-def explain_failure_to_open(name: Path) -> Iterator[None]:
-    """Turn the OSError of a file that cannot be opened into a DataError that names it."""
+def explain_write_errors(name: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
+    """Turn an OSError into a DataError that names the output; only of these numbers if given."""
     try:
         yield
     except OSError as error:
-        raise DataError(f"{name}: cannot be written: {error.strerror}") from error
-
-
-@contextlib.contextmanager
-def explain_full_disk(name: Path) -> Iterator[None]:
-    """Turn the OSError of a full disk into a DataError that names the output; pass on others."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in DISK_FULL:
+        if numbers and error.errno not in numbers:
             raise
         raise DataError(f"{name}: cannot be written: {error.strerror}") from error

@@ -1,13 +1,19 @@
-"""Options as dataclasses: each option is written once, as a field with its help and its default."""
+"""Options as dataclasses: each option is a field, and the string below the field is its help."""
 
+import ast
+import contextlib
+import copy
 import functools
 import inspect
+import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from typing import TYPE_CHECKING, cast
+from typing import Annotated, Any, cast, get_args, get_origin
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+import typer
+
+JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -15,21 +21,23 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     The default of an option is that of its field, unless the parameter has an instance of the
     dataclass as its own default: then it is the value there. All annotations must be types, not
-    strings.
+    strings. A field that is an argument, or has a range, is `Annotated` for typer.
     """
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, type[DataclassInstance]] = {}
+    groups: dict[str, Any] = {}
     for parameter in inspect.signature(command).parameters.values():
         group = parameter.annotation
         if not is_dataclass(group):
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
             continue
-        groups[parameter.name] = cast("type[DataclassInstance]", group)
+        groups[parameter.name] = group
+        helps = _helps(cast(type, group))
         for field in fields(group):
             default = getattr(parameter.default, field.name, field.default)
             default = parameter.empty if default is MISSING else default
             option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            parameters.append(option.replace(annotation=field.type))
+            annotation = _with_help(field.type, helps.get(field.name))
+            parameters.append(option.replace(annotation=annotation))
 
     @functools.wraps(command)
     def run(**values: object) -> None:
@@ -39,3 +47,37 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     vars(run)["__signature__"] = inspect.Signature(parameters)
     return run
+
+
+def _with_help(annotation: Any, help_text: str | None) -> Any:
+    """Return the annotation of a field as typer takes it, with this help if it has none."""
+    kind, info = annotation, typer.Option()
+    if get_origin(annotation) is Annotated:
+        kind, info = get_args(annotation)
+    info = copy.copy(info)
+    info.help = info.help or help_text
+    return Annotated[kind, info]
+
+
+def _helps(group: type) -> dict[str, str]:
+    """Return the string below each field of a dataclass and of the classes that it extends."""
+    found: dict[str, str] = {}
+    for part in reversed(group.__mro__[:-1]):
+        body = _class_bodies(part.__module__).get(part.__name__, [])
+        for field, below in itertools.pairwise(body):
+            match field, below:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(text))),
+                ):
+                    found[name] = " ".join(line.strip() for line in text.splitlines())
+    return found
+
+
+@functools.cache
+def _class_bodies(module: str) -> dict[str, list[ast.stmt]]:
+    """Return the statements of each class of a module; none where its source is not installed."""
+    with contextlib.suppress(OSError):
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+        return {node.name: node.body for node in tree.body if isinstance(node, ast.ClassDef)}
+    return {}

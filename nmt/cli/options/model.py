@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,17 +11,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.search.sampling import Sampling
-    from nmt.translation.scoring import Scorer
     from nmt.translation.translator import Translator
-
-
-class Precision(StrEnum):
-    """The number format to compute in."""
-
-    auto = "auto"
-    fp32 = "fp32"
-    bf16 = "bf16"
-    int8 = "int8"
 
 
 ModelOption = typer.Option(
@@ -32,38 +21,31 @@ ModelOption = typer.Option(
     help="Run directory or checkpoint. Several of them translate together, as an ensemble.",
 )
 ModelsOption = Annotated[list[str], ModelOption]
-CheckpointOption = Annotated[
-    str,
-    typer.Option(
-        help="The weights of the run to use: best, last, averaged, moving-average or step-N."
-    ),
-]
-DeviceOption = Annotated[
-    str,
-    typer.Option(
-        "--device",
-        metavar="auto|cpu|cuda|...",
-        help="Where to compute: auto (a GPU of CUDA if there is one), cpu, cuda, cuda:1, mps, xpu.",
-    ),
+OneModelOption = Annotated[
+    str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 ]
 
 
 @dataclass(frozen=True)
-class ComputeOptions:
+class WeightsOptions:
+    """Which weights of a run to use, and where."""
+
+    checkpoint: str = "best"
+    """The weights of the run to use: best, last, averaged, moving-average or step-N."""
+    device: Annotated[str, typer.Option(metavar="auto|cpu|cuda|...")] = "auto"
+    """Where to compute: auto (a GPU of CUDA if there is one), cpu, cuda, cuda:1, mps, xpu."""
+
+
+@dataclass(frozen=True)
+class ComputeOptions(WeightsOptions):
     """Which weights of a run to use, where, and in which number format."""
 
-    checkpoint: CheckpointOption = "best"
-    device: DeviceOption = "auto"
-    precision: Annotated[
-        Precision,
-        typer.Option(
-            help="auto is bf16 if the processor supports it, else fp32. int8 is for processors "
-            "without bf16. Both are faster than fp32, and their translations differ slightly."
-        ),
-    ] = Precision.auto
+    precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
+    """auto is bf16 if the processor supports it, else fp32. int8 is for processors without bf16.
+    Both are faster than fp32, and their translations differ slightly."""
 
 
-EXACT = ComputeOptions(precision=Precision.fp32)
+EXACT = ComputeOptions(precision="fp32")
 """the defaults of commands whose figures are compared with those of other machines"""
 
 
@@ -90,29 +72,15 @@ def load_translator(
         models,
         compute.checkpoint,
         compute.device,
-        compute.precision.value,
+        compute.precision,
         search.settings(),
         sampling,
         search.shortlist,
     )
-    search.check_alpha(translator.settings.length_normalization)
-    return translator
-
-
-def load_scorer(
-    models: Sequence[str], compute: ComputeOptions, batch_tokens: int | None
-) -> "Scorer":
-    """Load models to score translations with.
-
-    Raises:
-        CheckpointError: one of the models has no usable weights.
-        ConfigError: vocabularies that differ, or int8, which does not compute scores.
-    """
-    from nmt.translation.scoring import Scorer
-
-    if compute.precision is Precision.int8:
+    normalization = translator.settings.length_normalization
+    if search.length_penalty is not None and normalization != "gnmt":
         raise ConfigError(
-            "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
+            "--length-penalty is the alpha of gnmt, and the run's length_normalization is "
+            f"{normalization}; leave it out"
         )
-    loaded = load_translator(models, compute, SearchOptions(batch_tokens=batch_tokens))
-    return Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)
+    return translator

@@ -19,7 +19,8 @@ SettingsOption = Annotated[
 class RecipeOptions:
     """A recipe, and settings that replace some of its own."""
 
-    config: Annotated[str, typer.Option(help="A YAML file, or the name of a bundled recipe.")]
+    config: str
+    """A YAML file, or the name of a bundled recipe."""
     settings: SettingsOption = None
 
     def load(self, *more: str) -> "Config":

@@ -1,8 +1,7 @@
 """The options of the search: how translations are searched for, or drawn at random."""
 
 from dataclasses import asdict, astuple, dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,14 +9,6 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.search.sampling import Sampling
-
-
-class Normalization(StrEnum):
-    """What log P is divided by."""
-
-    gnmt = "gnmt"
-    average = "average"
-    none = "none"
 
 
 BeamSizeOption = Annotated[
@@ -41,93 +32,41 @@ class SearchOptions:
     """Settings of the search that replace those of the run; None keeps the run's."""
 
     beam_size: BeamSizeOption = None
-    length_penalty: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=10,
-            help="alpha of the length penalty; 0 is no penalty.  [default: the run's]",
-        ),
-    ] = None
+    length_penalty: Annotated[float | None, typer.Option(min=0, max=10)] = None
+    """alpha of the length penalty; 0 is no penalty.  [default: the run's]"""
     batch_tokens: BatchTokensOption = None
-    shortlist: Annotated[
-        int | None,
-        typer.Option(
-            "--shortlist",
-            metavar="N",
-            min=1,
-            max=200,
-            help="Search only frequent tokens and the N likeliest translations of each source "
-            "token, which `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]",
-        ),
-    ] = None
+    shortlist: Annotated[int | None, typer.Option(metavar="N", min=1, max=200)] = None
+    """Search only frequent tokens and the N likeliest translations of each source token, which
+    `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]"""
 
     def settings(self) -> dict[str, object]:
         """Return the settings by their names in the decoding section."""
         return {name: value for name, value in asdict(self).items() if name != "shortlist"}
-
-    def check_alpha(self, normalization: str) -> None:
-        """Raise a ConfigError if an alpha is given and the run does not normalise by gnmt."""
-        if self.length_penalty is not None and normalization != "gnmt":
-            raise ConfigError(
-                f"--length-penalty is the alpha of gnmt, and the run's length_normalization is "
-                f"{normalization}; leave it out"
-            )
 
 
 @dataclass(frozen=True)
 class AllSearchOptions(SearchOptions):
     """All settings of the search, as `nmt translate` has them."""
 
-    length_normalization: Annotated[
-        Normalization | None,
-        typer.Option(
-            "--length-normalization",
-            help="What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or "
-            "none.  [default: the run's]",
-        ),
-    ] = None
-    min_length: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="Smallest number of tokens of a translation.  [default: the run's]"
-        ),
-    ] = None
-    no_repeat_ngram: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="No sequence of this many tokens comes twice in a translation; 0 allows all.  "
-            "[default: the run's]",
-        ),
-    ] = None
-    coverage_penalty: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            help="beta: lowers the score of translations that leave out a part of the source.  "
-            "[default: the run's]",
-        ),
-    ] = None
-    copy_unknown: Annotated[
-        bool | None,
-        typer.Option(
-            "--copy-unknown",
-            help="Replace the unknown symbol by the source word that the decoder attended to.",
-        ),
-    ] = None
-    early_stopping: Annotated[
-        bool | None,
-        typer.Option(
-            "--early-stopping/--exact-stopping",
-            help="Stop as soon as as many hypotheses have ended as the beam is wide, which is "
-            "faster.",
-        ),
-    ] = None
+    length_normalization: Literal["gnmt", "average", "none"] | None = None
+    """What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or none.
+    [default: the run's]"""
+    min_length: Annotated[int | None, typer.Option(min=0)] = None
+    """Smallest number of tokens of a translation.  [default: the run's]"""
+    no_repeat_ngram: Annotated[int | None, typer.Option(min=0)] = None
+    """No sequence of this many tokens comes twice in a translation; 0 allows all.  [default: the
+    run's]"""
+    coverage_penalty: Annotated[float | None, typer.Option(min=0)] = None
+    """beta: lowers the score of translations that leave out a part of the source.  [default: the
+    run's]"""
+    copy_unknown: Annotated[bool | None, typer.Option("--copy-unknown")] = None
+    """Replace the unknown symbol by the source word that the decoder attended to."""
+    early_stopping: Annotated[bool | None, typer.Option("--early-stopping/--exact-stopping")] = None
+    """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
 
     def __post_init__(self) -> None:
         given = self.length_normalization
-        if self.length_penalty is not None and given not in (None, Normalization.gnmt):
+        if self.length_penalty is not None and given not in (None, "gnmt"):
             raise ConfigError(
                 f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
                 "none; leave one of them out"
@@ -138,25 +77,16 @@ class AllSearchOptions(SearchOptions):
 class SamplingOptions:
     """Whether translations are drawn at random, and how."""
 
-    sample: Annotated[
-        bool, typer.Option("--sample", help="Draw translations at random instead of searching.")
-    ] = False
-    temperature: Annotated[
-        float,
-        typer.Option(min=1e-3, max=1e6, help="Sampling temperature; lower is more deterministic."),
-    ] = 1.0
-    top_k: Annotated[
-        int | None, typer.Option(min=1, help="Sample only among the K most probable tokens.")
-    ] = None
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            min=1e-3,
-            max=1,
-            help="Sample only among the most probable tokens whose probabilities add up to P.",
-        ),
-    ] = None
-    seed: Annotated[int, typer.Option(min=0, help="Seed of --sample.")] = 1
+    sample: Annotated[bool, typer.Option("--sample")] = False
+    """Draw translations at random instead of searching."""
+    temperature: Annotated[float, typer.Option(min=1e-3, max=1e6)] = 1.0
+    """Sampling temperature; lower is more deterministic."""
+    top_k: Annotated[int | None, typer.Option(min=1)] = None
+    """Sample only among the K most probable tokens."""
+    top_p: Annotated[float | None, typer.Option(min=1e-3, max=1)] = None
+    """Sample only among the most probable tokens whose probabilities add up to P."""
+    seed: Annotated[int, typer.Option(min=0)] = 1
+    """Seed of --sample."""
 
     def __post_init__(self) -> None:
         if not self.sample and astuple(self) != (False, 1.0, None, None, 1):

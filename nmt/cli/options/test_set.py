@@ -25,38 +25,19 @@ _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{
 class TextOptions:
     """The text to score translations on, as the command line describes it."""
 
-    test_set: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="validation or test of the run's own data (test if left out), newstest2014, or "
-            "another test set of sacreBLEU, such as wmt19.",
-        ),
-    ] = None
-    source: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Text to translate, with its translation in --reference."
-        ),
-    ] = None
-    reference: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The right translation, line by line.")
-    ] = None
-    languages: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PAIR", help="For files without a model: source and target, such as en-de."
-        ),
-    ] = None
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="For files without a model: score their tokens.")
-    ] = False
-    no_text_checks: Annotated[
-        bool,
-        typer.Option(
-            "--no-text-checks", help="Score also text that looks tokenised or cut into subwords."
-        ),
-    ] = False
+    test_set: Annotated[str | None, typer.Option(metavar="NAME")] = None
+    """validation or test of the run's own data (test if left out), newstest2014, or another test
+    set of sacreBLEU, such as wmt19."""
+    source: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Text to translate, with its translation in --reference."""
+    reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """The right translation, line by line."""
+    languages: Annotated[str | None, typer.Option(metavar="PAIR")] = None
+    """For files without a model: source and target, such as en-de."""
+    tokenized: Annotated[bool, typer.Option("--tokenized")] = False
+    """For files without a model: score their tokens."""
+    no_text_checks: Annotated[bool, typer.Option("--no-text-checks")] = False
+    """Score also text that looks tokenised or cut into subwords."""
 
     def __post_init__(self) -> None:
         if self.test_set and (self.source or self.reference):

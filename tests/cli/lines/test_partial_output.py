@@ -5,9 +5,12 @@ import gzip
 import json
 import resource
 import signal
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 import torch
@@ -15,19 +18,18 @@ from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.cli.lines.partial_output import PartialOutput, StreamOutput
-from nmt.errors import ConfigError, DataError, StoppedBySignal
+from nmt.errors import DataError, NmtError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke, succeed
+from tests.cli.commands import invoke, succeed, write_lines
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = {
     "plain": [],
     "n-best": ["--n-best", "2"],
     "json": ["--json", "--n-best", "2"],
-    "samples": ["--sample", "--n-best", "3", "--seed", "5"],
     "document": ["--document", "--mbr", "bleu"],
     "forbidden words": ["--document", "--forbid", "a", "--forbid", "e"],
     "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
@@ -46,15 +48,13 @@ class Command:
 
     def __init__(self, run: Path, folder: Path) -> None:
         self.run, self.folder = run, folder
-        self.input, self.output = folder / "in.txt", folder / "out.txt"
+        self.input, self.output = write_lines(folder / "in.txt", LINES), folder / "out.txt"
         self.part, self.state = folder / "out.txt.part", folder / "out.txt.part.json"
-        self.input.write_text("\n".join(LINES) + "\n")
 
     def __call__(self, *options: str) -> Result:
-        files = [str(self.input), "-o", str(self.output)]
         # one process, so that the tests can count and end its work from inside
-        arguments = ["-m", str(self.run), *files, "--workers", "1", *options]
-        return invoke("translate", *arguments)
+        files = (self.input, "-o", self.output)
+        return invoke("translate", "-m", self.run, *files, "--workers", 1, *options)
 
     def whole(self, *options: str) -> bytes:
         """The output of an uninterrupted run, which is removed again."""
@@ -64,8 +64,9 @@ class Command:
         return output
 
     def resumed(self, *options: str) -> bytes:
-        """The output of a run that goes on."""
+        """The output of a run that goes on, and leaves nothing else."""
         assert self(*options, "--resume").exit_code == 0
+        assert not self.part.exists() and not self.state.exists()
         return self.output.read_bytes()
 
     def interrupt(self, whole: int, *options: str) -> Result:
@@ -90,7 +91,7 @@ class Command:
         """The sentence that ends the command, which leaves what was there."""
         before = self.part.read_bytes(), self.state.read_bytes()
         error = self(*options).exception
-        assert isinstance(error, DataError), error
+        assert isinstance(error, NmtError), error
         assert (self.part.read_bytes(), self.state.read_bytes()) == before
         return str(error)
 
@@ -104,7 +105,7 @@ def command(tiny_run: Path, tmp_path: Path) -> Command:
 def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shape: str) -> None:
     options = SHAPES[shape]
     expected = command.whole(*options)
-    for whole in range(4):
+    for whole in (0, 1, 3):
         command.interrupt(whole, *options)
         assert command.part.exists() == command.state.exists() == (whole > 0)
         if whole:
@@ -113,7 +114,6 @@ def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shap
             command.interrupt(0, *options, "--resume")
             assert command.part.read_bytes() == kept
         assert command.resumed(*options) == expected
-        assert sorted(command.folder.iterdir()) == [command.input, command.output]
         command.output.unlink()
 
 
@@ -142,28 +142,19 @@ def test_what_was_cut_within_a_window_is_dropped(command: Command) -> None:
 def test_without_resume_a_part_is_replaced(command: Command) -> None:
     expected = command.whole()
     command.interrupt(2, "--sample")
-    assert command().exit_code == 0
-    assert command.output.read_bytes() == expected
+    assert command.whole() == expected
     assert not command.part.exists() and not command.state.exists()
 
 
-def test_a_part_stays_until_the_model_is_loaded(command: Command) -> None:
-    command.interrupt(1)
-    assert "step-9" in str(command("--checkpoint", "step-9").exception)
-    assert command.part.stat().st_size > 0 and command.state.exists()
-
-
-def test_resume_with_nothing_there_begins(command: Command) -> None:
+def test_resume_begins_where_nothing_is_there_and_leaves_a_complete_output(
+    command: Command,
+) -> None:
     assert command.resumed().count(b"\n") == len(LINES)
-
-
-def test_a_finished_output_is_left_alone_and_said_to_be(command: Command) -> None:
     command.output.write_text("done\n")
     result = command("--resume")
     assert result.exit_code == 0
     assert f"{command.output} is complete" in result.stderr
-    assert command.output.read_text() == "done\n"
-    assert list(command.folder.iterdir()) and not command.part.exists()
+    assert command.output.read_text() == "done\n" and not command.part.exists()
 
 
 def test_compressed_input_is_gone_on_with(command: Command) -> None:
@@ -177,56 +168,70 @@ def test_compressed_input_is_gone_on_with(command: Command) -> None:
 
 def test_json_lines_are_gone_on_with(command: Command) -> None:
     records = [json.dumps({"id": n, "source": line}) for n, line in enumerate(LINES)]
-    command.input.write_text("\n".join([*records[:7], "[]", *records[8:]]))
-    options = ["--json-input", "--json"]
+    write_lines(command.input, [*records[:7], "[]", *records[8:]])
+    options = ("--json-input", "--json")
     result = command(*options)
     assert f"{command.input}:8: a list" in str(result.exception)
     assert command.part.read_bytes().count(b"\n") == 6
-    command.input.write_text("\n".join(records))  # lines that are yet to come may be mended
-    assert command(*options, "--resume").exit_code == 0
-    rows = [json.loads(line) for line in command.output.read_text("utf-8").split("\n")[:-1]]
+    write_lines(command.input, records)  # lines that are yet to come may be mended
+    rows = [json.loads(line) for line in command.resumed(*options).decode().split("\n")[:-1]]
     assert [row["id"] for row in rows] == list(range(len(LINES)))
 
 
-def test_another_input_is_refused(command: Command) -> None:
+EXACT = ("--precision", "fp32")
+Change = Callable[[Command], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: write_lines(c.input, ["changed", *LINES[1:]]), "6 lines are others; give that"),
+        (lambda c: write_lines(c.input, LINES[:5]), "of 6 lines, and the input has 5; give the"),
+        (lambda c: c.part.write_bytes(b"x" + c.part.read_bytes()[1:]), "changed since it was writ"),
+        (lambda c: c.part.write_bytes(c.part.read_bytes()[:-1]), "changed since it was written"),
+        (lambda c: c.state.write_text(""), "damaged"),
+        (lambda c: c.state.write_text("[]"), "damaged"),
+        (lambda c: c.state.write_text("{}"), "damaged"),
+        (lambda c: c.state.write_text('{"format": 0}'), "damaged"),
+        (lambda c: c.state.write_text('{"format": 1, "lines": 1}'), "damaged"),
+    ],
+)
+def test_a_part_of_another_input_or_a_changed_one_is_refused(
+    command: Command, change: Change, message: str
+) -> None:
     command.interrupt(2)
-    command.input.write_text("\n".join(["changed", *LINES[1:]]))
-    assert "whose first 6 lines are others; give that input" in command.refused("--resume")
-    command.input.write_text("\n".join(LINES[:5]) + "\n")
-    message = command.refused("--resume")
-    assert "holds the translations of 6 lines, and the input has 5; give the input" in message
+    change(command)
+    assert message in command.refused("--resume")
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--beam-size", "3"], "begun with beam_size 2, and now it is 3"),
-        (["--json"], "begun with as_json False, and now it is True"),
-        (["--document"], "begun with document False, and now it is True"),
-        (["--sample"], "begun with sample False, and now it is True"),
-        (["--forbid", "a"], "begun with terminology "),
-        (["--precision", "int8"], "begun with precision fp32, and now it is int8"),
+        ("--beam-size 3", "begun with beam_size 2, and now it is 3"),
+        ("--json", "begun with as_json False, and now it is True"),
+        ("--document", "begun with document False, and now it is True"),
+        ("--sample", "begun with sample False, and now it is True"),
+        ("--forbid a", "begun with terminology "),
+        ("--precision int8", "begun with precision fp32, and now it is int8"),
     ],
 )
-def test_other_settings_are_refused(command: Command, options: list[str], message: str) -> None:
-    command.interrupt(1, *(["--precision", "fp32"] if "--precision" in options else []))
-    refusal = command.refused(*options, "--resume")
+def test_other_settings_are_refused(command: Command, options: str, message: str) -> None:
+    command.interrupt(1, *EXACT)
+    refusal = command.refused(*EXACT, *options.split(), "--resume")
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
 
-@pytest.mark.parametrize("options", [["--n-best", "9"], ["--sample", "--forbid", "a"]])
-def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: list[str]) -> None:
+@pytest.mark.parametrize("options", ["--checkpoint step-9", "--n-best 9", "--sample --forbid a"])
+def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: str) -> None:
     command.interrupt(1)
-    part = command.part.read_bytes()
-    assert isinstance(command(*options).exception, ConfigError)
-    assert command.part.read_bytes() == part
+    assert command.refused(*options.split())
 
 
 def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> None:
     command.interrupt(1)
-    options = ["--beam-size", "2", "--length-normalization", "gnmt", "--device", "cpu"]
-    options += ["--batch-tokens", "77"]  # as one does whose memory has not sufficed
-    assert command(*options, "--resume").exit_code == 0
+    options = "--beam-size 2 --length-normalization gnmt --device cpu"
+    options += " --batch-tokens 77"  # as one does whose memory has not sufficed
+    assert command.resumed(*options.split())
 
 
 def test_auto_is_recorded_as_the_precision_that_it_was(
@@ -240,40 +245,20 @@ def test_auto_is_recorded_as_the_precision_that_it_was(
     pick("fp32")  # as a machine without bf16 would
     assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     pick("bf16")
-    assert command("--precision", "bf16", "--resume").exit_code == 0
+    assert command.resumed("--precision", "bf16")
 
 
-def test_other_weights_are_refused(command: Command, tmp_path: Path) -> None:
+def test_other_weights_are_refused(tmp_path: Path, copied_run: Path) -> None:
+    command = Command(copied_run, tmp_path)
     command.interrupt(1)
     model = load_run(command.run, torch.device("cpu")).model
-    other = command.run / "checkpoints" / "other"
+    command.run = copied_run / "checkpoints" / "other"
     with torch.no_grad():
         model.output_embedding.weight[5, 5] += 1
-    save_checkpoint(other, weights_of(model))
-    run, command.run = command.run, other
-    try:
-        assert "begun with weights" in command.refused("--resume")
-    finally:
-        for file in other.iterdir():
-            file.unlink()
-        other.rmdir()
-    command.run = run
-    assert command("--resume").exit_code == 0
-
-
-def test_a_part_that_was_changed_is_refused(command: Command) -> None:
-    command.interrupt(2)
-    whole = command.part.read_bytes()
-    for changed in (b"x" + whole[1:], whole[:-1]):
-        command.part.write_bytes(changed)
-        assert "changed since it was written" in command.refused("--resume")
-
-
-@pytest.mark.parametrize("state", ["", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}'])
-def test_a_damaged_note_is_refused(command: Command, state: str) -> None:
-    command.interrupt(1)
-    command.state.write_text(state)
-    assert "damaged" in command.refused("--resume")
+    save_checkpoint(command.run, weights_of(model))
+    assert "begun with weights" in command.refused("--resume")
+    command.run = copied_run / "checkpoints" / "step-00000001"
+    assert command.resumed()
 
 
 def test_a_second_process_is_refused(command: Command) -> None:
@@ -287,14 +272,14 @@ def test_a_second_process_is_refused(command: Command) -> None:
     assert command.part.read_bytes() == b"of the first process"
 
 
-def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
-    lines = [line * 5 for line in LINES]
-    command.input.write_text("\n".join(lines))
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_keeps_whole_windows(command: Command, workers: str) -> None:
+    write_lines(command.input, [line * 5 for line in LINES])
     expected = command.whole("--json")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(expected) - 10, limits[1]))
     try:
-        result = command("--json")
+        result = command("--json", "--workers", workers)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert isinstance(result.exception, DataError)
@@ -304,32 +289,26 @@ def test_a_full_disk_keeps_whole_windows(command: Command) -> None:
     assert command.resumed("--json") == expected
 
 
-def test_a_link_remains_and_what_it_names_is_replaced(command: Command) -> None:
-    real = command.folder / "real.txt"
-    command.output.symlink_to(real)
-    command()
-    assert command.output.is_symlink()
-    assert real.read_bytes().count(b"\n") == len(LINES)
-
-
-def test_an_earlier_output_is_not_taken_for_what_was_interrupted(command: Command) -> None:
+def test_an_earlier_output_behind_a_link_is_replaced_and_not_taken_for_complete(
+    command: Command,
+) -> None:
     """The first window was not there yet, but another output stood under the name."""
-    command()
-    expected = command.output.read_bytes()
-    command.output.write_text("of another input\n")
+    expected = command.whole()
+    real = write_lines(command.folder / "real.txt", ["of another input"])
+    command.output.symlink_to(real)
     command.interrupt(0)
-    assert command.resumed() == expected
-    assert sorted(command.folder.iterdir()) == [command.input, command.output]
+    assert command.resumed() == expected == real.read_bytes()
+    assert command.output.is_symlink()
 
 
 def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -> None:
-    options = ["-m", str(tiny_run), "--json-input", "-o", str(tmp_path / "out")]
+    output, part = tmp_path / "out", tmp_path / "out.part"
+    options = ("translate", "-m", tiny_run, "--json-input", "-o", output)
     text = '{"source": "a"}\n' * 4
-    succeed("translate", *options, text=text)
-    expected = (tmp_path / "out").read_bytes()
-    (tmp_path / "out").unlink()
-    result = invoke("translate", *options, text=text + "[]")
-    part = tmp_path / "out.part"
+    succeed(*options, text=text)
+    expected = output.read_bytes()
+    output.unlink()
+    result = invoke(*options, text=text + "[]")
     assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
     assert part.read_bytes() == expected[: len(part.read_bytes())]
 
@@ -337,7 +316,7 @@ def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -
 def test_a_signal_after_the_note_of_a_window_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = PartialOutput(tmp_path / "out", resume=False)
+    output = PartialOutput(tmp_path / "out", tmp_path / "out.part", resume=False)
     output.begin(iter([]), dict)
     replace = Path.replace
 
@@ -350,7 +329,7 @@ def test_a_signal_after_the_note_of_a_window_loses_nothing(
         output.write(["a"], b"A\n")
     output.keep(again=True)
     output.close()
-    again = PartialOutput(tmp_path / "out", resume=True)
+    again = PartialOutput(tmp_path / "out", tmp_path / "out.part", resume=True)
     assert again.begin(iter(["a"]), dict) == 1
     again.write(["b"], b"B\n")
     again.finish()
@@ -359,14 +338,54 @@ def test_a_signal_after_the_note_of_a_window_loses_nothing(
 
 
 def test_every_window_is_flushed_to_a_stream() -> None:
-    flushed = []
+    stream = Mock()
+    StreamOutput(stream).write(["a"], b"A\n")
+    assert stream.method_calls == [call.write(b"A\n"), call.flush()]
 
-    class Stream:
-        def write(self, data: bytes) -> None:
-            self.data = data
 
-        def flush(self) -> None:
-            flushed.append(self.data)
+# In the third window that a process translates, it sends the signal.
+SIGNALLED = """
+import os, sys
+from nmt.cli.app import main
+from nmt.search import windows
+from nmt.translation.pipeline import Pipeline
 
-    StreamOutput(Stream()).write(["a"], b"A\n")  # type: ignore[arg-type]
-    assert flushed == [b"A\n"]
+windows.WINDOW_LINES = 3
+number, main_process = int(sys.argv.pop()), os.getpid()
+search, calls = Pipeline.translate_batch, []
+
+def translate_batch(*given):
+    calls.append(1)
+    if len(calls) > 2:
+        os.kill(main_process, number)
+    return search(*given)
+
+Pipeline.translate_batch = translate_batch
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "workers"), [(signal.SIGINT, 1), (signal.SIGTERM, 2), (signal.SIGKILL, 2)]
+)
+def test_a_signal_to_the_process_keeps_whole_windows_which_are_gone_on_with(
+    command: Command, environment: dict[str, str], number: signal.Signals, workers: int
+) -> None:
+    write_lines(command.input, LINES * 6)
+    expected = command.whole()
+    options = ["translate", "-m", command.run, command.input, "-o", command.output]
+    result = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, *map(str, [*options, "--workers", workers, int(number)])],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    killed = number == signal.SIGKILL
+    assert result.returncode == (-number if killed else 128 + number), result.stderr
+    assert not command.output.exists()
+    kept = command.part.read_bytes() if command.part.exists() else b""
+    assert kept.count(b"\n") % 3 == 0 and expected.startswith(kept)
+    if workers == 1:
+        assert kept.count(b"\n") == 6
+        assert "keeps the translations of lines 1 to 6; to continue: nmt" in result.stderr
+    assert command.resumed() == expected

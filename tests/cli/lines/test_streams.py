@@ -1,5 +1,6 @@
-"""What a command reads and writes: an output never replaces an input."""
+"""What a command reads and writes: complete files, and an output that never replaces an input."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -8,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.streams import check_output_is_no_input
-from nmt.errors import ConfigError
+from nmt.cli.lines.streams import check_output_is_no_input, count_lines, open_lines, open_output
+from nmt.errors import ConfigError, DataError
 from tests.cli.commands import fail, succeed, write_lines
 
 
@@ -35,18 +36,14 @@ def by_another_spelling(path: Path) -> Path:
 def test_every_name_of_an_input_is_refused_as_output(
     tmp_path: Path, name_of: Callable[[Path], Path]
 ) -> None:
-    text = write_lines(tmp_path / "text", ["a dog"])
+    text, other = (write_lines(tmp_path / name, ["a dog"]) for name in ("text", "other"))
     with pytest.raises(ConfigError, match="are the same file"):
         check_output_is_no_input(name_of(text), [None, text])
-
-
-def test_other_files_devices_and_new_files_are_allowed(tmp_path: Path) -> None:
-    text, other = (write_lines(tmp_path / name, ["a dog"]) for name in ("text", "other"))
     for output in (other, tmp_path / "new", Path("/dev/null"), None, Path("-")):
         check_output_is_no_input(output, [text, tmp_path / "missing", Path("/dev/null"), None])
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--n-best", 2], ["--resume"], ["--document"]])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--resume"], ["--document"]])
 @pytest.mark.parametrize("output", ["text", "text.part", "words", "terms"])
 def test_translate_keeps_every_file_that_it_reads(
     tiny_run: Path, tmp_path: Path, options: list[object], output: str
@@ -90,3 +87,43 @@ def test_a_file_redirected_to_stdin_is_kept(tiny_run: Path, tmp_path: Path, proj
     assert done.returncode == 2
     assert "stdin are the same file" in done.stderr
     assert text.read_text() == "a dog\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "message"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+        (OSError(errno.ENOSPC, "No space left"), DataError, r"out: cannot be written: No space le"),
+    ],
+)
+def test_a_failure_leaves_the_old_output_and_nothing_else(
+    tmp_path: Path, error: BaseException, expected: type[BaseException], message: str | None
+) -> None:
+    target = write_lines(tmp_path / "out", ["old"])
+    with pytest.raises(expected, match=message), open_output(target) as sink:
+        sink.write(b"half a tr")
+        raise error
+    assert target.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_output_behind_a_link_replaces_what_the_link_names(tmp_path: Path) -> None:
+    real = write_lines(tmp_path / "real", ["old"])
+    link = by_symlink(real)
+    with open_output(link) as sink:
+        sink.write(b"new")
+    assert link.is_symlink()
+    assert real.read_text() == "new"
+
+
+def test_a_closed_stdin_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigError, match="stdin is closed"), open_lines(None):
+        pass
+
+
+def test_lines_are_counted_only_where_that_is_free(tmp_path: Path) -> None:
+    write_lines(tmp_path / "in.txt", ["a", "b"])
+    assert count_lines(tmp_path / "in.txt") == 2
+    assert count_lines(tmp_path / "in.txt.gz") is None
+    assert count_lines(None) is None

@@ -11,7 +11,9 @@ from nmt.cli.options.groups import with_option_groups
 
 @dataclass(frozen=True)
 class Size:
-    width: Annotated[int, typer.Option(help="How wide.")]
+    width: int
+    """How wide it is,
+    in metres."""
     height: Annotated[int, typer.Option("--high", "-h", min=1)] = 2
 
 
@@ -21,7 +23,7 @@ class Colour:
 
 
 def test_fields_are_options_whose_defaults_a_command_may_replace() -> None:
-    app = typer.Typer()
+    app = typer.Typer(rich_markup_mode=None)
 
     @app.command()
     @with_option_groups
@@ -29,6 +31,7 @@ def test_fields_are_options_whose_defaults_a_command_may_replace() -> None:
         print(size, colour, often)
 
     run = CliRunner()
+    assert "How wide it is, in metres." in run.invoke(app, ["--help"]).stdout
     assert run.invoke(app, ["--width", "3"]).stdout == f"{Size(3)} {Colour('blue')} 1\n"
     given = ["--width", "3", "-h", "4", "--colour", "green", "--often", "5"]
     assert run.invoke(app, given).stdout == f"{Size(3, 4)} {Colour('green')} 5\n"
