@@ -157,7 +157,7 @@ def init(options: InitOptions) -> None:
 
 def _divide(text: "TextPair", languages: tuple[str, str], pairs: int, options: InitOptions) -> None:
     """Write the split-off lines, and those that stay to learn from, into the folder."""
-    from nmt.data.corpora.own_text import divide_text
+    from nmt.data.corpora.splits import divide_text
     from nmt.data.text.parallel_text import ParallelText
 
     folder = options.folder
@@ -188,7 +188,7 @@ def _look_at_corpus(name: str, options: InitOptions) -> "tuple[TextProfile, Data
 def _look_at_files(text: "TextPair", options: InitOptions) -> "tuple[TextProfile, DataConfig]":
     """Look at the user's text, and name the files that its parts will be in."""
     from nmt.config import CleaningConfig, DataConfig
-    from nmt.data.corpora.own_text import split_files
+    from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import labels_of, profile_text, settle_languages
 
     told, folder, missing = parse_languages(options.languages), options.folder, options.missing()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpora import demo_corpus
-from nmt.data.corpora.registry import known_corpora
+from nmt.data.corpora.registry import CORPORA
 from tests.cli.commands import invoke, succeed
 
 
@@ -20,7 +20,7 @@ def test_list_names_every_corpus_and_its_licence() -> None:
     result = invoke("data", "list")
     assert result.exit_code == 0
     assert result.stderr == ""
-    for corpus in known_corpora():
+    for corpus in CORPORA.values():
         assert f"{corpus.name}: {corpus.description}\n" in result.stdout
         assert corpus.licence in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 100
@@ -49,7 +49,7 @@ def test_addresses_are_explained() -> None:
 
 def test_json_says_the_same() -> None:
     found = json.loads(succeed("data", "list", "--json"))
-    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in known_corpora()]
+    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in CORPORA.values()]
     assert found["corpora"][1] == {
         "name": "multi30k",
         "description": "descriptions of photographs, raw text; test set 2016 Flickr",
