@@ -187,7 +187,7 @@ def told(message: str, path: Path, data: bytes) -> bool:
         parts = re.fullmatch(r"(?:(\d+):)? (.*)", sentence, re.DOTALL)
         assert parts is not None, sentence
         line, problem = parts.groups()
-        if re.match("not valid (YAML here|UTF-8)|nested too deeply", problem):
+        if re.match("not valid (YAML here|UTF-8)", problem):
             lines = data.decode(errors="replace").splitlines()
             known = line and 1 <= int(line) <= len(lines) + 1
         elif quoted := re.match(r"(unknown key )?'", problem):
