@@ -13,13 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nmt.model.attention import AttentionRecord
-    from nmt.search.generating_transformer import (
-        GeneratingTransformer as Transformer,
-    )
-    from nmt.search.generating_transformer import (
-        transformer_base,
-        transformer_big,
-    )
+    from nmt.search.generating_transformer import GeneratingTransformer as Transformer
+    from nmt.search.generating_transformer import transformer_base, transformer_big
     from nmt.translation.text_translator import SearchSettings, TextTranslator
 
 __version__ = "0.1.0"
@@ -64,10 +59,8 @@ def load(
     """
     from nmt.translation.text_translator import TextTranslator, load_translator
 
-    changes: dict[str, object] = {"beam_size": beam_size, "length_penalty": length_penalty}
-    changes |= settings
-    shortlist = settings.get("shortlist")
-    changes.pop("shortlist", None)
+    shortlist = settings.pop("shortlist", None)
+    changes = {"beam_size": beam_size, "length_penalty": length_penalty, **settings}
     translator = load_translator(
         [model], checkpoint, device, precision, changes, shortlist=shortlist
     )

@@ -1,18 +1,7 @@
 """The errors that a user sees: each is a clear sentence, and ends the program with an exit code.
 
-    NmtError                 1   a run-time error the message explains
-      DataError              1   text, corpora, tokenizers, downloads
-      CheckpointError        1   weights and training state on disk
-        NewerCheckpointError 1   weights that a newer version of nmt has written
-        NonFiniteScoresError 1   weights that compute NaN
-      UnknownModuleError     1   a changed model that inference does not know
-      DivergedError          1   training whose loss is NaN, infinite or far too high
-      MissingExtraError      1   an optional dependency that is not installed
-      ConfigError            2   a wrong configuration or wrong usage
-      RunDirectoryBusyError 75   another process holds the run directory
-      StoppedBySignal  130/143   stopped by SIGINT or SIGTERM after saving
-
-A message says what failed, what was found, what was expected, and what to do next.
+The exit code is 1 unless the class says otherwise. A message says what failed, what was
+found, what was expected, and what to do next.
 """
 
 import signal
@@ -72,19 +61,19 @@ class MissingExtraError(NmtError):
 
 
 class ConfigError(NmtError):
-    """A wrong configuration or command line."""
+    """A wrong configuration or command line: exit code 2."""
 
     exit_code = 2
 
 
 class RunDirectoryBusyError(NmtError):
-    """Another process is training in the same run directory."""
+    """Another process is training in the same run directory: exit code 75."""
 
     exit_code = 75
 
 
 class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends, not a failure
-    """A command stopped on request; training has saved its last step first."""
+    """A command stopped by SIGINT (exit code 130) or SIGTERM (143); training has saved first."""
 
     def __init__(self, message: str, signal_number: int = signal.SIGTERM) -> None:
         super().__init__(message)

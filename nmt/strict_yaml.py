@@ -29,15 +29,12 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(
-                    problem="a key must be a word", problem_mark=key.start_mark
-                )
+            problem = "" if isinstance(key, yaml.ScalarNode) else "a key must be a word"
+            if not problem and key.value in seen:
+                problem = f"duplicate key '{key.value}'"
+            if problem:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             key.tag = "tag:yaml.org,2002:str"
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"duplicate key '{key.value}'", problem_mark=key.start_mark
-                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -95,28 +92,24 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
     Raises:
         ConfigError: naming `where` and the line.
     """
+    loader = None
     try:
         loader = _StrictLoader(text)
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        raise ConfigError(
-            f"{where}:{line}: not valid YAML here: unacceptable character #x{error.character:04x}"
-        ) from error
-    try:
         node = loader.get_single_node()
         value = loader.construct_document(node) if node is not None else {}
         return value, _lines_of_keys(node)
-    except yaml.MarkedYAMLError as error:
-        place = f"{where}:{error.problem_mark.line + 1}" if error.problem_mark else where
-        raise ConfigError(f"{place}: not valid YAML here: {error.problem}") from error
-    except RecursionError as error:
-        place = f"{where}:{loader.line + 1}"
-        raise ConfigError(f"{place}: nested too deeply for a configuration") from error
-    except (ValueError, OverflowError) as error:  # an escape that stands for no character
-        place = f"{where}:{loader.line + 1}"
-        raise ConfigError(
-            f"{place}: not valid YAML here: a value cannot be read: {error}"
-        ) from error
+    except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
+        line = loader.line + 1 if loader else 1
+        problem = f"a value cannot be read: {error}"  # an escape that stands for no character
+        if isinstance(error, yaml.reader.ReaderError):
+            line = text.count("\n", 0, error.position) + 1
+            problem = f"unacceptable character #x{error.character:04x}"
+        elif isinstance(error, yaml.MarkedYAMLError):
+            line = error.problem_mark.line + 1 if error.problem_mark else line
+            problem = str(error.problem)
+        elif isinstance(error, RecursionError):
+            problem = "nested too deeply for a configuration"
+        raise ConfigError(f"{where}:{line}: not valid YAML here: {problem}") from error
 
 
 def dump(value: Any) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-pytest_plugins = ["tests.marian_models", "tests.stand_in_models"]
+pytest_plugins = ["tests.marian_models", "tests.stand_in_models", "tests.data.corpora.site"]
 PROJECT = Path(__file__).resolve().parent.parent
 
 

@@ -224,11 +224,6 @@ def test_no_two_classes_have_one_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
-def test_what_raises_is_called_check() -> None:
-    named = [place_of(m, node) for m, node in FUNCTIONS if node.name.lstrip("_")[:6] == "refuse"]
-    assert named == []
-
-
 def test_no_function_is_named_refuse() -> None:
     """A function that raises is named check_ or validate_ everywhere."""
     refusing = [place_of(*each) for each in FUNCTIONS if "refuse_" in each[1].name]

@@ -2,11 +2,8 @@
 
 import copy
 import functools
-import os
 import random
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -190,7 +187,7 @@ def told(message: str, path: Path, data: bytes) -> bool:
         parts = re.fullmatch(r"(?:(\d+):)? (.*)", sentence, re.DOTALL)
         assert parts is not None, sentence
         line, problem = parts.groups()
-        if re.match("not valid (YAML here|UTF-8)|nested too deeply", problem):
+        if re.match("not valid (YAML here|UTF-8)", problem):
             lines = data.decode(errors="replace").splitlines()
             known = line and 1 <= int(line) <= len(lines) + 1
         elif quoted := re.match(r"(unknown key )?'", problem):
@@ -229,25 +226,3 @@ def test_a_mutated_file_is_read_as_it_stands_or_refused(
         except Exception as error:
             raise AssertionError(f"{mutated.__name__} with seed {seed}: {error!r}") from error
     assert 0.1 < sum(outcomes) / cases < 0.9  # both happen
-
-
-def test_the_command_refuses_with_exit_code_2_and_no_traceback(tmp_path: Path) -> None:
-    path, seeds = tmp_path / "c.yaml", iter(range(1000))
-    codes: list[int] = []
-    while len(codes) < 10:
-        seed = next(seeds)
-        mutated = (mutated_bytes, mutated_structure)[seed % 2]
-        if not refused(path, mutated(random.Random(seed))):
-            continue  # or it would train
-        result = subprocess.run(
-            [sys.executable, "-m", "nmt", "train", "--config", str(path)],
-            cwd=CONFIGS[0].parent.parent,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-        )
-        codes.append(result.returncode)
-        assert result.stderr.startswith(f"nmt: {path}:") and result.stdout == ""
-        assert "Traceback" not in result.stderr
-    assert codes == [2] * 10

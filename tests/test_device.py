@@ -12,7 +12,6 @@ from nmt.device import (
     pick_device,
     pick_precision,
     step_seed,
-    tune_memory,
     use_threads,
     widest_float,
 )
@@ -54,19 +53,13 @@ def test_one_of_several_gpus_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("name", ["mps", "xpu:0"])
-def test_sizes_of_other_accelerators_are_those_of_cuda(name: str) -> None:
+def test_another_accelerator_has_the_sizes_of_cuda_and_no_precision_of_its_own(name: str) -> None:
     accelerator = torch.device(name)
-    assert (hardware_kind(CPU), hardware_kind(CUDA), hardware_kind(accelerator)) == (
-        "cpu",
-        "cuda",
-        "cuda",
-    )
+    kinds = [hardware_kind(device) for device in (CPU, CUDA, accelerator)]
+    assert kinds == ["cpu", "cuda", "cuda"]
     assert device_name(accelerator) == accelerator.type
     assert pick_precision("auto", accelerator) == "fp32"
     assert pick_precision("bf16", accelerator) == "bf16"
-
-
-def test_sums_are_in_float64_where_the_device_has_it() -> None:
     assert widest_float(CPU) == widest_float(CUDA) == torch.float64
     assert widest_float(torch.device("mps")) == torch.float32
 
@@ -122,11 +115,6 @@ def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
     assert drawn(1, 5) == first
     assert drawn(1, 6) != first
     assert drawn(2, 5) != first
-
-
-def test_tuning_memory_is_harmless() -> None:
-    tune_memory()
-    assert torch.ones(1000).sum() == 1000
 
 
 def test_processes_on_one_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,10 +33,6 @@ def test_each_kind_of_failure_ends_with_its_exit_code(error: NmtError, code: int
     assert error.exit_code == code
 
 
-def test_a_message_is_what_the_user_sees() -> None:
-    assert str(StoppedBySignal("saved at step 3")) == "saved at step 3"
-
-
 def test_a_missing_extra_says_how_to_install_it() -> None:
     message = "plotting needs the extra 'plot': pip install 'nmt[plot]'"
     assert str(MissingExtraError("plotting", "plot")) == message

@@ -28,14 +28,16 @@ def list_corpora(as_json: JsonObjectOption = False) -> None:
 
     Any other data set of the Hugging Face Hub or of OPUS is named by its address.
     """
-    from nmt.data.corpora.open_corpora import PATTERNS
-    from nmt.data.corpora.registry import known_corpora
+    from nmt.data.corpora.registry import ADDRESSES, CORPORA
 
     if as_json:
-        found = {"corpora": [_described(corpus) for corpus in known_corpora()], "others": PATTERNS}
+        found = {
+            "corpora": [_described(corpus) for corpus in CORPORA.values()],
+            "others": ADDRESSES,
+        }
         typer.echo(json.dumps(found, ensure_ascii=False))
         return
-    for corpus in known_corpora():
+    for corpus in CORPORA.values():
         pairs = ", ".join("-".join(pair) for pair in corpus.language_pairs)
         typer.echo(f"{corpus.name}: {corpus.description}")
         facts = {**_described(corpus), "languages": f"{pairs}; both directions"}
@@ -43,7 +45,7 @@ def list_corpora(as_json: JsonObjectOption = False) -> None:
             _aligned(title, str(facts[title]))
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
-    for pattern, description in PATTERNS.items():
+    for pattern, description in ADDRESSES.items():
         typer.echo(f"{pattern}:")
         _aligned("", description)
 

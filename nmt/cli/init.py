@@ -96,7 +96,7 @@ def init(options: InitOptions) -> None:
     output = options.output
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
-    from nmt.data.corpora.own_text import divide_text
+    from nmt.data.corpora.splits import divide_text
     from nmt.data.text.parallel_text import ParallelText
     from nmt.planning.first_recipe import Request, choose_recipe
     from nmt.planning.recipe_yaml import describe_recipe
@@ -147,7 +147,7 @@ def _look_at_corpus(name: str, options: InitOptions) -> "tuple[TextProfile, Data
 def _look_at_files(text: "TextPair", options: InitOptions) -> "tuple[TextProfile, DataConfig]":
     """Look at the user's text, and name the files that its parts will be in."""
     from nmt.config import CleaningConfig, DataConfig
-    from nmt.data.corpora.own_text import split_files
+    from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import labels_of, profile_text, settle_languages
 
     told, folder, missing = parse_languages(options.languages), options.folder, options.missing()

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import CleaningConfig, Config, TextPair
-from nmt.data.corpora.download import Log
-from nmt.data.corpora.folders import locked, new_folder
+from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.fingerprint import fingerprint
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.data.corpora import demo_corpus
-from nmt.data.corpora.registry import known_corpora
+from nmt.data.corpora.registry import CORPORA
 from tests.cli.commands import invoke, succeed
 
 
@@ -18,7 +18,7 @@ def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_list_names_every_corpus_in_an_aligned_block_and_explains_addresses() -> None:
     output = succeed("data", "list")
-    for corpus in known_corpora():
+    for corpus in CORPORA.values():
         assert f"{corpus.name}: {corpus.description}\n" in output
         assert corpus.licence in output
     assert max(map(len, output.splitlines())) <= 100
@@ -39,7 +39,7 @@ def test_list_names_every_corpus_in_an_aligned_block_and_explains_addresses() ->
 
 def test_json_says_the_same() -> None:
     found = json.loads(succeed("data", "list", "--json"))
-    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in known_corpora()]
+    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in CORPORA.values()]
     assert found["corpora"][1] == {
         "name": "multi30k",
         "description": "descriptions of photographs, raw text; test set 2016 Flickr",

@@ -1,47 +1,51 @@
-"""What a corpus is to the rest of the program: its languages, and how its text is had."""
+"""A parallel corpus that can be downloaded or generated, and the languages that it has."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.corpora.download import Origin
+from nmt.data.corpora.origin import Origin
 from nmt.errors import ConfigError
+
+# it becomes a part of file names
+_LANGUAGE = re.compile(r"[_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A parallel corpus that the toolkit knows how to get."""
+    """A corpus, and what `nmt data list` tells of it."""
 
     name: str
-    description: str
     language_pairs: tuple[tuple[str, str], ...]
-    """both directions can be learnt; the pair in most use comes first. None at all: it is only
-    known when the text is there"""
-    pairs: str
-    """how many training pairs, for people"""
-    download: str
-    """how much is downloaded, for people"""
-    licence: str
-    url: str
-    """where it is described"""
+    """both directions can be learnt; the pair in most use comes first. Empty: only its text says
+    which languages it has"""
     write: Callable[[Path, tuple[str, str], Origin], None]
-    """puts {train,validation,test}.LANGUAGE into a folder"""
+    """writes {train,validation,test}.LANGUAGE into a folder"""
+    description: str = ""
+    pairs: str = ""
+    """how many training pairs"""
+    download: str = ""
+    """how much is downloaded"""
+    licence: str = ""
+    url: str = ""
+    """where it is described"""
     copy: str = ""
-    """what its folder in NMT_TEST_DATA is called, if not by its name"""
+    """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
 
     @property
     def folder(self) -> str:
-        """The name of its folder: nothing of it leads elsewhere."""
+        """The name of its folder, which is one folder whatever the corpus's name is."""
         return self.name.replace("/", "--").replace(":", "--")
 
     def pair_of(self, source: str | None, target: str | None) -> tuple[str, str]:
-        """The languages in the order asked for; a language left open is the first that fits.
+        """Return the languages in the order asked for; for None, the first one that fits.
 
         Raises:
-            ConfigError: naming the pairs that there are.
+            ConfigError: there is no such pair; names those that there are.
         """
         if not self.language_pairs:
-            return self._both(source, target)
+            return self._check_languages(source, target)
         for first, second in self.language_pairs:
             for pair in ((first, second), (second, first)):
                 if source in (None, pair[0]) and target in (None, pair[1]):
@@ -52,9 +56,10 @@ class Corpus:
             "both directions (data.source_language, data.target_language)"
         )
 
-    def _both(self, source: str | None, target: str | None) -> tuple[str, str]:
+    def _check_languages(self, source: str | None, target: str | None) -> tuple[str, str]:
+        """Return the two languages; raise a ConfigError unless they are two different codes."""
         for language in (source, target):
-            if language is not None and not _is_code(language):
+            if language is not None and not _LANGUAGE.fullmatch(language):
                 raise ConfigError(
                     f"'{language}' is not the code of a language, such as en or pt_br"
                 )
@@ -65,8 +70,3 @@ class Corpus:
                 "--source-language and --target-language)"
             )
         return source, target
-
-
-def _is_code(language: str) -> bool:
-    """Letters and digits with _ or - between them: it becomes part of file names."""
-    return language.replace("_", "").replace("-", "").isalnum() and language.isascii()

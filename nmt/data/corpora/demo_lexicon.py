@@ -74,15 +74,15 @@ class Verb:
     english_third: str
     english_past: str
     english_ing: str
+    particle: str
+    prefix: str
     infinitive: str
     present: tuple[str, ...]
-    preterite: tuple[str, ...] = ()
-    particle: str = ""
-    prefix: str = ""
-    participle: str = ""
-    auxiliary: str = ""
-    objects: tuple[str, ...] = ()
-    settings: tuple[str, ...] = ()
+    participle: str
+    auxiliary: str
+    preterite: tuple[str, ...]
+    objects: tuple[str, ...]
+    settings: tuple[str, ...]
 
 
 def _read_tables() -> dict[str, list[list[str]]]:
@@ -97,46 +97,22 @@ def _read_tables() -> dict[str, list[list[str]]]:
     return tables
 
 
-def _noun(kind: str, english: str, german: str) -> Noun:
-    words, (base, gender, *others) = english.split(), german.split()
-    plural, *oblique = others or [""]
-    forms = (kind, words[0], "".join(words[1:]), base, gender, plural)
-    return Noun(*forms, (oblique or [base])[0])
-
-
 def _kinds(text: str) -> tuple[str, ...]:
     return tuple(text.replace("people", " ".join(PEOPLE)).split())
 
 
-def _present(infinitive: str, changed: list[str]) -> tuple[str, ...]:
-    """Return ich, du, er, wir, sie; `changed` are the forms of du and er that are irregular."""
-    stem = infinitive.removesuffix("en")
-    bridge = "e" if stem[-1] in "td" or stem.endswith(("ffn", "chn", "gn")) else ""
-    second = "t" if stem[-1] in "sßzx" else bridge + "st"
-    changed = changed or [stem + second, stem + bridge + "t"]
-    return (stem + "e", *changed, infinitive, infinitive)
-
-
-def _verb(use: str, english: str, german: str, objects: str, settings: str = "") -> Verb:
-    base, third, past, ing, *particle = english.split()
-    infinitive, participle, *forms = german.split()
-    prefix, _, infinitive = infinitive.rpartition("+")
+def _verb(row: list[str]) -> Verb:
+    use, base, third, past, ing, particle, prefix, infinitive, *rest = row
+    present, participle, auxiliary, preterite, objects, settings = rest
     return Verb(
-        *(use, base, third, past, ing, infinitive),
-        present=_present(infinitive, [form for form in forms if form != "sein"]),
-        particle=" ".join(particle),
-        prefix=prefix,
+        *(use, base, third, past, ing, particle, prefix, infinitive),
+        present=tuple(present.split()),
         participle=participle,
-        auxiliary="sein" if "sein" in forms else "haben",
+        auxiliary=auxiliary,
+        preterite=tuple(preterite.split()),
         objects=_kinds(objects),
         settings=tuple(settings.split()),
     )
-
-
-def _irregular_verb(row: list[str]) -> Verb:
-    use, base, third, past, ing, infinitive, present, preterite, kinds = row
-    forms = tuple(present.split()), tuple(preterite.split())
-    return Verb(use, base, third, past, ing, infinitive, *forms, objects=_kinds(kinds))
 
 
 PEOPLE = ("person", "acquaintance", "sibling", "parent")
@@ -150,7 +126,7 @@ PRONOUNS = tuple(
     for row in _TABLES["pronouns"]
 )
 POSSESSIVES = dict(zip(PRONOUNS, _DETERMINERS[4:-3], strict=True))
-NOUNS = tuple(_noun(*row) for row in _TABLES["nouns"])
+NOUNS = tuple(Noun(*row) for row in _TABLES["nouns"])
 NAMES = tuple(
     Phrase(name, name, name, name, name, 2, gender, is_name=True)
     for gender, names in _TABLES["names"]
@@ -159,10 +135,10 @@ NAMES = tuple(
 ADJECTIVES = tuple(
     Adjective(english, german, _kinds(kinds)) for english, german, kinds in _TABLES["adjectives"]
 )
-IRREGULAR = {row[5]: _irregular_verb(row) for row in _TABLES["irregular"]}
-BE, HAVE, WILL = (IRREGULAR[infinitive] for infinitive in ("sein", "haben", "werden"))
-VERBS = (*(_verb(*row) for row in _TABLES["verbs"]), *IRREGULAR.values())
-CAN, MUST, WANT, SHOULD, MAY, WOULD_LIKE = MODALS = tuple(map(_irregular_verb, _TABLES["modals"]))
+VERBS = tuple(map(_verb, _TABLES["verbs"]))
+BY_INFINITIVE = {verb.prefix + verb.infinitive: verb for verb in VERBS}
+BE, HAVE, WILL = (BY_INFINITIVE[infinitive] for infinitive in ("sein", "haben", "werden"))
+CAN, MUST, WANT, SHOULD, MAY, WOULD_LIKE = MODALS = tuple(map(_verb, _TABLES["modals"]))
 CIRCUMSTANCES = _TABLES["circumstances"]
 PHRASES: dict[str, list[Pair]] = {}
 for kind, english, german in _TABLES["phrases"]:

@@ -15,7 +15,6 @@ WHO = Phrase("who", "who", "wer", "wen", "wem", 2, "m")
 COMPLEMENTS = ("goal", "nach", "stay", "game", "language")
 MARKS = ("receiver", "clock", "once", "unwilled")
 DEFINITE_KINDS = ("room", "opening", "appliance")
-VERBS = {verb.prefix + verb.infinitive: verb for verb in words.VERBS}
 EVENTS, STATES, REPORTS = (
     [verb for verb in words.VERBS if verb.use == use] for use in ("event", "state", "report")
 )
@@ -143,7 +142,9 @@ def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Cl
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]
     _, about, verb, english, german = rng.choice(rows)
-    clause = Clause(IT if about == "it" else who, VERBS[verb], ending=(english, german))
+    clause = Clause(
+        IT if about == "it" else who, words.BY_INFINITIVE[verb], ending=(english, german)
+    )
     tense = grammar.PAST if past or "past" in about else grammar.PRESENT
     return replace(clause, modal=words.MUST if "must" in about else None, tense=tense)
 
@@ -229,7 +230,7 @@ def reported(rng: Random) -> Pair:
     if rng.random() < 0.7:
         main = grammar.statement(Clause(who, rng.choice(REPORTS)))
         return complex_sentence(main, grammar.subordinate("that", "dass", told))
-    main = grammar.question(Clause(words.PRONOUNS[1], words.IRREGULAR["wissen"]))
+    main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))
     inner = grammar.subordinate("whether", "ob", replace(told, negated=False))
     return complex_sentence(main, inner, "?")
 
@@ -244,7 +245,7 @@ def description(rng: Random) -> Pair:
     if noun.kind in ("clothes", "luggage", "furniture", "book") and rng.random() < 0.4:
         english, german = grammar.number(rng.randint(2, 99))
         price = f"{english} euros", f"{german} Euro"
-        clause = Clause(what, words.IRREGULAR["kosten"], ending=price)
+        clause = Clause(what, words.BY_INFINITIVE["kosten"], ending=price)
     return sentence(grammar.statement(clause))
 
 

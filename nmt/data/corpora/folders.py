@@ -9,47 +9,62 @@ from pathlib import Path
 
 from nmt.errors import DataError
 
+Log = Callable[[str], None]
+
+
+class DiskError(DataError):
+    """A file or folder of this machine that cannot be written."""
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn an `OSError` inside the block into a `DiskError` that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise DiskError(
+            f"{path}: cannot be written: {error.strerror}; free some space, or set data.directory "
+            "to another folder"
+        ) from error
+
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, which takes the name `folder` when it is full and safe on disk.
+    """Yield a folder to fill, which gets the name `folder` once all its files are on the disk.
 
-    After an error nothing of it stays; what a killed process left behind is swept away.
+    After an error nothing of it is left; what a killed process left behind is removed.
 
     Raises:
-        DataError: it cannot be written.
+        DiskError: it cannot be written.
     """
     beside = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        beside.mkdir(parents=True)
-        yield beside
-        for path in sorted(beside.rglob("*")):
-            if path.is_file():
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
-        shutil.rmtree(folder, ignore_errors=True)
-        beside.rename(folder)
-    except OSError as error:
-        raise _cannot_write(beside, error) from error
+        with disk_errors(beside):
+            beside.mkdir(parents=True)
+            yield beside
+            for path in sorted(beside.rglob("*")):
+                if path.is_file():
+                    with open(path, "rb") as file:
+                        os.fsync(file.fileno())
+            shutil.rmtree(folder, ignore_errors=True)
+            beside.rename(folder)
     finally:
         shutil.rmtree(beside, ignore_errors=True)
 
 
 @contextmanager
-def locked(directory: Path, name: str, log: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock called `name` in `directory`; who comes second waits.
+def locked(directory: Path, name: str, log: Log) -> Iterator[None]:
+    """Hold the lock called `name` in `directory`; a second process waits for it.
 
     The lock ends with the process, however that ends; its empty file stays.
 
     Raises:
-        DataError: the directory cannot be written.
+        DiskError: the directory cannot be written.
     """
-    try:
+    with disk_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
         file = open(directory / f".{name}.lock", "w")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise _cannot_write(directory, error) from error
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -57,10 +72,3 @@ def locked(directory: Path, name: str, log: Callable[[str], None]) -> Iterator[N
             log(f"waiting for another process that works on {directory / name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _cannot_write(path: Path, error: OSError) -> DataError:
-    return DataError(
-        f"{path}: cannot be written: {error.strerror}; free some space, or set data.directory to a "
-        "folder of your own"
-    )

@@ -1,8 +1,8 @@
 """Translation data sets of the Hugging Face Hub as line-aligned text.
 
-The only file that knows the library `datasets`. Nothing that a data set brings is ever run: one
-that consists of a loading script is refused. A revision is a commit, so that the same name gives
-the same text; a data set that is asked for without one keeps the revision that it was first had at.
+The only file that knows the library `datasets`. No code of a data set is ever run: one that
+consists of a loading script is refused. A revision is a commit, so that the same name gives the
+same text; without one, it is the revision of the first download.
 """
 
 import re
@@ -15,7 +15,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.data.corpora.download import Log, Origin, disk_errors
+from nmt.data.corpora.folders import Log, disk_errors
+from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, complete_splits
 from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
@@ -56,21 +57,21 @@ class HubData:
     """None: it has only one"""
     revision: str | None
     """a commit, or a branch or tag that is looked up; None: the newest at the first download"""
-    splits: tuple[str, ...] = ("train",)
-    """those that it must have; the others are cut from its training text where it has none"""
+    splits: Sequence[str] = ("train",)
+    """those that it must have; another one that is missing is cut from the training text"""
 
     def __str__(self) -> str:
         return f"{self.repository} {self.configuration or ''}".rstrip()
 
 
-def write_hub_text(data: HubData, languages: tuple[str, str], folder: Path, origin: Origin) -> None:
+def write_hub_text(folder: Path, languages: tuple[str, str], origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
     Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
     `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`.
 
     Raises:
-        DataError: the data set cannot be had, needs a loading script, or its rows are not
+        DataError: the data set cannot be read, needs a loading script, or its rows are not
             translations of the languages.
     """
     import datasets
@@ -82,7 +83,7 @@ def write_hub_text(data: HubData, languages: tuple[str, str], folder: Path, orig
         for split in SPLITS:
             name = next((name for name in _UPSTREAM[split] if name in rows), None)
             if name is not None:
-                _write_split(rows[name], split, languages, data, folder, origin.log)
+                _write_split(rows[name], folder / split, languages, data, origin.log)
             elif split in data.splits:
                 raise DataError(
                     f"{data}: has no split '{split}', only {', '.join(rows) or 'none'}; choose "
@@ -96,7 +97,7 @@ def write_hub_text(data: HubData, languages: tuple[str, str], folder: Path, orig
 
 
 def _load(data: HubData, origin: Origin) -> Any:
-    """The rows of each split."""
+    """Return the rows of each split."""
     import datasets
 
     if origin.folder is not None:
@@ -114,11 +115,11 @@ def _load(data: HubData, origin: Origin) -> Any:
 
 
 def _pinned(data: HubData, origin: Origin) -> str:
-    """The commit to load: the one named, else the one of the first download, else the newest."""
+    """Return the given commit, else that of the first download, else the newest one."""
     if data.revision and _COMMIT.fullmatch(data.revision):
         return data.revision
     address = f"{data.repository}@{data.revision or ''}"
-    known = origin.record.recall(address).get("revision") if origin.record else None
+    known = origin.recall(address).get("revision")
     if known is not None:
         return str(known)
     from huggingface_hub import HfApi
@@ -126,8 +127,7 @@ def _pinned(data: HubData, origin: Origin) -> str:
     found = HfApi(endpoint=ENDPOINT).dataset_info(data.repository, revision=data.revision).sha
     if found is None:
         raise DataError(f"{data}: the Hub names no revision of it; name one after an @")
-    if origin.record is not None:
-        origin.record.remember(address, {"revision": found})
+    origin.remember(address, {"revision": found})
     return found
 
 
@@ -146,33 +146,33 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
 
 
 def _write_split(
-    rows: Any, split: str, languages: tuple[str, str], data: HubData, folder: Path, log: Log
+    rows: Any, path: Path, languages: tuple[str, str], data: HubData, log: Log
 ) -> None:
-    """Write one split, a sentence a line: line ends inside a sentence become spaces."""
+    """Write `path`.LANGUAGE, a sentence a line: line ends inside a sentence become spaces."""
     pairs = joined = 0
     fields: list[Field] = []
     with ExitStack() as stack:
-        files = [stack.enter_context(open(folder / f"{split}.{name}", "wb")) for name in languages]
-        for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
+        paths = [path.with_name(f"{path.name}.{language}") for language in languages]
+        files = [stack.enter_context(open(side, "wb")) for side in paths]
+        for batch in tqdm(rows.iter(_ROWS), desc=path.name, unit_scale=_ROWS, disable=None):
             if not fields:
                 fields = _fields(batch, languages, data)
-                if split == "train" and {name for name, _ in fields}.isdisjoint(
-                    {TRANSLATION, *languages}
-                ):
-                    columns = " and ".join(f"'{name}'" for name, _ in fields)
+                names = [name for name, _ in fields]
+                if path.name == "train" and {*names}.isdisjoint({TRANSLATION, *languages}):
+                    columns = " and ".join(f"'{name}'" for name in names)
                     log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
-            for number, (file, field) in enumerate(zip(files, fields, strict=True)):
+            for file, field in zip(files, fields, strict=True):
                 sentences = _sentences(batch, field, data)
-                pairs += len(sentences) if number == 0 else 0
                 lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
                 joined += sum(map(str.__ne__, lines, sentences))
-                with disk_errors(folder):
+                with disk_errors(path.parent):
                     file.write("".join(f"{line}\n" for line in lines).encode())
-    log(f"{split}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
+            pairs += len(lines)
+    log(f"{path.name}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
 
 
 def _fields(batch: Batch, languages: tuple[str, str], data: HubData) -> list[Field]:
-    """Where each language stands, told by the first rows."""
+    """Return where each language stands, judged by the first rows."""
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):
         if all(language in first for language in languages):
@@ -196,7 +196,7 @@ def _fields(batch: Batch, languages: tuple[str, str], data: HubData) -> list[Fie
 
 
 def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
-    """The texts of a field; what is missing in a row is an empty text."""
+    """Return the texts of a field; a missing one is an empty text."""
     column, key = field
     texts = [value if key is None else value[key] for value in batch[column]]
     for text in texts:
@@ -209,7 +209,7 @@ def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
 
 
 def _explained(data: HubData, error: Exception) -> DataError:
-    """What the library says, and what to do about it."""
+    """Return what the library says as an error that also says what to do about it."""
     reason = " ".join(str(error).split()) or type(error).__name__
     if "scripts are no longer supported" in reason:
         elsewhere = _SCRIPTS.get(data.repository.lower())

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from urllib.parse import urlencode
 
-from nmt.data.corpora.download import AbsentError, Origin, RemoteText, fetch, obtain
+from nmt.data.corpora.download import AbsentError, fetch
+from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import complete_splits
 from nmt.errors import DataError
 
@@ -20,7 +21,7 @@ _VERSION = re.compile(r"\w[\w.-]*")
 
 
 def write_moses(
-    corpus: str, version: str | None, languages: tuple[str, str], folder: Path, origin: Origin
+    folder: Path, languages: tuple[str, str], origin: Origin, corpus: str, version: str | None
 ) -> None:
     """Write {train,validation,test}.{language} in `folder`, the last two cut from the one text.
 
@@ -46,47 +47,33 @@ def write_moses(
 
 
 def _newest(corpus: str, languages: tuple[str, str], origin: Origin) -> str:
-    """The version that was taken first, else the one that OPUS calls the latest."""
+    """Return the version that was downloaded first, else the one that OPUS calls the latest."""
     address = f"opus:{corpus}"
-    known = origin.record.recall(address).get("version") if origin.record else None
+    known = origin.recall(address).get("version")
     if known is not None or origin.folder is not None:
         return str(known or "latest")
-    query = {
-        "corpus": corpus,
-        "source": languages[0],
-        "target": languages[1],
-        "preprocessing": "moses",
-        "version": "latest",
-    }
+    source, target = languages
+    query = {"corpus": corpus, "source": source, "target": target, "preprocessing": "moses"}
     answer = origin.downloads / "opus.json"
     try:
-        fetch(f"{API}?{urlencode(query)}", answer)
+        fetch(f"{API}?{urlencode({**query, 'version': 'latest'})}", answer)
+        versions = [str(entry["version"]) for entry in json.loads(answer.read_bytes())["corpora"]]
+        if not all(map(_VERSION.fullmatch, versions)):
+            raise ValueError(f"versions {', '.join(versions)}")
     except DataError as error:
         raise DataError(f"{error}, or name the version yourself: opus:{corpus}:VERSION") from error
-    version = _version(answer, corpus, languages)
-    origin.log(f"the newest version of {corpus} is {version}")
-    if origin.record is not None:
-        origin.record.remember(address, {"version": version})
-    return version
-
-
-def _version(answer: Path, corpus: str, languages: tuple[str, str]) -> str:
-    """The version in an answer of the API, which is removed."""
-    try:
-        entries = json.loads(answer.read_bytes())["corpora"]
-        versions = [str(entry["version"]) for entry in entries]
     except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{API}: not the answer expected ({' '.join(str(error).split())}); name the version "
             f"yourself, opus:{corpus}:VERSION, or fetch the zip by hand and use --from"
         ) from error
     finally:
-        answer.unlink()
+        answer.unlink(missing_ok=True)
     if not versions:
         raise DataError(
-            f"OPUS has no corpus {corpus} of {languages[0]} and {languages[1]}; names are written "
+            f"OPUS has no corpus {corpus} of {source} and {target}; names are written "
             "as at https://opus.nlpl.eu, capitals included"
         )
-    if not _VERSION.fullmatch(versions[0]):
-        raise DataError(f"{API}: names a version '{versions[0]}', which cannot be one")
+    origin.log(f"the newest version of {corpus} is {versions[0]}")
+    origin.remember(address, {"version": versions[0]})
     return versions[0]

@@ -1,25 +1,45 @@
-"""The registry of known corpora: what they are, where each comes from, and how it gets here.
+"""The registry of known corpora: what they are, where each comes from, and how to get one.
 
-The text of a corpus lies in `<data.directory>/NAME/PAIR/{train,validation,test}.LANGUAGE`. Where
-the environment variable NMT_TEST_DATA names a folder that holds copies, nothing is downloaded.
+`known_corpora.yaml` lists them. A name may also be the address of a corpus that no list can hold:
+
+    hf:OWNER/NAME[@REVISION][:CONFIGURATION]     any translation data set of the Hugging Face Hub
+    opus:CORPUS[:VERSION]                        any corpus of OPUS
+
+The text of a corpus is in `<data.directory>/NAME/PAIR/{train,validation,test}.LANGUAGE`. Nothing is
+downloaded if the environment variable NMT_TEST_DATA names a folder that holds copies.
 """
 
 import difflib
 import os
+import re
 import shutil
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from nmt import strict_yaml
 from nmt.config import DataConfig, TextPair
-from nmt.data.corpora import demo_corpus, iwslt2017, multi30k, tatoeba
+from nmt.data.corpora import demo_corpus, iwslt2017
 from nmt.data.corpora.corpus import Corpus
-from nmt.data.corpora.download import Log, Origin
-from nmt.data.corpora.folders import locked, new_folder
+from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.hub import HubData, write_hub_text
-from nmt.data.corpora.open_corpora import from_address
-from nmt.data.corpora.provenance import Provenance
-from nmt.data.corpora.splits import SPLITS
+from nmt.data.corpora.opus import write_moses
+from nmt.data.corpora.origin import Origin, RemoteText, obtain
+from nmt.data.corpora.splits import SPLITS, complete_splits, split_files, write_split
+from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
+
+_WORD = r"[A-Za-z0-9_][\w.-]*"
+_HUB = re.compile(
+    rf"hf:(?P<repository>{_WORD}/{_WORD})(@(?P<revision>{_WORD}(/{_WORD})*))?(:(?P<config>{_WORD}))?",
+    re.ASCII,
+)
+_OPUS = re.compile(rf"opus:(?P<corpus>{_WORD})(:(?P<version>{_WORD}))?", re.ASCII)
+# a configuration that names its languages: en-de, wmt_de-en
+_PAIR = re.compile(r"(?:^|.*[-_])([a-z]{2})[-_]([a-z]{2})")
 
 
 @dataclass(frozen=True)
@@ -36,143 +56,116 @@ def _write_demo(folder: Path, languages: tuple[str, str], origin: Origin) -> Non
     demo_corpus.write(folder)
 
 
-def _write_wmt14(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
-    other = next(language for language in languages if language != "en")
-    data = HubData("wmt/wmt14", f"{other}-en", _WMT14_REVISION, SPLITS)
-    write_hub_text(data, languages, folder, origin)
+def _write_files(
+    folder: Path, languages: tuple[str, str], origin: Origin, texts: Mapping[str, Any]
+) -> None:
+    """Write a corpus that has one text for each split and language."""
+    for split in SPLITS:
+        for language in languages:
+            name = f"{split}.{language}"
+            obtain(RemoteText(**texts[name]), folder / name, origin)
 
 
-def _write_opus_books(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+def _write_table(
+    folder: Path,
+    languages: tuple[str, str],
+    origin: Origin,
+    table: Mapping[str, Any],
+    columns: tuple[str, str],
+) -> None:
+    """Write a corpus that is one tab-separated text; `columns` are the languages of the first."""
+    path = folder / "table.tsv"
+    obtain(RemoteText(**table), path, origin)
+    write_split(folder, "train", columns, ParallelText(TextPair(file=str(path))))
+    path.unlink()
+    complete_splits(folder, languages, origin.log)
+
+
+def _write_hub(
+    folder: Path,
+    languages: tuple[str, str],
+    origin: Origin,
+    repository: str,
+    revision: str,
+    configurations: Mapping[str, str] = {},
+    splits: Sequence[str] = ("train",),
+) -> None:
+    """Write a data set of the Hub whose configurations are called by their languages."""
     pair = "-".join(sorted(languages))
-    data = HubData("Helsinki-NLP/opus_books", pair, _OPUS_BOOKS_REVISION)
-    write_hub_text(data, languages, folder, origin)
+    data = HubData(repository, configurations.get(pair, pair), revision, tuple(splits))
+    write_hub_text(folder, languages, origin, data=data)
 
 
-def _pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Split a text such as "en-de en-fr" into pairs of language codes."""
-    return tuple((pair[:2], pair[3:]) for pair in text.split())
+_WRITERS: dict[str, Callable[..., None]] = {
+    "demo": _write_demo,
+    "files": _write_files,
+    "table": _write_table,
+    "hub": _write_hub,
+    "iwslt2017": iwslt2017.write,
+}
 
 
-# the conversion to parquet, of April 2024
-_WMT14_REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
-_OPUS_BOOKS_REVISION = "1f9f6191d0e91a3c539c2595e2fe48fc1420de9b"
-
-_CORPORA = (
-    Corpus(
-        name="demo",
-        description="generated from a small grammar; trains in minutes, needs no network",
-        language_pairs=_pairs("en-de"),
-        pairs="32,000",
-        download="nothing",
-        licence="as this program",
-        url="nmt/data/corpora/demo_corpus.py",
-        write=_write_demo,
-    ),
-    Corpus(
-        name="multi30k",
-        description="descriptions of photographs, raw text; test set 2016 Flickr",
-        language_pairs=_pairs("en-de en-fr de-fr"),
-        pairs="29,000",
-        download="1.3 MB",
-        licence="research and education, not commercial",
-        url="https://github.com/multi30k/dataset",
-        write=multi30k.write_raw,
-    ),
-    Corpus(
-        name="multi30k_tokenized",
-        description="the same lower-cased and tokenised by Moses, as older papers score it",
-        language_pairs=_pairs("en-de en-fr de-fr"),
-        pairs="29,000",
-        download="4.3 MB",
-        licence="research and education, not commercial",
-        url="https://github.com/multi30k/dataset",
-        write=multi30k.write_tokenized,
-        copy="multi30k_tok",
-    ),
-    Corpus(
-        name="tatoeba_en_fr",
-        description="short everyday sentences by volunteers; held-out sets made here",
-        language_pairs=_pairs("en-fr"),
-        pairs="160,000",
-        download="about 4 MB",
-        licence="CC BY 2.0, tatoeba.org and www.manythings.org/anki",
-        url="https://tatoeba.org",
-        write=tatoeba.write,
-    ),
-    Corpus(
-        name="wmt14",
-        description="the paper's task; validation newstest2013, test newstest2014",
-        language_pairs=_pairs("en-de en-fr"),
-        pairs="4.5 M (de), 40.8 M (fr)",
-        download="0.8 GB (de), about 8 GB (fr)",
-        licence="research; see the description of each part",
-        url="https://huggingface.co/datasets/wmt/wmt14",
-        write=_write_wmt14,
-    ),
-    Corpus(
-        name="iwslt2017",
-        description="TED talks; validation dev2010, test tst2010 to tst2015 (it, nl, ro: tst2010)",
-        language_pairs=iwslt2017.PAIRS,
-        pairs="206,112 (de), 232,825 (fr), 231,619 (it)",
-        download="about 17 to 28 MB, 329 MB for it, nl and ro",
-        licence="CC BY-NC-ND 4.0",
-        url="https://huggingface.co/datasets/IWSLT/iwslt2017",
-        write=iwslt2017.write,
-    ),
-    Corpus(
-        name="opus_books",
-        description="novels out of copyright, aligned by sentence; held-out sets made here",
-        language_pairs=_pairs(
-            "en-fr en-it de-en ca-en el-en en-eo en-es en-fi en-hu en-nl en-no en-pl en-pt en-ru "
-            "en-sv ca-de ca-hu ca-nl de-eo de-es de-fr de-hu de-it de-nl de-pt de-ru el-es el-fr "
-            "el-hu eo-es eo-fr eo-hu eo-it eo-pt es-fi es-fr es-it es-nl es-no es-pt es-ru fi-fr "
-            "fi-no fi-pl fr-hu fr-it fr-nl fr-no fr-pl fr-pt fr-ru fr-sv hu-it hu-nl hu-no hu-pl "
-            "hu-pt hu-ru it-nl it-pt it-ru it-sv"
-        ),
-        pairs="127,085 (en-fr), 32,332 (en-it), held-out sets included",
-        download="21 MB (en-fr), less for the others",
-        licence="personal, educational and research use",
-        url="https://huggingface.co/datasets/Helsinki-NLP/opus_books",
-        write=_write_opus_books,
-    ),
-)
+def _known_corpus(name: str, entry: Mapping[str, Any]) -> Corpus:
+    """Return the corpus that an entry of known_corpora.yaml describes."""
+    facts = dict(entry)
+    pairs = tuple((pair[:2], pair[3:]) for pair in facts.pop("languages").split())
+    write = partial(_WRITERS[facts.pop("source")], **facts.pop("settings", {}))
+    return Corpus(name, pairs, write, **facts)
 
 
-def known_corpora() -> tuple[Corpus, ...]:
-    """Every corpus that `data.corpus` and `nmt data download` know by name."""
-    return _CORPORA
+_YAML = files("nmt.data.corpora") / "known_corpora.yaml"
+_KNOWN, _ = strict_yaml.parse(_YAML.read_text("utf-8"), "known_corpora.yaml")
+CORPORA = {name: _known_corpus(name, entry) for name, entry in _KNOWN["corpora"].items()}
+"""every corpus that `data.corpus` and `nmt data download` know by name"""
+ADDRESSES: dict[str, str] = _KNOWN["addresses"]
+"""the forms of an address, and what each leads to"""
 
 
 def find_corpus(name: str) -> Corpus:
-    """The known corpus of that name, or the one at that address (`hf:…`, `opus:…`).
+    """Return the known corpus of that name, or the one at that address (`hf:…`, `opus:…`).
 
     Raises:
-        ConfigError: naming the nearest name, or all.
+        ConfigError: there is none; names the nearest name, or all.
     """
-    if found := from_address(name):
-        return found
-    names = [corpus.name for corpus in _CORPORA]
-    if name in names:
-        return _CORPORA[names.index(name)]
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(names)}"
+    if name.startswith("hf:"):
+        match = _match(_HUB, name, "hf:OWNER/NAME:CONFIGURATION, such as hf:wmt/wmt16:de-en")
+        data = HubData(match["repository"], match["config"], match["revision"])
+        pair = _PAIR.fullmatch(match["config"] or "")
+        pairs = ((pair[1], pair[2]),) if pair and pair[1] != pair[2] else ()
+        return Corpus(name, pairs, partial(write_hub_text, data=data))
+    if name.startswith("opus:"):
+        match = _match(_OPUS, name, "opus:CORPUS or opus:CORPUS:VERSION, such as opus:Books:v1")
+        return Corpus(
+            name, (), partial(write_moses, corpus=match["corpus"], version=match["version"])
+        )
+    if name in CORPORA:
+        return CORPORA[name]
+    near = difflib.get_close_matches(name, CORPORA, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(CORPORA)}"
     raise ConfigError(f"unknown corpus '{name}'; {hint} (see `nmt data list`)")
 
 
-def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
-    """Find the files of each split, getting the corpus first where it is not here yet.
+def _match(pattern: re.Pattern[str], name: str, expected: str) -> re.Match[str]:
+    match = pattern.fullmatch(name)
+    if match is None:
+        raise ConfigError(f"'{name}' is no address of a corpus; expected {expected}")
+    return match
 
-    Files of one's own take the place of the corpus's, split by split.
+
+def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
+    """Return the files of each split; download the corpus first if it is not here yet.
+
+    The user's own files take the place of the corpus's, split by split.
 
     Raises:
-        ConfigError: a split to learn from or to watch is not given, an unknown corpus, or one
-            without these languages.
-        DataError: the corpus cannot be had.
+        ConfigError: there is no training or no validation text, the corpus is unknown, or it does
+            not have these languages.
+        DataError: the corpus cannot be downloaded.
     """
     train, validation, test = config.train, config.validation, config.test
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
-        languages = corpus.pair_of(config.source_language, config.target_language)
+        languages = corpus.pair_of(*config.languages)
         found = obtain_corpus(corpus, languages, Path(config.directory), None, log)
         train = train or found.train
         validation = validation or found.validation
@@ -187,16 +180,16 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
 
 
 def is_at_hand(config: DataConfig) -> bool:
-    """Whether `resolve` would have nothing to download."""
+    """Return whether `resolve` has nothing to download."""
     if not config.corpus or (config.train and config.validation and config.test):
         return True
     corpus = find_corpus(config.corpus)
-    languages = corpus.pair_of(config.source_language, config.target_language)
+    languages = corpus.pair_of(*config.languages)
     return _folder_of(corpus, languages, Path(config.directory)).is_dir()
 
 
 def find_splits(config: DataConfig) -> Splits | None:
-    """As `resolve`, of what is here already: None where the corpus would have to be fetched.
+    """Return what `resolve` does, but None if the corpus would have to be downloaded.
 
     Raises:
         ConfigError: as `resolve`.
@@ -210,7 +203,7 @@ def obtain_corpus(
     """Put the corpus into `directory` unless it is there; `copies` holds its upstream files.
 
     Raises:
-        DataError: it cannot be had; what is there afterwards is whole.
+        DataError: it cannot be downloaded or read; its folder is then absent.
     """
     folder = _folder_of(corpus, languages, directory)
     home = folder.parent
@@ -218,26 +211,21 @@ def obtain_corpus(
         with locked(home, folder.name, log):
             if not folder.is_dir():
                 downloads = home / f"{folder.name}.downloads"
-                record = Provenance(home / f"{folder.name}.source.json")
-                origin = Origin(copies or _test_data(corpus), downloads, log, record)
+                record = home / f"{folder.name}.source.json"
+                origin = Origin(copies or _test_data(corpus), downloads, record, log)
                 with new_folder(folder) as new:
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
-    train, validation, test = (_text_pair(folder, split, languages) for split in SPLITS)
-    return Splits([train], validation, test)
+    texts = split_files(folder, SPLITS, languages)
+    return Splits([texts["train"]], texts["validation"], texts["test"])
 
 
 def _folder_of(corpus: Corpus, languages: tuple[str, str], directory: Path) -> Path:
     return directory / corpus.folder / "-".join(sorted(languages))
 
 
-def _text_pair(folder: Path, split: str, languages: tuple[str, str]) -> TextPair:
-    source, target = (str(folder / f"{split}.{language}") for language in languages)
-    return TextPair(source=source, target=target)
-
-
 def _test_data(corpus: Corpus) -> Path | None:
-    """The folder of local copies, where there is one."""
+    """Return the folder of local copies if there is one."""
     root = os.environ.get("NMT_TEST_DATA")
     folder = Path(root) / (corpus.copy or corpus.folder) if root else None
     return folder if folder and folder.is_dir() else None

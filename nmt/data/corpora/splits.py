@@ -1,50 +1,96 @@
-"""The three files a side that every corpus ends up as, whatever splits it came with."""
+"""Training, validation and test files; a set that is missing is held out of the training text.
 
-from collections.abc import Iterable
+Which set a sentence belongs to follows from a hash of its words alone: all copies of a sentence,
+however often it is repeated or translated, are in one set, and a corpus is split alike everywhere.
+Only what is held out is in memory.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.corpora.download import Log, disk_errors
-from nmt.data.corpora.held_out import hold_out
+from nmt.config import TextPair
+from nmt.data.corpora.folders import Log, new_folder
 from nmt.data.text.lines import raw_lines
-from nmt.data.text.parallel_text import SentencePair, read_pairs
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 
 SPLITS = ("train", "validation", "test")
+LARGEST = 3000
+"""pairs of a held-out set, as many as newstest has: scoring more takes long"""
+
+_SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
+_MIN_WORDS = 3
+_MIN_LETTERS = 8
 
 
-def complete_splits(folder: Path, languages: tuple[str, str], log: Log) -> None:
-    """Cut the validation and the test set out of train.LANGUAGE, where `folder` has none.
+@dataclass(frozen=True)
+class HeldOut:
+    """Validation and test sets, none of whose sentences may be learnt from."""
 
-    The cut depends on the text alone, not on the direction.
+    sets: dict[str, list[SentencePair]]
+    sources: frozenset[str]
+    targets: frozenset[str]
+    """the keys of every held-out sentence"""
 
-    Raises:
-        DataError: there is no training text, its sides differ in length, or it is too small.
+    def may_be_learnt(self, pair: SentencePair) -> bool:
+        """Return whether neither side of a pair repeats a held-out sentence."""
+        return _key(pair.source) not in self.sources and _key(pair.target) not in self.targets
+
+
+def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) -> HeldOut:
+    """Choose the sets called `names` from `total` pairs; no sentence is in two of them.
+
+    Sentences count as the same if they differ only in case, punctuation or spaces. A set has one
+    translation of a sentence, the first, and only sentences of three words or more.
     """
-    missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
-    if not missing:
-        return
-    pair = (min(languages), max(languages))
-    train = [folder / f"train.{language}" for language in pair]
-    total = sum(1 for _ in raw_lines(train[0]))
-    held_out = hold_out(read_pairs(train[0], train[1]), total, missing)
-    for name, pairs in held_out.sets.items():
-        if not pairs:
-            raise DataError(
-                f"{folder / 'train'}.*: too small to cut a {name} set from ({total:,} pairs); "
-                "choose a larger corpus, or give the text as data.train, data.validation and "
-                "data.test"
-            )
-        write_split(folder, name, pair, pairs)
-    left = (p for p in read_pairs(train[0], train[1]) if held_out.may_be_learnt(p))
-    kept = write_split(folder, "left", pair, left)
-    for path in train:
-        path.with_stem("left").replace(path)
-    counts = ", ".join(f"{name} {len(pairs):,}" for name, pairs in held_out.sets.items())
-    log(
-        f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "
-        f"sentence ({counts}; {kept:,} of {total:,} pairs stay to learn from)"
-    )
+    share = min(_SHARE, LARGEST / max(total, 1))
+    sets: dict[str, list[SentencePair]] = {name: [] for name in names}
+    sources: set[str] = set()
+    targets: set[str] = set()
+    for pair in pairs:
+        source = _key(pair.source)
+        place = int(_fraction(source) / share)
+        if place >= len(names) or not _is_sentence(pair, source):
+            continue
+        target = _key(pair.target)
+        if source not in sources and target not in targets:
+            sets[names[place]].append(pair)
+            sources.add(source)
+            targets.add(target)
+    return HeldOut(sets, frozenset(sources), frozenset(targets))
+
+
+def _is_sentence(pair: SentencePair, key: str) -> bool:
+    """Return whether there are three words, or eight letters where neither side has spaces."""
+    if " " in pair.source or " " in pair.target:
+        return len(pair.source.split()) >= _MIN_WORDS
+    return len(key) >= _MIN_LETTERS
+
+
+def _key(text: str) -> str:
+    """Return the letters and digits alone, case folded."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(character for character in folded if character.isalnum())
+
+
+def _fraction(key: str) -> float:
+    """Return a number from 0 to 1 that follows from the words."""
+    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64
+
+
+def split_files(
+    folder: Path, names: Iterable[str], languages: tuple[str, str]
+) -> dict[str, TextPair]:
+    """Return the two files of each split in `folder`: NAME.LANGUAGE."""
+    sides = {name: [str(folder / f"{name}.{side}") for side in languages] for name in names}
+    return {
+        name: TextPair(source=source, target=target) for name, (source, target) in sides.items()
+    }
 
 
 def write_split(
@@ -53,13 +99,68 @@ def write_split(
     """Write SPLIT.LANGUAGE for both sides, and return how many lines they have."""
     count = 0
     with ExitStack() as stack:
-        stack.enter_context(disk_errors(folder))
-        files = [
-            stack.enter_context(open(folder / f"{split}.{language}", "wb"))
-            for language in languages
-        ]
+        paths = [folder / f"{split}.{language}" for language in languages]
+        files = [stack.enter_context(open(path, "wb")) for path in paths]
         for pair in pairs:
             for file, side in zip(files, pair, strict=True):
                 file.write(f"{side}\n".encode())
             count += 1
     return count
+
+
+def divide_text(
+    text: ParallelText, pairs: int, names: Sequence[str], folder: Path
+) -> dict[str, int]:
+    """Write a user's text as the held-out sets `names` and `train`; return the lines of each.
+
+    `text` has so many `pairs`. No sentence of a held-out set is in another file, on neither side.
+    The folder is complete or absent.
+
+    Raises:
+        DataError: the text is too small or too repetitive to hold out a set.
+    """
+    with new_folder(folder) as new:
+        return _divide(text, pairs, names, new, "train")
+
+
+def complete_splits(folder: Path, languages: tuple[str, str], log: Log) -> None:
+    """Hold the validation and the test set out of train.LANGUAGE, where `folder` has none.
+
+    The sets depend on the text alone, not on the direction.
+
+    Raises:
+        DataError: there is no training text, its sides differ in length, or it is too small.
+    """
+    missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
+    if not missing:
+        return
+    pair = (min(languages), max(languages))
+    train = split_files(folder, ["train"], pair)["train"]
+    total = sum(1 for _ in raw_lines(Path(train.paths[0])))
+    counts = _divide(ParallelText(train, pair), total, missing, folder, "left")
+    for path in map(Path, train.paths):
+        path.with_stem("left").replace(path)
+    sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)
+    log(
+        f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "
+        f"sentence ({sizes}; {counts['left']:,} of {total:,} pairs stay to learn from)"
+    )
+
+
+def _divide(
+    text: ParallelText, pairs: int, names: Sequence[str], folder: Path, rest: str
+) -> dict[str, int]:
+    """Write the held-out sets and, as `rest`, the pairs to learn from; return the lines of each."""
+    held_out = hold_out(text, pairs, names)
+    counts = {}
+    for name, chosen in held_out.sets.items():
+        if not chosen:
+            raise DataError(
+                f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
+                f"({pairs:,} pairs, many of them alike or very short); give a {name} set of your "
+                f"own (--{name}, or data.{name} of the recipe), or choose a larger text"
+            )
+        counts[name] = write_split(folder, name, text.languages, chosen)
+    learnt = (pair for pair in text if held_out.may_be_learnt(pair))
+    counts[rest] = write_split(folder, rest, text.languages, learnt)
+    return counts

@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from nmt.config import Config
-from nmt.data.corpora.download import Log
+from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import prepare
 from nmt.data.text.parallel_text import ParallelText, SentencePair

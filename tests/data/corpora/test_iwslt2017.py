@@ -1,5 +1,6 @@
 """The talks of IWSLT 2017 are read from their archives, tags left out."""
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -9,11 +10,12 @@ from nmt.data.corpora import iwslt2017
 from nmt.data.corpora.registry import find_corpus, obtain_corpus
 from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
+from tests.data.corpora.site import Site, names, silent, split_names
 
-Site = tuple[Path, str, list[str]]
+OTHER_SEGMENTS = {"IWSLT17.TED.dev2010.de-en.en.xml": '<seg id="1">alone</seg>\n'}
 
 
-def talks(language: str, number: int) -> str:
+def talk(language: str, number: int) -> str:
     tags = f"<url>http://x/{number}</url>\n<keywords>a, {language}</keywords>\n<talkid>{number}"
     odd = "<b>" if language == "de" else ""
     lines = f"{language} one {number}\n {odd}{language} two \n{language} & three\n"
@@ -21,74 +23,74 @@ def talks(language: str, number: int) -> str:
 
 
 def xml(language: str, name: str) -> str:
-    segments = (
-        f'<seg id="1"> {language} {name} &amp; so on </seg>\n<seg id="2">{language} end</seg>'
-    )
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<mteval>\n<srcset setid="{name}">\n'
-        f'<doc docid="535" genre="lectures">\n<title>{language}</title>\n{segments}\n</doc>\n'
-        "</srcset>\n</mteval>\n"
+        f'<doc docid="535" genre="lectures">\n<title>{language}</title>\n'
+        f'<seg id="1"> {language} {name} &amp; so on </seg>\n<seg id="2">{language} end</seg>\n'
+        "</doc>\n</srcset>\n</mteval>\n"
     )
 
 
-def archive(path: Path, pair: str, years: range, other: dict[str, str] | None = None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
+def archive(pair: str, last_year: int, other: dict[str, str] | None = None) -> bytes:
+    """An archive with test sets from 2010 to this year."""
     texts = {"README": "about"}
     for language in pair.split("-"):
-        texts[f"train.tags.{pair}.{language}"] = talks(language, 1) + talks(language, 2)
-        for name in ("dev2010", *(f"tst{year}" for year in years)):
+        texts[f"train.tags.{pair}.{language}"] = talk(language, 1) + talk(language, 2)
+        for name in ("dev2010", *(f"tst{year}" for year in range(2010, last_year + 1))):
             texts[f"IWSLT17.TED.{name}.{pair}.{language}.xml"] = xml(language, name)
-    with zipfile.ZipFile(path, "w") as files:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as files:
         for name, text in {**texts, **(other or {})}.items():
-            files.writestr(f"{path.stem}/{name}", text)
-
-
-@pytest.fixture
-def hub(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
-    monkeypatch.delenv("NMT_TEST_DATA", raising=False)
-    monkeypatch.setattr(iwslt2017, "HUB", site[1])
-    return site
+            files.writestr(f"{pair}/{name}", text)
+    return data.getvalue()
 
 
 def get(tmp_path: Path, languages: tuple[str, str], copies: Path | None = None) -> Path:
-    obtain_corpus(find_corpus("iwslt2017"), languages, tmp_path, copies, lambda message: None)
+    obtain_corpus(find_corpus("iwslt2017"), languages, tmp_path, copies, silent)
     return tmp_path / "iwslt2017" / "-".join(sorted(languages))
 
 
-def test_pair_with_its_own_archive(tmp_path: Path, hub: Site) -> None:
-    place = hub[0] / iwslt2017._DATA / "2017-01-trnted" / "texts" / "de" / "en" / "de-en.zip"
-    archive(place, "de-en", range(2010, 2016))
+def test_a_pair_with_its_own_archive(
+    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(iwslt2017, "HUB", site.url)
+    place = (
+        "/datasets/IWSLT/iwslt2017/resolve/c18a4f81a47ae6fa079fe9d32db288ddde38451d/data/"
+        "2017-01-trnted/texts/de/en/de-en.zip"
+    )
+    site.files[place] = archive("de-en", 2015)
     folder = get(tmp_path, ("en", "de"))
-    assert sorted(path.name for path in folder.iterdir()) == [
-        f"{s}.{n}" for s in ("test", "train", "validation") for n in ("de", "en")
-    ]
-    talk = ["de one {}", "<b>de two", "de & three"]
-    assert list(read_lines(folder / "train.de")) == [t.format(n) for n in (1, 2) for t in talk]
+    assert names(folder) == split_names("de", "en")
+    lines = ["de one {}", "<b>de two", "de & three"]
+    assert list(read_lines(folder / "train.de")) == [t.format(n) for n in (1, 2) for t in lines]
     assert list(read_lines(folder / "train.en"))[:3] == ["en one 1", "en two", "en & three"]
     assert list(read_lines(folder / "validation.en")) == ["en dev2010 & so on", "en end"]
-    assert list(read_lines(folder / "test.de"))[::2] == [
-        f"de tst{year} & so on" for year in range(2010, 2016)
-    ]
+    years = [f"de tst{year} & so on" for year in range(2010, 2016)]
+    assert list(read_lines(folder / "test.de"))[::2] == years
     assert len(list(read_lines(folder / "test.en"))) == 12
-    assert len(hub[2]) == 1 and hub[2][0].startswith("/datasets/IWSLT/iwslt2017/resolve/c18a4f81a4")
+    assert site.asked == [place]
 
 
-def test_pair_of_the_common_archive(tmp_path: Path) -> None:
-    archive(tmp_path / "copies" / Path(iwslt2017._TOGETHER).name, "en-it", range(2010, 2011))
-    folder = get(tmp_path, ("it", "en"), tmp_path / "copies")
+def test_a_pair_of_the_common_archive(tmp_path: Path) -> None:
+    (tmp_path / "DeEnItNlRo-DeEnItNlRo.zip").write_bytes(archive("en-it", 2010))
+    folder = get(tmp_path, ("it", "en"), tmp_path)
     assert list(read_lines(folder / "test.it")) == ["it tst2010 & so on", "it end"]
 
 
-def test_segments_that_differ_are_refused(tmp_path: Path) -> None:
-    other = {"IWSLT17.TED.dev2010.de-en.en.xml": '<seg id="1">alone</seg>\n'}
-    archive(tmp_path / "copies" / "de-en.zip", "de-en", range(2010, 2016), other)
-    message = "dev2010.de-en.de.xml and .*en.xml: 2 and 1 segments, expected the same numbers"
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            archive("de-en", 2015, OTHER_SEGMENTS),
+            "dev2010.de-en.de.xml and .*en.xml: 2 and 1 segments, expected the same numbers",
+        ),
+        (archive("de-en", 2011), "holds no file called IWSLT17.TED.tst2012.de-en.de.xml"),
+    ],
+)
+def test_an_archive_with_other_segments_or_files_is_rejected(
+    tmp_path: Path, data: bytes, message: str
+) -> None:
+    (tmp_path / "de-en.zip").write_bytes(data)
     with pytest.raises(DataError, match=message):
-        get(tmp_path, ("de", "en"), tmp_path / "copies")
+        get(tmp_path, ("de", "en"), tmp_path)
     assert not (tmp_path / "iwslt2017" / "de-en").exists()
-
-
-def test_archive_without_a_file_is_refused(tmp_path: Path) -> None:
-    archive(tmp_path / "copies" / "de-en.zip", "de-en", range(2010, 2012))
-    with pytest.raises(DataError, match="holds no file called IWSLT17.TED.tst2012.de-en.de.xml"):
-        get(tmp_path, ("de", "en"), tmp_path / "copies")

@@ -1,4 +1,4 @@
-"""A known corpus is found by its name, got once, and gives way to one's own files."""
+"""A corpus is found by its name or address, got once, and gives way to the user's own files."""
 
 import hashlib
 from dataclasses import replace
@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from nmt.config import DataConfig, TextPair
-from nmt.data.corpora import demo_corpus
-from nmt.data.corpora import registry as corpora
-from nmt.data.corpora.download import Origin
+from nmt.data.corpora import demo_corpus, registry
 from nmt.data.corpora.hub import HubData
-from nmt.data.corpora.registry import find_corpus, is_at_hand, known_corpora, obtain_corpus, resolve
+from nmt.data.corpora.origin import Origin, RemoteText
+from nmt.data.corpora.registry import CORPORA, find_corpus, is_at_hand, obtain_corpus, resolve
 from nmt.data.corpora.splits import SPLITS
-from nmt.data.text.parallel_text import read_pairs
+from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
+from tests.data.corpora.site import names, origin_in, silent, split_names
 
 
 @pytest.fixture(autouse=True)
@@ -23,75 +23,60 @@ def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_TEST_DATA", raising=False)
 
 
+@pytest.fixture
+def short_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A demo corpus that is quickly written."""
+
+    def write(directory: Path) -> None:
+        for name in split_names("en", "de"):
+            (directory / name).write_text("a line\n" * 3)
+
+    monkeypatch.setattr(demo_corpus, "write", write)
+
+
 def pair(name: str) -> TextPair:
     return TextPair(source=f"{name}.en", target=f"{name}.de")
 
 
-def count(text: TextPair | None) -> int:
-    assert text is not None
-    return sum(1 for _ in read_pairs(Path(text.source), Path(text.target)))
+def counts(splits: registry.Splits) -> list[int]:
+    assert splits.test is not None
+    texts = (*splits.train, splits.validation, splits.test)
+    return [sum(1 for _ in ParallelText(text)) for text in texts]
 
 
-def write_three_lines(directory: Path, seed: int = 1) -> None:
-    """A demo corpus that is quickly written."""
-    for split in ("train", "validation", "test"):
-        for language in ("en", "de"):
-            (directory / f"{split}.{language}").write_text(f"{language}\n" * 3)
+# -- files ----------------------------------------------------------------------------------------
 
 
-def test_names_are_unique_and_pairs_are_pairs() -> None:
-    names = [corpus.name for corpus in known_corpora()]
-    assert len(set(names)) == len(names)
-    assert all(a != b for corpus in known_corpora() for a, b in corpus.language_pairs)
+def test_own_files_need_no_corpus(tmp_path: Path) -> None:
+    own: dict[str, Any] = {"train": pair("a"), "validation": pair("b"), "test": pair("c")}
+    for corpus in (None, "demo"):
+        splits = resolve(DataConfig(corpus=corpus, directory=str(tmp_path), **own))
+        assert splits == registry.Splits([pair("a")], pair("b"), pair("c"))
+    assert names(tmp_path) == []
+    assert resolve(DataConfig(train=[pair("a")], validation=pair("b"))).test is None
 
 
-def test_own_files_need_no_corpus() -> None:
-    splits = resolve(DataConfig(train=pair("a"), validation=pair("b"), test=pair("c")))
-    assert (splits.train, splits.validation, splits.test) == ([pair("a")], pair("b"), pair("c"))
-    assert resolve(DataConfig(train=pair("a"), validation=pair("b"))).test is None
-
-
-def test_own_files_that_fill_every_split_make_the_corpus_unneeded(tmp_path: Path) -> None:
-    own = {"train": pair("a"), "validation": pair("b"), "test": pair("c")}
-    resolve(DataConfig(corpus="demo", directory=str(tmp_path), **own))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_own_files_take_the_place_of_the_corpus_split_by_split(
+@pytest.mark.usefixtures("short_demo")
+def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_corpus, "write", write_three_lines)
-    splits = resolve(DataConfig(corpus="demo", directory=str(tmp_path), validation=pair("mine")))
-    assert splits.validation == pair("mine")
-    assert splits.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
-    assert count(splits.test) == 3
-
-
-def test_corpus_is_made_once_and_serves_both_directions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(demo_corpus, "write", write_three_lines)
-    there = resolve(DataConfig(corpus="demo", directory=str(tmp_path)))
-    monkeypatch.setattr(demo_corpus, "write", None)
-    config = DataConfig(
-        corpus="demo", directory=str(tmp_path), source_language="de", target_language="en"
-    )
-    back = resolve(config)
-    there_text = there.train[0]
-    assert back.train == [TextPair(source=there_text.target, target=there_text.source)]
-    assert count(back.train[0]) == 3
-
-
-def test_demo_corpus_is_generated_here(tmp_path: Path) -> None:
+    config = DataConfig(corpus="demo", directory=str(tmp_path))
+    back = config.model_copy(update={"source_language": "de", "target_language": "en"})
+    assert is_at_hand(DataConfig()) and not is_at_hand(config)
     messages: list[str] = []
-    splits = resolve(DataConfig(corpus="demo", directory=str(tmp_path)), messages.append)
+    there = resolve(config, messages.append)
     assert messages == ["generating the demo corpus"]
-    assert count(splits.train[0]) == demo_corpus.TRAIN_PAIRS
-    assert count(splits.validation) == demo_corpus.VALIDATION_PAIRS
-    assert count(splits.test) == demo_corpus.TEST_PAIRS
+    assert there.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
+    assert counts(there) == [3, 3, 3]
+    assert is_at_hand(config)
+    monkeypatch.setattr(demo_corpus, "write", None)
+    train = there.train[0]
+    assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
+    mine = resolve(config.model_copy(update={"validation": pair("mine")}))
+    assert mine == replace(there, validation=pair("mine"))
 
 
-def test_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(directory: Path) -> None:
         (directory / "train.en").write_text("half")
         raise OSError(28, "No space left on device")
@@ -100,6 +85,40 @@ def test_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(DataError, match="cannot be written: No space left on device"):
         resolve(DataConfig(corpus="demo", directory=str(tmp_path)))
     assert [path.name for path in (tmp_path / "demo").glob("[!.]*")] == []
+
+
+def test_copies_are_used_where_the_environment_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origins: list[Path | None] = []
+    for name in ("multi30k_tok", "elsewhere"):
+        (tmp_path / name).mkdir()
+
+    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+        origins.append(origin.folder)
+
+    corpus = replace(find_corpus("multi30k_tokenized"), write=write)
+    monkeypatch.setenv("NMT_TEST_DATA", str(tmp_path))
+    for number, copies in enumerate((None, tmp_path / "elsewhere")):
+        obtain_corpus(corpus, ("en", "de"), tmp_path / str(number), copies, silent)
+    assert origins == [tmp_path / "multi30k_tok", tmp_path / "elsewhere"]
+
+
+def test_downloads_of_one_pair_outlive_those_of_another(tmp_path: Path) -> None:
+    waiting = tmp_path / "multi30k" / "de-fr.downloads" / "train.de.gz.part"
+    waiting.parent.mkdir(parents=True)
+    waiting.write_bytes(b"half")
+
+    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+        origin.downloads.mkdir(parents=True)
+
+    corpus = replace(find_corpus("multi30k"), write=write)
+    obtain_corpus(corpus, ("de", "en"), tmp_path, None, silent)
+    assert waiting.read_bytes() == b"half"
+    assert not (tmp_path / "multi30k" / "de-en.downloads").exists()
+
+
+# -- names, addresses and languages ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -123,100 +142,134 @@ def test_what_cannot_be_resolved_says_what_can(settings: dict[str, Any], message
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "expected"),
-    [
-        (None, None, ("en", "de")),
-        ("de", None, ("de", "en")),
-        (None, "fr", ("en", "fr")),
-        ("fr", "en", ("fr", "en")),
-        ("en", "fr", ("en", "fr")),
-    ],
+    "name",
+    ["hf:", "hf:wmt14", "hf:wmt14:de-en", "hf:a/../b:c", "hf:../a", "hf:a/b/c", "hf:a/b:c:d"]
+    + ["hf:a/b@../x", "hf:a/b@:c", "hf:/etc/passwd", "opus:", "opus:a/b", "opus:..", "opus:a:b:c"],
 )
-def test_language_left_open_is_the_first_that_fits(
-    source: str | None, target: str | None, expected: tuple[str, str]
-) -> None:
-    assert find_corpus("multi30k").pair_of(source, target) == expected
+def test_a_wrong_address_is_told(name: str) -> None:
+    kind = name.partition(":")[0]
+    with pytest.raises(ConfigError, match=f"'{name}' is no address of a corpus; expected {kind}:"):
+        find_corpus(name)
 
 
 @pytest.mark.parametrize(
-    ("languages", "configuration"),
-    [(("en", "de"), "de-en"), (("de", "en"), "de-en"), (("en", "fr"), "fr-en")],
+    ("name", "source", "target", "expected"),
+    [
+        ("multi30k", None, None, ("en", "de")),
+        ("multi30k", "de", None, ("de", "en")),
+        ("multi30k", None, "fr", ("en", "fr")),
+        ("multi30k", "fr", "en", ("fr", "en")),
+        ("opus_books", None, "it", ("en", "it")),
+        ("opus_books", None, "de", ("en", "de")),
+        ("opus_books", None, "el", ("en", "el")),
+        ("hf:wmt/wmt16:de-en", None, None, ("de", "en")),
+        ("hf:wmt/wmt16:de-en", "en", None, ("en", "de")),
+        ("hf:IWSLT/x:iwslt2017-en-it", None, None, ("en", "it")),
+        ("hf:a/b:ro_en", None, None, ("ro", "en")),
+        ("hf:a/b", "en", "pt_br", ("en", "pt_br")),
+        ("hf:a/b:en-en", "en", "fr", ("en", "fr")),
+        ("opus:Books", "en", "pt_br", ("en", "pt_br")),
+    ],
 )
-def test_wmt14_is_asked_for_at_one_revision(
+def test_a_language_left_open_is_the_first_that_fits(
+    name: str, source: str | None, target: str | None, expected: tuple[str, str]
+) -> None:
+    corpus = find_corpus(name)
+    assert corpus.pair_of(source, target) == expected
+    if corpus.language_pairs:
+        with pytest.raises(ConfigError, match=r"has no xx-any; it has ..-.."):
+            corpus.pair_of("xx", None)
+
+
+@pytest.mark.parametrize("name", ["hf:a/b", "hf:a/b:plain", "hf:a/b:en-en", "opus:Books"])
+def test_languages_that_nothing_tells_must_be_named(name: str) -> None:
+    corpus = find_corpus(name)
+    for source, target in ((None, None), ("en", None), (None, "fr"), ("en", "en")):
+        with pytest.raises(ConfigError, match="which languages. got .*; name two .*--source-langu"):
+            corpus.pair_of(source, target)
+    for bad in ("../en", "", "e n", "_"):
+        with pytest.raises(ConfigError, match=f"'{bad}' is not the code of a language"):
+            corpus.pair_of(bad, "fr")
+
+
+@pytest.mark.parametrize("name", ["hf:a/b@refs/x:c-d", "hf:a/b", "opus:Books:v1"])
+def test_the_folder_of_an_address_is_one_folder(name: str) -> None:
+    folder = find_corpus(name).folder
+    assert Path(folder).name == folder and ":" not in folder
+
+
+# -- what is asked for ----------------------------------------------------------------------------
+
+WMT14 = "b199e406369ec1b7634206d3ded5ba45de2fe696"
+BOOKS = "1f9f6191d0e91a3c539c2595e2fe48fc1420de9b"
+
+
+@pytest.mark.parametrize(
+    ("name", "languages", "data"),
+    [
+        ("wmt14", ("en", "de"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
+        ("wmt14", ("de", "en"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
+        ("wmt14", ("en", "fr"), HubData("wmt/wmt14", "fr-en", WMT14, SPLITS)),
+        ("opus_books", ("it", "en"), HubData("Helsinki-NLP/opus_books", "en-it", BOOKS)),
+        ("hf:wmt/wmt16:de-en", ("de", "en"), HubData("wmt/wmt16", "de-en", None)),
+        ("hf:bentrevett/multi30k", ("de", "en"), HubData("bentrevett/multi30k", None, None)),
+        ("hf:a/b@v1.0:c_d", ("de", "en"), HubData("a/b", "c_d", "v1.0")),
+        ("hf:a/b@refs/heads/x", ("de", "en"), HubData("a/b", None, "refs/heads/x")),
+        ("opus:Books", ("de", "en"), {"corpus": "Books", "version": None}),
+        ("opus:QED:v2.0a", ("de", "en"), {"corpus": "QED", "version": "v2.0a"}),
+    ],
+)
+def test_the_hub_and_opus_are_asked_for_the_corpus(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    name: str,
     languages: tuple[str, str],
-    configuration: str,
+    data: HubData | dict[str, str | None],
 ) -> None:
-    calls = []
-
-    def write(data: HubData, pair: tuple[str, str], folder: Path, origin: Origin) -> None:
-        calls.append((data.repository, data.configuration))
-        assert pair == languages and data.splits == SPLITS
-        assert data.revision and len(data.revision) == 40 and int(data.revision, 16)
-
-    monkeypatch.setattr(corpora, "write_hub_text", write)
-    splits = obtain_corpus(find_corpus("wmt14"), languages, tmp_path, None, lambda message: None)
-    assert calls == [("wmt/wmt14", configuration)]
-    folder = tmp_path / "wmt14" / "-".join(sorted(languages))
-    assert splits.test == TextPair(
-        source=str(folder / f"test.{languages[0]}"), target=str(folder / f"test.{languages[1]}")
-    )
+    calls: list[Any] = []
+    monkeypatch.setattr(registry, "write_hub_text", lambda _, *call, data: calls.append(data))
+    monkeypatch.setattr(registry, "write_moses", lambda _, *call, **data: calls.append(data))
+    find_corpus(name).write(tmp_path, languages, origin_in(tmp_path))
+    assert calls == [data]
 
 
-def test_copies_are_used_where_the_environment_names_them(
+def test_each_text_of_multi30k_is_asked_for_where_upstream_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origins: list[Path | None] = []
-    for name in ("multi30k_tok", "elsewhere"):
-        (tmp_path / name).mkdir()
-
-    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
-        origins.append(origin.folder)
-
-    corpus = replace(find_corpus("multi30k_tokenized"), write=write)
-    monkeypatch.setenv("NMT_TEST_DATA", str(tmp_path))
-    for number, copies in enumerate((None, tmp_path / "elsewhere")):
-        obtain_corpus(corpus, ("en", "de"), tmp_path / str(number), copies, lambda message: None)
-    assert origins == [tmp_path / "multi30k_tok", tmp_path / "elsewhere"]
-
-
-@pytest.mark.parametrize("languages", [("en", "it"), ("it", "en")])
-def test_opus_books_is_one_training_text_at_one_revision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, languages: tuple[str, str]
-) -> None:
-    calls: list[HubData] = []
-    monkeypatch.setattr(corpora, "write_hub_text", lambda data, *rest: calls.append(data))
-    corpus = find_corpus("opus_books")
-    obtain_corpus(corpus, languages, tmp_path, None, lambda message: None)
-    assert [(data.repository, data.configuration, data.splits) for data in calls] == [
-        ("Helsinki-NLP/opus_books", "en-it", ("train",))
-    ]
-    assert calls[0].revision and len(calls[0].revision) == 40
+    texts: dict[str, RemoteText] = {}
+    monkeypatch.setattr(registry, "obtain", lambda text, path, _: texts.update({path.name: text}))
+    root = (
+        "https://raw.githubusercontent.com/multi30k/dataset/"
+        "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1"
+    )
+    CORPORA["multi30k"].write(tmp_path, ("en", "fr"), origin_in(tmp_path))
+    upstream = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+    assert {name: text.url for name, text in texts.items()} == {
+        f"{split}.{language}": f"{root}/raw/{name}.{language}.gz"
+        for split, name in upstream.items()
+        for language in ("en", "fr")
+    }
+    assert texts["test.en"].size == 62_076
+    assert str(texts["train.en"].sha256).startswith("460a15fb")
+    texts.clear()
+    CORPORA["multi30k_tokenized"].write(tmp_path, ("en", "de"), origin_in(tmp_path))
+    assert texts["train.de"].url == f"{root}/tok/train.lc.norm.tok.de"
+    assert texts["test.de"].url == f"{root}/tok/test_2016_flickr.lc.norm.tok.de"
+    assert (texts["validation.de"].size, len(texts)) == (77_273, 6)
 
 
-def test_language_of_the_books_alone_means_its_pair_with_english() -> None:
-    corpus = find_corpus("opus_books")
-    for language in ("it", "de", "es", "sv", "el"):
-        assert set(corpus.pair_of(None, language)) == {"en", language}
+# -- real text ------------------------------------------------------------------------------------
 
 
-def test_downloads_of_one_pair_outlive_those_of_another(tmp_path: Path) -> None:
-    waiting = tmp_path / "multi30k" / "de-fr.downloads" / "train.de.gz.part"
-    waiting.parent.mkdir(parents=True)
-    waiting.write_bytes(b"half")
-
-    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
-        origin.downloads.mkdir(parents=True)
-
-    corpus = replace(find_corpus("multi30k"), write=write)
-    obtain_corpus(corpus, ("de", "en"), tmp_path, None, lambda message: None)
-    assert waiting.read_bytes() == b"half"
-    assert not (tmp_path / "multi30k" / "de-en.downloads").exists()
-
-
-@pytest.mark.parametrize("name", ["multi30k", "multi30k_tokenized"])
-@pytest.mark.parametrize("languages", [("en", "de"), ("fr", "en"), ("de", "fr")])
+@pytest.mark.parametrize(
+    ("name", "languages"),
+    [
+        ("multi30k", ("en", "de")),
+        ("multi30k", ("fr", "en")),
+        ("multi30k_tokenized", ("de", "fr")),
+        ("multi30k_tokenized", ("en", "de")),
+    ],
+)
 def test_multi30k_comes_verified_from_copies(
     tmp_path: Path,
     test_data: Path,
@@ -225,41 +278,17 @@ def test_multi30k_comes_verified_from_copies(
     languages: tuple[str, str],
 ) -> None:
     monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
-    source, target = languages
-    config = DataConfig(
-        corpus=name, source_language=source, target_language=target, directory=str(tmp_path)
-    )
-    splits = resolve(config)
-    assert [count(text) for text in (*splits.train, splits.validation, splits.test)] == [
-        29_000,
-        1014,
-        1000,
-    ]
-    assert str(splits.train[0].source).endswith(f".{source}")
+    splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
+    assert counts(splits) == [29_000, 1014, 1000]
+    assert str(splits.train[0].source).endswith(f".{languages[0]}")
 
 
 def test_tatoeba_is_split_alike_everywhere(
     tmp_path: Path, test_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
-    splits = resolve(
-        DataConfig(corpus="tatoeba_en_fr", target_language="fr", directory=str(tmp_path))
-    )
-    digest = hashlib.sha256(Path(splits.validation.source).read_bytes()).hexdigest()
+    splits = obtain_corpus(find_corpus("tatoeba_en_fr"), ("en", "fr"), tmp_path, None, silent)
+    digest = hashlib.sha256(Path(splits.validation.paths[0]).read_bytes()).hexdigest()
     assert digest.startswith("d56671897ad7")
-    assert [count(text) for text in (*splits.train, splits.validation, splits.test)] == [
-        160_858,
-        2009,
-        2063,
-    ]
-    assert sorted(path.suffix for path in (tmp_path / "tatoeba_en_fr" / "en-fr").iterdir()) == (
-        [".en"] * 3 + [".fr"] * 3
-    )
-
-
-def test_a_corpus_is_at_hand_once_it_is_there(tmp_path: Path) -> None:
-    config = DataConfig(corpus="demo", directory=str(tmp_path))
-    assert not is_at_hand(config)
-    resolve(config)
-    assert is_at_hand(config)
-    assert is_at_hand(DataConfig())
+    assert counts(splits) == [160_858, 2009, 2063]
+    assert names(tmp_path / "tatoeba_en_fr" / "en-fr") == split_names("en", "fr")

@@ -1,78 +1,156 @@
-"""A corpus without held-out sets gets them, and nothing of them is learnt."""
+"""Nothing that is scored is ever learnt, whoever splits the text."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from nmt.data.corpora import held_out, splits
-from nmt.data.corpora.splits import complete_splits
-from nmt.data.text.parallel_text import SentencePair, read_pairs
+from nmt.config import TextPair
+from nmt.data.corpora import splits
+from nmt.data.corpora.splits import (
+    SPLITS,
+    complete_splits,
+    divide_text,
+    hold_out,
+    split_files,
+    write_split,
+)
+from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError
+from tests.data.corpora.site import names, silent, split_names
 
-PAIRS = [(f"the sentence number {n}", f"la phrase numero {n}") for n in range(2000)]
-
-
-def write(folder: Path, split: str, pairs: list[tuple[str, str]]) -> None:
-    folder.mkdir(exist_ok=True)
-    for side, language in enumerate(("en", "fr")):
-        text = "".join(f"{pair[side]}\n" for pair in pairs)
-        (folder / f"{split}.{language}").write_text(text)
+Pairs = list[SentencePair]
+words = st.lists(st.sampled_from(["go", "Go", "dog", "cat!", "sees", "one"]), max_size=5)
+texts = st.builds(" ".join, words)
+some_pairs = st.lists(st.builds(SentencePair, texts, texts))
+PAIRS = [SentencePair(f"the sentence number {n}", f"la phrase numero {n}") for n in range(2000)]
 
 
-def read(folder: Path, split: str) -> list[SentencePair]:
-    return list(read_pairs(folder / f"{split}.en", folder / f"{split}.fr"))
+def parts_of(pairs: Pairs, share: float = 0.3) -> list[Pairs]:
+    """Pairs to learn from, to watch and to score; so large a share fills every part."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(splits, "_SHARE", share)
+        held_out = hold_out(pairs, len(pairs), SPLITS[1:])
+    learnt = [pair for pair in pairs if held_out.may_be_learnt(pair)]
+    return [learnt, held_out.sets["validation"], held_out.sets["test"]]
+
+
+def check_disjoint(parts: list[Pairs]) -> None:
+    """Check on both sides that no two parts share a sentence, whatever its case and punctuation."""
+    for side in (0, 1):
+        train, validation, test = ({splits._key(pair[side]) for pair in part} for part in parts)
+        assert not train & validation and not train & test and not validation & test
+
+
+@settings(max_examples=200, deadline=None)
+@given(some_pairs)
+def test_no_sentence_is_in_two_parts_and_held_out_ones_are_whole_and_come_once(
+    pairs: Pairs,
+) -> None:
+    parts = parts_of(pairs)
+    check_disjoint(parts)
+    held_out = [*parts[1], *parts[2]]
+    assert all(len(pair.source.split()) >= 3 for pair in held_out)
+    for side in (0, 1):
+        assert len({splits._key(pair[side]) for pair in held_out}) == len(held_out)
+
+
+@settings(max_examples=100, deadline=None)
+@given(some_pairs)
+def test_a_sentence_stays_in_its_part_when_the_corpus_grows(pairs: Pairs) -> None:
+    new = SentencePair("an unseen sentence here", "une phrase nouvelle ici")
+    for alone, grown in zip(parts_of(pairs)[1:], parts_of([*pairs, new])[1:], strict=True):
+        assert grown[: len(alone)] == alone
+
+
+def test_case_and_punctuation_make_no_other_sentence() -> None:
+    pairs = [SentencePair(f"Number {n} it is!", f"Voilà le {n}.") for n in range(200)]
+    copies = [SentencePair(f"number  {n}, it is", f"« voilà le {n} »") for n in range(200)]
+    train, validation, test = parts_of([*pairs, *copies])
+    assert len(train) + 2 * (len(validation) + len(test)) == 400
+    assert min(len(train), len(validation), len(test)) > 20
+
+
+def test_shares_are_about_as_asked_and_small_enough_to_be_scored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for largest, size in ((3000, 1200), (100, 100)):
+        monkeypatch.setattr(splits, "LARGEST", largest)
+        pairs = [SentencePair(f"sentence number {n}", f"phrase {n}") for n in range(4000)]
+        train, validation, test = parts_of(pairs)
+        assert 0.6 * size < len(validation) < 1.4 * size and 0.6 * size < len(test) < 1.4 * size
+        assert len(train) + len(validation) + len(test) == 4000
+
+
+# -- a corpus without held-out sets ---------------------------------------------------------------
+
+
+def read(folder: Path, *named: str) -> list[Pairs]:
+    return [list(read_pairs(folder / f"{s}.en", folder / f"{s}.fr")) for s in named or SPLITS]
 
 
 def test_missing_sets_are_cut_from_the_training_text_and_it_is_said(tmp_path: Path) -> None:
-    write(tmp_path, "train", PAIRS)
     log: list[str] = []
-    complete_splits(tmp_path, ("en", "fr"), log.append)
-    parts = [read(tmp_path, split) for split in splits.SPLITS]
-    assert sorted(sum(parts, [])) == sorted(SentencePair(*pair) for pair in PAIRS)
+    for name, languages in (("there", ("en", "fr")), ("back", ("fr", "en"))):
+        (tmp_path / name).mkdir()
+        write_split(tmp_path / name, "train", ("en", "fr"), PAIRS)
+        complete_splits(tmp_path / name, languages, log.append)
+    parts = read(tmp_path / "there")
+    assert parts == read(tmp_path / "back"), "both directions are cut alike"
+    assert names(tmp_path / "there") == split_names("en", "fr")
+    assert sorted(sum(parts, [])) == sorted(PAIRS)
     assert all(20 < len(part) < 60 for part in parts[1:])
-    assert log == [
+    assert log[0] == (
         "no validation and no test set upstream: cut from the training text by a hash of each "
         f"sentence (validation {len(parts[1])}, test {len(parts[2])}; {len(parts[0]):,} of 2,000 "
         "pairs stay to learn from)"
-    ]
+    )
 
 
-def test_both_directions_are_cut_alike(tmp_path: Path) -> None:
-    for name, languages in (("there", ("en", "fr")), ("back", ("fr", "en"))):
-        write(tmp_path / name, "train", PAIRS)
-        complete_splits(tmp_path / name, languages, lambda message: None)
-    for path in (tmp_path / "there").iterdir():
-        assert path.read_bytes() == (tmp_path / "back" / path.name).read_bytes()
-
-
-def test_set_that_is_there_is_left_alone(tmp_path: Path) -> None:
-    write(tmp_path, "train", PAIRS)
-    write(tmp_path, "validation", [("mine", "mien")])
-    complete_splits(tmp_path, ("en", "fr"), lambda message: None)
-    assert read(tmp_path, "validation") == [("mine", "mien")]
-    test, train = read(tmp_path, "test"), read(tmp_path, "train")
+def test_a_set_that_is_there_is_left_alone(tmp_path: Path) -> None:
+    write_split(tmp_path, "validation", ("en", "fr"), [SentencePair("mine", "mien")])
+    write_split(tmp_path, "train", ("en", "fr"), PAIRS)
+    complete_splits(tmp_path, ("en", "fr"), silent)
+    train, validation, test = read(tmp_path)
+    assert validation == [("mine", "mien")]
     assert len(test) + len(train) == len(PAIRS) and not set(test) & set(train)
+    for side in ("en", "fr"):
+        (tmp_path / f"train.{side}").unlink()
+    complete_splits(tmp_path, ("en", "fr"), silent)  # a whole corpus is not even read
 
 
-def test_whole_corpus_is_not_even_read(tmp_path: Path) -> None:
-    for split in splits.SPLITS[1:]:
-        write(tmp_path, split, [("a", "b")])
-    complete_splits(tmp_path, ("en", "fr"), lambda message: None)
-
-
-def test_large_corpus_gets_sets_that_can_be_scored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(held_out, "LARGEST", 10)
-    write(tmp_path, "train", PAIRS)
-    complete_splits(tmp_path, ("en", "fr"), lambda message: None)
-    parts = [read(tmp_path, split) for split in splits.SPLITS]
-    assert all(3 <= len(part) <= 20 for part in parts[1:])
-    assert sorted(sum(parts, [])) == sorted(SentencePair(*pair) for pair in PAIRS)
-
-
-def test_text_that_is_too_small_is_told(tmp_path: Path) -> None:
-    write(tmp_path, "train", PAIRS[:3])
-    message = "too small to cut a validation set from .3 pairs.; choose a larger corpus, or give"
+def test_a_text_that_is_too_small_is_told(tmp_path: Path) -> None:
+    write_split(tmp_path, "train", ("en", "fr"), PAIRS[:3])
+    message = "no sentence is left for a validation set .3 pairs, .*; give a .*choose a larger text"
     with pytest.raises(DataError, match=message):
-        complete_splits(tmp_path, ("en", "fr"), lambda message: None)
+        complete_splits(tmp_path, ("en", "fr"), silent)
+
+
+# -- a user's own text ----------------------------------------------------------------------------
+
+
+def own_text(folder: Path, pairs: Pairs) -> ParallelText:
+    write_split(folder, "all", ("en", "fr"), pairs)
+    files = TextPair(source=str(folder / "all.en"), target=str(folder / "all.fr"))
+    return ParallelText(files, ("en", "fr"))
+
+
+def test_no_sentence_of_the_users_text_is_in_two_parts(tmp_path: Path) -> None:
+    pairs = [SentencePair(f"the dog number {n}", f"le chien numero {n}") for n in range(1500)]
+    pairs += [SentencePair(f"The dog, number {n}!", "une autre phrase ici") for n in range(1500)]
+    pairs += [SentencePair(f"quite another {n} here", f"le chien numero {n}") for n in range(1500)]
+    folder = tmp_path / "split"
+    counts = divide_text(own_text(tmp_path, pairs), len(pairs), SPLITS[1:], folder)
+    files = split_files(folder, SPLITS, ("en", "fr"))
+    parts = {name: list(read_pairs(*map(Path, text.paths))) for name, text in files.items()}
+    assert {name: len(part) for name, part in parts.items()} == counts
+    assert all(counts.values())
+    check_disjoint(list(parts.values()))
+
+
+def test_a_text_of_one_sentence_cannot_be_divided(tmp_path: Path) -> None:
+    text = own_text(tmp_path, [SentencePair("one two three", "un deux trois")] * 1200)
+    with pytest.raises(DataError, match="no sentence is left for a .* set"):
+        divide_text(text, 1200, SPLITS[1:], tmp_path / "split")
+    assert not (tmp_path / "split").exists()

@@ -1,0 +1,192 @@
+"""Verified texts of a corpus, downloaded or copied, and the record of what they were made from.
+
+The size and sha256 of a text are the published ones. Where none are published, the first download
+decides, and a later one that differs is noticed. Likewise a revision or version that was the newest
+at the first download is the one that is used from then on.
+"""
+
+import gzip
+import hashlib
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
+
+from nmt.data.corpora.download import fetch
+from nmt.data.corpora.folders import DiskError, Log, disk_errors
+from nmt.data.text.lines import SUFFIXES, open_bytes
+from nmt.errors import DataError
+from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+
+FORMAT = 1
+"""The version of the layout of the record of downloads."""
+
+_CHUNK = 1 << 18
+
+Entry = dict[str, str | int]
+
+
+@dataclass(frozen=True)
+class RemoteText:
+    """A text file and where it comes from: plain, compressed, or the member of a zip archive."""
+
+    url: str
+    size: int | None = None
+    """bytes of the text itself, decompressed; published together with `sha256` or not at all"""
+    sha256: str | None = None
+    """of those bytes; None: not published"""
+    member: str | None = None
+    """base name of the zip archive's member that is the text"""
+    also: Sequence[str] = ()
+    """other names that a copy may have in a folder"""
+
+    @property
+    def address(self) -> str:
+        """Its key in the record of downloads."""
+        return f"{self.url}#{self.member}" if self.member else self.url
+
+    @property
+    def name(self) -> str:
+        """The name of the file at its URL."""
+        return PurePosixPath(urlsplit(self.url).path).name
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the texts of a corpus come from, and the record of what was downloaded before."""
+
+    folder: Path | None
+    """copies of the upstream files; None: download them"""
+    downloads: Path
+    """the folder for files on their way"""
+    record: Path
+    """a JSON object: entries by the address of what they describe"""
+    log: Log
+
+    def recall(self, address: str) -> Entry:
+        """Return the entry of an address in the record; empty if there is none.
+
+        Raises:
+            DataError: the record cannot be read.
+        """
+        return self._entries().get(address, {})
+
+    def remember(self, address: str, entry: Entry) -> None:
+        """Write an entry into the record; it is on the disk when this returns.
+
+        Raises:
+            DataError: the record cannot be read or written.
+        """
+        entries = {FORMAT_KEY: FORMAT, **self._entries(), address: entry}
+        with disk_errors(self.record):
+            self.record.parent.mkdir(parents=True, exist_ok=True)
+            write_json(self.record, entries)
+
+    def _entries(self) -> dict[str, Entry]:
+        try:
+            entries = read_json(self.record)
+            check_format(entries, FORMAT, self.record, "choose another data.directory")
+            entries.pop(FORMAT_KEY, None)
+            if not all(isinstance(entry, dict) for entry in entries.values()):
+                raise ValueError("not an object of objects")
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{self.record}: not a record of downloads ({error}); delete it to accept what is "
+                "downloaded next"
+            ) from error
+        return entries
+
+
+def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
+    """Put a verified text at `path`.
+
+    Raises:
+        DataError: it cannot be downloaded or read, or is not the text that was expected; nothing is
+            then at `path`.
+    """
+    if origin.folder is not None:
+        _install(_find_copy(origin.folder, text), text, path, origin)
+        return
+    archive = origin.downloads / text.name
+    if not archive.is_file():
+        origin.log(f"downloading {text.url}")
+        fetch(text.url, archive)
+    try:
+        entry = _install(archive, text, path, origin)
+    except DiskError:
+        raise  # the archive is good: a later call starts from it
+    except DataError:
+        archive.unlink()
+        raise
+    if text.sha256 is None:
+        origin.remember(text.address, entry)
+
+
+def _find_copy(folder: Path, text: RemoteText) -> Path:
+    """Return the file of `folder` that has one of the text's names, compressed or not."""
+    plain = (text.member or text.name.removesuffix(".gz"), *text.also)
+    wanted = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
+    for name in wanted:
+        if (folder / name).is_file():
+            return folder / name
+    raise DataError(f"{folder}: none of {', '.join(dict.fromkeys(wanted))} is here")
+
+
+def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Entry:
+    """Unpack `archive` to `path` if its text is the expected one; return its size and sha256."""
+    before = {} if text.sha256 else origin.recall(text.address)
+    digest, size = hashlib.sha256(), 0
+    try:
+        with disk_errors(path), open(path, "wb") as file:
+            for chunk in _unpacked(archive, text.member):
+                digest.update(chunk)
+                size += len(chunk)
+                if text.size is not None and size > text.size:
+                    break
+                file.write(chunk)
+        found = digest.hexdigest()
+        if text.sha256 not in (None, found) or text.size not in (None, size):
+            raise DataError(
+                f"{archive}: not the text expected from {text.url} (sha256 {text.sha256}, "
+                f"{text.size} bytes); it was changed, or damaged on its way: try again"
+            )
+        if before.get("sha256", found) != found:
+            raise DataError(
+                f"{archive}: not the text that {text.address} gave when it was first downloaded "
+                f"(sha256 {found}, expected {before['sha256']}); it was changed upstream, or "
+                f"damaged on its way: try again, or delete {origin.record} to accept it"
+            )
+    except DataError:
+        path.unlink(missing_ok=True)
+        raise
+    return {"sha256": found, "bytes": size}
+
+
+def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
+    """Yield the bytes of the text in `archive`.
+
+    A zip archive is never extracted: the one member with this base name is read, whatever path the
+    archive gives it.
+    """
+    try:
+        if archive.suffix == ".zip":
+            with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
+                yield from iter(lambda: file.read(_CHUNK), b"")
+        else:
+            with open_bytes(archive) as file:
+                yield from iter(lambda: file.read(_CHUNK), b"")
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
+        raise DataError(f"{archive}: damaged or cut short ({error}); fetch it again") from error
+
+
+def _member(files: zipfile.ZipFile, name: str | None) -> zipfile.ZipInfo:
+    """Return the archive's one regular file with that base name."""
+    for info in files.infolist():
+        if not info.is_dir() and PurePosixPath(info.filename).name == name:
+            return info
+    raise DataError(f"{files.filename}: holds no file called {name}")
