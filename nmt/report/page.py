@@ -24,7 +24,7 @@ from nmt.report.metrics_log import Record, curve, evenly_spaced, last_number, la
 from nmt.report.scored_test_set import ScoredTestSet
 from nmt.report.tables import cleaning_examples, cleaning_rows, histogram, length_rows
 from nmt.report.watch import duration
-from nmt.training.examples import ExampleTranslation
+from nmt.training.validation import ExampleTranslation
 
 FOLDER = Path(__file__).with_name("templates")
 MAX_VERSIONS = 7
