@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
-from nmt.search.sampling import Draws, Sampling, draw
+from nmt.search.sampling import Draws, Sampling, draw, most_probable
 
 SETTINGS = DecodingConfig(max_length_offset=8, length_normalization="none")
 LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
@@ -35,6 +35,11 @@ def test_the_distribution_is_the_softmax_of_its_most_probable_part(
     sampling: Sampling, expected: list[float]
 ) -> None:
     assert sampling.probabilities(LOGITS)[0].tolist() == pytest.approx(expected)
+
+
+def test_greedy_search_takes_the_first_of_equally_probable_tokens() -> None:
+    log_p = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.4, 0.1, 0.1, 0.4]]).log()
+    assert most_probable(log_p, torch.arange(2)).tolist() == [1, 0]
 
 
 def test_tokens_come_as_often_as_they_are_probable() -> None:

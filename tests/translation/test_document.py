@@ -64,7 +64,7 @@ def test_sentences_are_tokenised_once(copier: Translator, monkeypatch: pytest.Mo
         encoded.extend(texts)
         return encode(texts)
 
-    monkeypatch.setattr(copier.run.tokenizer, "encode_source", recorded)
+    monkeypatch.setattr(copier.run.tokenizer.source, "encode", recorded)
     documents(copier, PARAGRAPHS)
     assert len(encoded) == len(set(encoded)) == 9
     encoded.clear()

@@ -5,9 +5,7 @@ decides, and a later one that differs is noticed. Likewise a revision or version
 at the first download is the one that is used from then on.
 """
 
-import gzip
 import hashlib
-import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -173,15 +171,17 @@ def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
     A zip archive is never extracted: the one member with this base name is read, whatever path the
     archive gives it.
     """
+    if archive.suffix != ".zip":
+        with open_bytes(archive) as file:
+            yield from iter(lambda: file.read(_CHUNK), b"")
+        return
     try:
-        if archive.suffix == ".zip":
-            with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
-                yield from iter(lambda: file.read(_CHUNK), b"")
-        else:
-            with open_bytes(archive) as file:
-                yield from iter(lambda: file.read(_CHUNK), b"")
-    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile) as error:
-        raise DataError(f"{archive}: damaged or cut short ({error}); fetch it again") from error
+        with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
+            yield from iter(lambda: file.read(_CHUNK), b"")
+    except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{archive}: damaged or cut short ({error}); fetch the file again"
+        ) from error
 
 
 def _member(files: zipfile.ZipFile, name: str | None) -> zipfile.ZipInfo:

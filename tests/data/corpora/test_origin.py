@@ -57,8 +57,8 @@ UNEXPECTED = "not the text expected from http.*text.en.gz .sha256 "
         (gzip.compress(TEXT + b"\n"), UNEXPECTED),
         (gzip.compress(TEXT.replace(b"7", b"8")), UNEXPECTED),
         (gzip.compress(b"", mtime=0), UNEXPECTED),
-        (b"no archive", "text.en.gz: damaged or cut short .*; fetch it again"),
-        (gzip.compress(TEXT)[:-5], "text.en.gz: damaged or cut short .*; fetch it again"),
+        (b"no archive", "text.en.gz: damaged or cut short .*; fetch the file again"),
+        (gzip.compress(TEXT)[:-5], "text.en.gz: damaged or cut short .*; fetch the file again"),
     ],
 )
 def test_another_text_is_rejected_and_leaves_nothing(
