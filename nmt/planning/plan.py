@@ -2,19 +2,19 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from nmt.config import Config
 from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.planning import machines, resources
+from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
@@ -64,7 +64,7 @@ class Plan:
     """Everything that is known about a recipe before it runs; the fields are the keys of --json."""
 
     parameters: resources.ParameterCount
-    counterpart: machines.PaperModel | None
+    counterpart: resources.PaperModel | None
     """the model of the paper that has the same sizes"""
     workload: Workload
     device: str
@@ -98,7 +98,7 @@ class Plan:
         return {
             **plain,
             "operations": self.operations,
-            "paper": [asdict(m) for m in machines.PAPER],
+            "paper": [asdict(m) for m in resources.PAPER],
         }
 
 
@@ -127,7 +127,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         speed = probe(config, store, workload.vocabularies)
     return Plan(
         parameters=resources.count_parameters(model),
-        counterpart=machines.find_paper_model(config.model),
+        counterpart=resources.find_paper_model(config.model),
         workload=workload,
         device=here.device,
         precision=here.precision,
@@ -140,8 +140,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         steps=config.training.max_steps,
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
-        utilization=machines.utilization(config.model),
-        gpus=[_estimate(gpu, config, model, operations, length) for gpu in machines.GPUS],
+        utilization=resources.utilization(config.model),
+        gpus=[_estimate(gpu, config, model, operations, length) for gpu in resources.GPUS],
     )
 
 
@@ -190,28 +190,37 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
 
 
 def _estimate(
-    gpu: machines.GpuSpec, config: Config, model: Transformer, operations: float, length: float
+    gpu: resources.GpuSpec, config: Config, model: Transformer, operations: float, length: float
 ) -> GpuEstimate:
     """Estimate training on one GPU from the operations of a step and the mean sentence length."""
     size = gpu.gigabytes * 1e9
     memory = training_memory(config, model, Hardware("cuda", "bf16", size), length)
     micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
-    seconds = machines.step_seconds(gpu, config.model, operations, micro_batches)
+    seconds = resources.step_seconds(gpu, config.model, operations, micro_batches)
     return GpuEstimate(gpu.name, config.training.max_steps * seconds, memory.total < size)
+
+
+def read_template(name: str, **filters: Callable[..., str]) -> Template:
+    """Return a template of this folder with these filters and `number`, which formats a number."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"number": format, **filters}
+    return environment.get_template(name)
 
 
 def describe(plan: Plan) -> str:
     """Return the whole plan, with a heading in the first column of each block."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["number"] = format
-    for name, units in (("large", _NUMBERS), ("size", _BYTES), ("duration", _SECONDS)):
-        environment.filters[name] = functools.partial(_with_unit, units)
     threads = plan.speed.threads if plan.speed else 0
-    return environment.get_template("plan.txt").render(
+    template = read_template(
+        "plan.txt",
+        large=functools.partial(_with_unit, _NUMBERS),
+        size=functools.partial(_with_unit, _BYTES),
+        duration=functools.partial(_with_unit, _SECONDS),
+    )
+    return template.render(
         plan=plan,
-        paper=machines.PAPER,
+        paper=resources.PAPER,
         kept_on_cpu=KEPT_ON_CPU,
         threads=f"{threads} thread" + "s" * (threads > 1),
     )

@@ -10,9 +10,8 @@ from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.planning import first_recipe
-from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
-from nmt.planning.machines import find_paper_model
-from nmt.planning.recipe_yaml import describe_recipe
+from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe, describe_recipe
+from nmt.planning.resources import find_paper_model
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
