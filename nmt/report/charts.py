@@ -38,7 +38,7 @@ class LineChart:
     @property
     def last(self) -> int:
         """The last step of all lines."""
-        return max(line.curve.steps[-1] for line in self.lines)
+        return max(max(line.curve) for line in self.lines)
 
     def height(self, value: float) -> float:
         """Return the place of a value above the lower end."""
@@ -46,7 +46,7 @@ class LineChart:
 
     def points(self, line: ChartLine) -> Iterator[str]:
         """Yield the points of a line as SVG coordinates, from 0 to 1000, from the upper left."""
-        for step, value in zip(line.curve.steps, line.curve.values, strict=True):
+        for step, value in line.curve.items():
             yield f"{1000 * step / self.last:.1f} {1000 - 10 * self.height(value):.1f}"
 
     def value_ticks(self) -> list[tuple[str, float]]:
@@ -65,8 +65,8 @@ class LineChart:
             [
                 {
                     "name": line.name,
-                    "steps": line.curve.steps,
-                    "texts": [format(value, self.number_format) for value in line.curve.values],
+                    "steps": list(line.curve),
+                    "texts": [format(value, self.number_format) for value in line.curve.values()],
                 }
                 for line in self.lines
             ]
@@ -96,10 +96,10 @@ def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
     """Return the chart of the lines that have points, or None if none has any."""
-    drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve.steps]
+    drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None
-    values = [value for line in drawn for value in line.curve.values]
+    values = [value for line in drawn for value in line.curve.values()]
     low, high = min(values), max(values)
     low = min(low, 0.0) if from_zero else low
     margin = 0.04 * (high - low) or 1.0
@@ -109,8 +109,8 @@ def line_chart(
 
 def thinned(curve: Curve) -> Curve:
     """Return at most `MAX_POINTS` evenly spaced points, with the first and the last."""
-    kept = evenly_spaced(len(curve.steps), MAX_POINTS)
-    return Curve(tuple(curve.steps[n] for n in kept), tuple(curve.values[n] for n in kept))
+    points = list(curve.items())
+    return dict(points[n] for n in evenly_spaced(len(points), MAX_POINTS))
 
 
 def round_ticks(low: float, high: float, about: int) -> list[float]:

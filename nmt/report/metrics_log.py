@@ -3,9 +3,8 @@
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,26 +12,8 @@ from nmt.errors import DataError
 
 Record = dict[str, Any]
 """one line of metrics.jsonl"""
-
-
-class Point(NamedTuple):
-    """One value of a curve."""
-
-    step: int
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Values at increasing optimiser steps."""
-
-    steps: tuple[int, ...] = ()
-    values: tuple[float, ...] = ()
-
-    def best(self) -> Point | None:
-        """Return the first point with the highest value, or None if the curve is empty."""
-        points = map(Point, self.steps, self.values)
-        return max(points, key=lambda point: point.value, default=None)
+Curve = dict[int, float]
+"""values by optimiser step, with increasing steps"""
 
 
 def read_metrics(path: Path) -> list[Record]:
@@ -68,13 +49,17 @@ def curve(records: Iterable[Record], event: str, key: str) -> Curve:
 
     If a resumed run has recorded a step twice, the later record counts.
     """
-    points: dict[int, float] = {}
+    points: Curve = {}
     for record in records:
         step, value = record.get("step"), number(record, key)
         if record.get("event") == event and isinstance(step, int) and value is not None:
             points[step] = value
-    steps = sorted(points)
-    return Curve(tuple(steps), tuple(points[step] for step in steps))
+    return dict(sorted(points.items()))
+
+
+def best_step(curve: Curve) -> int | None:
+    """Return the first step with the highest value, or None if the curve is empty."""
+    return max(curve, key=curve.__getitem__, default=None)
 
 
 def number(record: Mapping[str, Any], key: str) -> float | None:
@@ -100,13 +85,13 @@ def running_mean(curve: Curve) -> Curve:
     At the start, where losses fall steeply, the window stays symmetric and is therefore narrow;
     at the end it is cut off, so that the last means are as smooth as the others.
     """
-    count = len(curve.values)
-    sums = np.concatenate(([0.0], np.cumsum(curve.values, dtype=np.float64)))
+    count = len(curve)
+    sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
     positions = np.arange(count)
     before = np.minimum(max(1, count // 20) // 2, positions)
     after = np.minimum(before, positions[::-1])
     means = (sums[positions + after + 1] - sums[positions - before]) / (before + 1 + after)
-    return Curve(curve.steps, tuple(means.tolist()))
+    return dict(zip(curve, means.tolist(), strict=True))
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:

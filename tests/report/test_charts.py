@@ -48,14 +48,12 @@ def places(chart: LineChart) -> list[tuple[float, float]]:
 
 
 def test_points_are_placed_in_proportion() -> None:
-    drawn = places(chart(Curve((50, 100), (1.0, 2.0))))
+    drawn = places(chart({50: 1.0, 100: 2.0}))
     assert [x for x, _ in drawn] == [500, 1000]
     assert 1000 - drawn[0][1] == pytest.approx((1000 - drawn[1][1]) / 2, abs=0.2)
 
 
-@pytest.mark.parametrize(
-    "curve", [Curve((1,), (0.0,)), Curve((7,), (3.0,)), Curve((1, 2), (-1e-9, -1e-9))]
-)
+@pytest.mark.parametrize("curve", [{1: 0.0}, {7: 3.0}, {1: -1e-9, 2: -1e-9}])
 @pytest.mark.parametrize("from_zero", [True, False])
 def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool) -> None:
     drawn = chart(curve, from_zero=from_zero)
@@ -64,7 +62,7 @@ def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool)
 
 
 def test_the_values_of_the_tooltip_are_those_of_each_line() -> None:
-    drawn = chart(Curve((1, 2), (1.0, 2.0)), Curve(), Curve((2,), (0.5,)))
+    drawn = chart({1: 1.0, 2: 2.0}, {}, {2: 0.5})
     assert json.loads(drawn.texts_on_hover()) == [
         {"name": "line 0", "steps": [1, 2], "texts": ["1.00", "2.00"]},
         {"name": "line 2", "steps": [2], "texts": ["0.50"]},
@@ -72,9 +70,7 @@ def test_the_values_of_the_tooltip_are_those_of_each_line() -> None:
 
 
 def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
-    curve = Curve(tuple(range(10_000)), tuple(map(float, range(10_000))))
-    found = thinned(curve)
-    assert len(found.steps) == MAX_POINTS
-    assert (found.steps[0], found.steps[-1]) == (0, 9_999)
-    assert all(step == value for step, value in zip(found.steps, found.values, strict=True))
+    found = thinned({step: float(step) for step in range(10_000)})
+    assert len(found) == MAX_POINTS and (min(found), max(found)) == (0, 9_999)
+    assert all(step == value for step, value in found.items())
     assert thinned(found) == found

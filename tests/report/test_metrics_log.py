@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.report.metrics_log import Curve, curve, evenly_spaced, read_metrics, running_mean
+from nmt.report.metrics_log import curve, evenly_spaced, read_metrics, running_mean
 from tests.report.records import training, validation, write_metrics
 
 
@@ -33,15 +33,15 @@ def test_a_step_counts_once_steps_ascend_and_values_are_finite() -> None:
     records = [training(step, loss) for step, loss in ((20, 6.0), (10, 8.0), (20, 5.0))]
     records += [training(30, float("nan")), training(40, float("inf")), validation(60, 7.0, None)]
     records += [{"event": "train", "step": 50}, {"event": "note"}]
-    assert curve(records, "train", "loss") == Curve((10, 20), (8.0, 5.0))
-    assert curve(records, "validation", "loss") == Curve((60,), (7.0,))
-    assert curve(records, "validation", "bleu") == Curve()
+    assert curve(records, "train", "loss") == {10: 8.0, 20: 5.0}
+    assert curve(records, "validation", "loss") == {60: 7.0}
+    assert curve(records, "validation", "bleu") == {}
 
 
 @pytest.mark.parametrize("count", [1, 3, 39, 40, 120])
 def test_each_mean_covers_a_20th_of_the_curve_and_is_symmetric_at_its_start(count: int) -> None:
     values = np.random.default_rng(count).normal(size=count)
-    means = running_mean(Curve(tuple(range(count)), tuple(values))).values
+    means = running_mean(dict(enumerate(values))).values()
     for position, mean in enumerate(means):
         before = min(count // 40, position)
         assert mean == pytest.approx(values[position - before : position + before + 1].mean())
