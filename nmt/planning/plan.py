@@ -42,11 +42,7 @@ class RunTime:
     """averaging, choosing the best weights with beam search, and scoring the test set"""
     validation_pairs: int
     """sentences in the validation set; the test set is assumed to have as many"""
-
-    @property
-    def total(self) -> float:
-        """Seconds of all parts together."""
-        return self.training + self.validations + self.ending
+    total: float
 
 
 @dataclass(frozen=True)
@@ -82,24 +78,16 @@ class Plan:
     time: RunTime | None
     utilization: float
     gpus: list[GpuEstimate]
-
-    @property
-    def operations(self) -> float:
-        """Operations of the whole training."""
-        return self.step_operations * self.steps
+    operations: float
+    """operations of the whole training"""
+    paper: list[resources.PaperModel]
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values in bytes, seconds and operations."""
         plain = asdict(self)
-        for name in ("parameters", "memory", "gpu_memory", "disk"):
+        for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
-        if self.time:
-            plain["time"]["total"] = self.time.total
-        return {
-            **plain,
-            "operations": self.operations,
-            "paper": [asdict(m) for m in resources.PAPER],
-        }
+        return plain
 
 
 def make_plan(config: Config, measure: bool = True) -> Plan:
@@ -142,6 +130,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         time=run_time(config, workload, speed) if speed else None,
         utilization=resources.utilization(config.model),
         gpus=[_estimate(gpu, config, model, operations, length) for gpu in resources.GPUS],
+        operations=operations * config.training.max_steps,
+        paper=list(resources.PAPER),
     )
 
 
@@ -181,12 +171,10 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     candidates = 3 if training.moving_average else 2
     choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
     scored = training.score_test_set and (config.data.test or config.data.corpus)
-    return RunTime(
-        training=training.max_steps * speed.step_seconds,
-        validations=validations * batches * (speed.forward_seconds + greedy),
-        ending=batches * (choosing + (beam if scored else 0.0)),
-        validation_pairs=pairs,
-    )
+    steps = training.max_steps * speed.step_seconds
+    validating = validations * batches * (speed.forward_seconds + greedy)
+    ending = batches * (choosing + (beam if scored else 0.0))
+    return RunTime(steps, validating, ending, pairs, steps + validating + ending)
 
 
 def _estimate(
@@ -220,7 +208,6 @@ def describe(plan: Plan) -> str:
     )
     return template.render(
         plan=plan,
-        paper=resources.PAPER,
         kept_on_cpu=KEPT_ON_CPU,
         threads=f"{threads} thread" + "s" * (threads > 1),
     )

@@ -38,11 +38,7 @@ class ParameterCount:
     """source and target embeddings, and the output projection"""
     encoder: int
     decoder: int
-
-    @property
-    def total(self) -> int:
-        """Number of all weights."""
-        return self.embeddings + self.encoder + self.decoder
+    total: int
 
 
 @dataclass(frozen=True)
@@ -55,11 +51,7 @@ class DiskUsage:
     """largest number of checkpoints at one time, including the one that is being written"""
     finished: int
     """weights without training state: the average of checkpoints, and the moving average"""
-
-    @property
-    def total(self) -> int:
-        """Bytes of everything together."""
-        return self.checkpoint * self.checkpoints + self.finished
+    total: int
 
 
 def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
@@ -70,8 +62,9 @@ def build_meta_model(config: ModelConfig, source_size: int, target_size: int) ->
 
 def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
-    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
-    return ParameterCount(parameter_count(model) - encoder - decoder, encoder, decoder)
+    parts = (model, model.encoder, model.decoder)
+    total, encoder, decoder = map(parameter_count, parts)
+    return ParameterCount(total - encoder - decoder, encoder, decoder, total)
 
 
 def _matrix_weights(model: Transformer) -> tuple[int, int]:
@@ -118,11 +111,10 @@ def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     kept = ranking_size(training) + max(averaged, training.keep_last)
     steps, saved, validated = training.max_steps, training.checkpoint_every, training.validate_every
     possible = steps // saved + steps // validated - steps // math.lcm(saved, validated)
-    return DiskUsage(
-        checkpoint=weights + optimizer_bytes(config, model),
-        checkpoints=min(kept, max(1, possible)) + 1,
-        finished=weights * (2 if training.moving_average else 1),
-    )
+    checkpoint = weights + optimizer_bytes(config, model)
+    checkpoints = min(kept, max(1, possible)) + 1
+    finished = weights * (2 if training.moving_average else 1)
+    return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
 
 
 @dataclass(frozen=True)

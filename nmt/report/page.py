@@ -19,8 +19,7 @@ from markupsafe import Markup
 
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import KINDS, Kind, SentenceAttention, attention_map
-from nmt.report.charts import training_charts
-from nmt.report.metrics_log import (
+from nmt.report.curves import (
     Record,
     best_step,
     curve,
@@ -28,6 +27,7 @@ from nmt.report.metrics_log import (
     last_number,
     last_step,
     number,
+    training_charts,
 )
 from nmt.report.scored_test_set import ScoredTestSet
 from nmt.report.tables import cleaning_examples, cleaning_rows, histogram, length_rows

@@ -12,8 +12,8 @@ from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import AttentionMap
+from nmt.report.curves import Curve, best_step, curve, read_metrics, running_mean
 from nmt.report.figure import font_families, new_figure, save_figure
-from nmt.report.metrics_log import Curve, best_step, curve, read_metrics, running_mean
 from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.metrics_log import Record, best_step, curve, last_step, read_metrics
+from nmt.report.curves import Record, best_step, curve, last_step, read_metrics
 from nmt.run_directory import RunDirectory
 
 SPARK = "▁▂▃▄▅▆▇█"

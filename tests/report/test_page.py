@@ -27,7 +27,7 @@ from nmt.report.page import (
 from nmt.report.run_report import _prepared_data
 from nmt.report.scored_test_set import ScoredTestSet
 from nmt.training.validation import ExampleTranslation
-from tests.report.records import training, validation
+from tests.report.conftest import training, validation
 
 HOSTILE_TEXTS = [
     "<script>alert(1)</script>",

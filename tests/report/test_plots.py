@@ -18,7 +18,7 @@ from nmt.report.attention_maps import (
     select_head,
 )
 from nmt.report.plots import draw_attention, plot_loss, plot_positions
-from tests.report.records import training, validation, write_metrics
+from tests.report.conftest import training, validation, write_metrics
 
 
 @pytest.mark.parametrize("text", ["", "\n", '{"event": "start", "step": 0}\n'])

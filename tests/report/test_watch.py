@@ -12,7 +12,7 @@ from nmt.errors import DataError
 from nmt.files import write_json
 from nmt.report.watch import SPARK_WIDTH, duration, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
-from tests.report.records import training, validation, write_metrics
+from tests.report.conftest import training, validation, write_metrics
 
 THIS_PROCESS = f"process {os.getpid()} on {socket.gethostname()}"
 
