@@ -98,8 +98,7 @@ def init(options: InitOptions) -> None:
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.parallel_text import ParallelText
-    from nmt.planning.first_recipe import Request, choose_recipe
-    from nmt.planning.recipe_yaml import describe_recipe
+    from nmt.planning.first_recipe import Request, choose_recipe, describe_recipe
 
     text = options.text()
     if isinstance(text, str):

@@ -2,19 +2,19 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 from nmt.config import Config
 from nmt.device import hardware_kind, memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.planning import machines, resources
+from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
@@ -42,11 +42,7 @@ class RunTime:
     """averaging, choosing the best weights with beam search, and scoring the test set"""
     validation_pairs: int
     """sentences in the validation set; the test set is assumed to have as many"""
-
-    @property
-    def total(self) -> float:
-        """Seconds of all parts together."""
-        return self.training + self.validations + self.ending
+    total: float
 
 
 @dataclass(frozen=True)
@@ -64,7 +60,7 @@ class Plan:
     """Everything that is known about a recipe before it runs; the fields are the keys of --json."""
 
     parameters: resources.ParameterCount
-    counterpart: machines.PaperModel | None
+    counterpart: resources.PaperModel | None
     """the model of the paper that has the same sizes"""
     workload: Workload
     device: str
@@ -82,24 +78,16 @@ class Plan:
     time: RunTime | None
     utilization: float
     gpus: list[GpuEstimate]
-
-    @property
-    def operations(self) -> float:
-        """Operations of the whole training."""
-        return self.step_operations * self.steps
+    operations: float
+    """operations of the whole training"""
+    paper: list[resources.PaperModel]
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values in bytes, seconds and operations."""
         plain = asdict(self)
-        for name in ("parameters", "memory", "gpu_memory", "disk"):
+        for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
-        if self.time:
-            plain["time"]["total"] = self.time.total
-        return {
-            **plain,
-            "operations": self.operations,
-            "paper": [asdict(m) for m in machines.PAPER],
-        }
+        return plain
 
 
 def make_plan(config: Config, measure: bool = True) -> Plan:
@@ -127,7 +115,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         speed = probe(config, store, workload.vocabularies)
     return Plan(
         parameters=resources.count_parameters(model),
-        counterpart=machines.find_paper_model(config.model),
+        counterpart=resources.find_paper_model(config.model),
         workload=workload,
         device=here.device,
         precision=here.precision,
@@ -140,8 +128,10 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         steps=config.training.max_steps,
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
-        utilization=machines.utilization(config.model),
-        gpus=[_estimate(gpu, config, model, operations, length) for gpu in machines.GPUS],
+        utilization=resources.utilization(config.model),
+        gpus=[_estimate(gpu, config, model, operations, length) for gpu in resources.GPUS],
+        operations=operations * config.training.max_steps,
+        paper=list(resources.PAPER),
     )
 
 
@@ -181,37 +171,43 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     candidates = 3 if training.moving_average else 2
     choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
     scored = training.score_test_set and (config.data.test or config.data.corpus)
-    return RunTime(
-        training=training.max_steps * speed.step_seconds,
-        validations=validations * batches * (speed.forward_seconds + greedy),
-        ending=batches * (choosing + (beam if scored else 0.0)),
-        validation_pairs=pairs,
-    )
+    steps = training.max_steps * speed.step_seconds
+    validating = validations * batches * (speed.forward_seconds + greedy)
+    ending = batches * (choosing + (beam if scored else 0.0))
+    return RunTime(steps, validating, ending, pairs, steps + validating + ending)
 
 
 def _estimate(
-    gpu: machines.GpuSpec, config: Config, model: Transformer, operations: float, length: float
+    gpu: resources.GpuSpec, config: Config, model: Transformer, operations: float, length: float
 ) -> GpuEstimate:
     """Estimate training on one GPU from the operations of a step and the mean sentence length."""
     size = gpu.gigabytes * 1e9
     memory = training_memory(config, model, Hardware("cuda", "bf16", size), length)
     micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
-    seconds = machines.step_seconds(gpu, config.model, operations, micro_batches)
+    seconds = resources.step_seconds(gpu, config.model, operations, micro_batches)
     return GpuEstimate(gpu.name, config.training.max_steps * seconds, memory.total < size)
+
+
+def read_template(name: str, **filters: Callable[..., str]) -> Template:
+    """Return a template of this folder with these filters and `number`, which formats a number."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters |= {"number": format, **filters}
+    return environment.get_template(name)
 
 
 def describe(plan: Plan) -> str:
     """Return the whole plan, with a heading in the first column of each block."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["number"] = format
-    for name, units in (("large", _NUMBERS), ("size", _BYTES), ("duration", _SECONDS)):
-        environment.filters[name] = functools.partial(_with_unit, units)
     threads = plan.speed.threads if plan.speed else 0
-    return environment.get_template("plan.txt").render(
+    template = read_template(
+        "plan.txt",
+        large=functools.partial(_with_unit, _NUMBERS),
+        size=functools.partial(_with_unit, _BYTES),
+        duration=functools.partial(_with_unit, _SECONDS),
+    )
+    return template.render(
         plan=plan,
-        paper=machines.PAPER,
         kept_on_cpu=KEPT_ON_CPU,
         threads=f"{threads} thread" + "s" * (threads > 1),
     )

@@ -1,4 +1,4 @@
-"""What a model costs: weights by part, operations of training, and disk space of a run.
+"""What a model costs: weights by part, operations, disk space, and seconds on well-known GPUs.
 
 Operations are counted as in published figures: a multiplication and an addition are two operations,
 the backward pass costs twice the forward pass, and padding, norms, softmax and the optimiser are
@@ -8,16 +8,26 @@ section 2.1), and attention costs 12 * d_model for each attended position in eac
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
+from nmt import strict_yaml
 from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
 from nmt.training.retention import ranking_size
 from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
+# Share of a GPU's dense peak that training in PyTorch without fused layers reaches at d_model 1024:
+# fairseq reached 23 % on an A100 (Transformer big, LightSeq's comparison), NVIDIA's example 33 %.
+# Narrower models are limited by memory, in proportion to their width. Assumed, not measured.
+_UTILIZATION, _WIDTH = 0.25, 1024
+# Launching a kernel from Python takes about 8 µs. The forward and backward passes launch about 100
+# kernels for an encoder layer and 160 for a decoder layer.
+_LAUNCH_SECONDS, _ENCODER_KERNELS, _DECODER_KERNELS = 8e-6, 100, 160
 
 
 @dataclass(frozen=True)
@@ -28,11 +38,7 @@ class ParameterCount:
     """source and target embeddings, and the output projection"""
     encoder: int
     decoder: int
-
-    @property
-    def total(self) -> int:
-        """Number of all weights."""
-        return self.embeddings + self.encoder + self.decoder
+    total: int
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,7 @@ class DiskUsage:
     """largest number of checkpoints at one time, including the one that is being written"""
     finished: int
     """weights without training state: the average of checkpoints, and the moving average"""
-
-    @property
-    def total(self) -> int:
-        """Bytes of everything together."""
-        return self.checkpoint * self.checkpoints + self.finished
+    total: int
 
 
 def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
@@ -60,8 +62,9 @@ def build_meta_model(config: ModelConfig, source_size: int, target_size: int) ->
 
 def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
-    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
-    return ParameterCount(parameter_count(model) - encoder - decoder, encoder, decoder)
+    parts = (model, model.encoder, model.decoder)
+    total, encoder, decoder = map(parameter_count, parts)
+    return ParameterCount(total - encoder - decoder, encoder, decoder, total)
 
 
 def _matrix_weights(model: Transformer) -> tuple[int, int]:
@@ -108,8 +111,61 @@ def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     kept = ranking_size(training) + max(averaged, training.keep_last)
     steps, saved, validated = training.max_steps, training.checkpoint_every, training.validate_every
     possible = steps // saved + steps // validated - steps // math.lcm(saved, validated)
-    return DiskUsage(
-        checkpoint=weights + optimizer_bytes(config, model),
-        checkpoints=min(kept, max(1, possible)) + 1,
-        finished=weights * (2 if training.moving_average else 1),
-    )
+    checkpoint = weights + optimizer_bytes(config, model)
+    checkpoints = min(kept, max(1, possible)) + 1
+    finished = weights * (2 if training.moving_average else 1)
+    return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
+
+
+@dataclass(frozen=True)
+class GpuSpec:
+    """A GPU as its data sheet describes it; known_figures.yaml explains the figures."""
+
+    name: str
+    teraflops: float
+    gigabytes: float
+
+
+def utilization(config: ModelConfig) -> float:
+    """Return the share of its peak that a GPU is assumed to reach."""
+    return _UTILIZATION * min(1.0, config.d_model / _WIDTH)
+
+
+def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
+    """Return the assumed seconds of a step: its operations or its kernel launches, if longer."""
+    kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
+    launching = _LAUNCH_SECONDS * kernels * micro_batches
+    return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
+
+
+@dataclass(frozen=True)
+class PaperModel:
+    """A model of the paper and its training; known_figures.yaml explains the figures."""
+
+    name: str
+    parameters: int
+    steps: int
+    hours: float
+    operations: float
+
+
+def known_figures(table: str) -> list[dict[str, Any]]:
+    """Return the rows of a table in known_figures.yaml: gpus, paper or corpora."""
+    path = Path(__file__).with_name("known_figures.yaml")
+    tables, _ = strict_yaml.parse(path.read_text("utf-8"), path.name)
+    rows: list[dict[str, Any]] = tables[table]
+    return rows
+
+
+GPUS = tuple(GpuSpec(**row) for row in known_figures("gpus"))
+PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
+_SIZES = {"base": ModelConfig(), "big": ModelConfig(d_model=1024, heads=16, d_ff=4096)}
+
+
+def find_paper_model(config: ModelConfig) -> PaperModel | None:
+    """Return the model of the paper that has the sizes of `config`, or None."""
+    sizes = ("d_model", "heads", "d_ff", "encoder_layers", "decoder_layers")
+    for model in PAPER:
+        if all(getattr(_SIZES[model.name], size) == getattr(config, size) for size in sizes):
+            return model
+    return None

@@ -15,7 +15,7 @@ from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
-from nmt.planning.machines import known_figures
+from nmt.planning.resources import known_figures
 
 _LENGTH = 25.0
 """assumed tokens per sentence if nothing is known about the text"""

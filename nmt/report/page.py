@@ -19,8 +19,16 @@ from markupsafe import Markup
 
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import KINDS, Kind, SentenceAttention, attention_map
-from nmt.report.charts import training_charts
-from nmt.report.metrics_log import Record, curve, evenly_spaced, last_number, last_step, number
+from nmt.report.curves import (
+    Record,
+    best_step,
+    curve,
+    evenly_spaced,
+    last_number,
+    last_step,
+    number,
+    training_charts,
+)
 from nmt.report.scored_test_set import ScoredTestSet
 from nmt.report.tables import cleaning_examples, cleaning_rows, histogram, length_rows
 from nmt.report.watch import duration
@@ -55,7 +63,7 @@ def _page_template() -> Template:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
-    for function in (curve, last_number, last_step, read_asset):
+    for function in (best_step, curve, last_number, last_step, read_asset):
         environment.globals[function.__name__] = function
     environment.globals["METRIC_NAMES"] = METRIC_NAMES
     filters: list[Callable[..., Any]] = [breakable, duration, mark_shared_words, minute]

@@ -12,8 +12,8 @@ from nmt.config import Config
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import AttentionMap
+from nmt.report.curves import Curve, best_step, curve, read_metrics, running_mean
 from nmt.report.figure import font_families, new_figure, save_figure
-from nmt.report.metrics_log import Curve, curve, read_metrics, running_mean
 from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
     """
     records = read_metrics(metrics)
     training, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
-    steps = training.steps + validation.steps
+    steps = [*training, *validation]
     if not steps:
         raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
     qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
-    metric = next((name for name, found in qualities.items() if found.steps), None)
+    metric = next((name for name, found in qualities.items() if found), None)
     panels = 2 if metric else 1
     with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
         heights = [3, 2][:panels]
@@ -67,28 +67,31 @@ def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
 
     The objective is smoothed, the validation loss is cross-entropy; both are in nats per token.
     """
-    if training.steps:
-        trend = running_mean(training).values
-        style = "o-" if len(training.steps) == 1 else "-"
-        axes.plot(training.steps, training.values, color=BLUE, alpha=0.3, linewidth=0.7)
-        axes.plot(training.steps, trend, style, label="training objective", color=BLUE, **LINE)
-    if validation.steps:
+    if training:
+        trend = running_mean(training)
+        style = "o-" if len(training) == 1 else "-"
+        axes.plot([*training], [*training.values()], color=BLUE, alpha=0.3, linewidth=0.7)
+        axes.plot(
+            [*trend], [*trend.values()], style, label="training objective", color=BLUE, **LINE
+        )
+    if validation:
         label = "validation cross-entropy"
-        axes.plot(validation.steps, validation.values, "o-", label=label, color=ORANGE, **LINE)
+        axes.plot([*validation], [*validation.values()], "o-", label=label, color=ORANGE, **LINE)
     axes.set_ylabel("loss\n(nats per target token)")
     axes.legend(loc="upper right")
 
 
 def _draw_quality(axes: "Axes", quality: Curve, metric: str) -> None:
     """Draw the lower panel: BLEU or chrF at each validation, and which one is the best."""
-    axes.plot(quality.steps, quality.values, "s-", color=GREEN, **LINE)
-    best = quality.best()
-    assert best is not None
-    axes.axhline(best.value, color=GREEN, linewidth=0.6, linestyle=(0, (4, 3)))
-    title = f"best {best.value:.1f} at step {best.step:,}"
+    axes.plot([*quality], [*quality.values()], "s-", color=GREEN, **LINE)
+    step = best_step(quality)
+    assert step is not None
+    best = quality[step]
+    axes.axhline(best, color=GREEN, linewidth=0.6, linestyle=(0, (4, 3)))
+    title = f"best {best:.1f} at step {step:,}"
     axes.set_title(title, loc="right", color=GREEN, fontsize=7.0, pad=3)
     axes.set_ylabel(f"validation {metric}")
-    axes.set_ylim(0, max(1.0, 1.1 * best.value))
+    axes.set_ylim(0, max(1.0, 1.1 * best))
 
 
 def plot_schedule(config: Config, output: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DataError, NmtError
 from nmt.files import read_json
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
-from nmt.report.metrics_log import Record, read_metrics
+from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
 from nmt.report.scored_test_set import Log, Progress, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run

@@ -10,7 +10,7 @@ from pathlib import Path
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
-from nmt.report.metrics_log import Record, curve, last_step, read_metrics
+from nmt.report.curves import Record, best_step, curve, last_step, read_metrics
 from nmt.run_directory import RunDirectory
 
 SPARK = "▁▂▃▄▅▆▇█"
@@ -95,10 +95,11 @@ def _lines(run: WatchedRun) -> Iterator[str]:
     curves += [("tokens per second", "train", "tokens_per_second", 0)]
     for name, event, key, digits in curves:
         found = curve(records, event, key)
-        if found.steps:
-            yield _row(name, f"{found.values[-1]:,.{digits}f}", spark_line(found.values))
-        if key in METRIC_NAMES and (best := found.best()):
-            yield _row("  its best", f"{best.value:.2f}", f"step {best.step:,}")
+        if found:
+            values = list(found.values())
+            yield _row(name, f"{values[-1]:,.{digits}f}", spark_line(values))
+        if key in METRIC_NAMES and (best := best_step(found)) is not None:
+            yield _row("  its best", f"{found[best]:.2f}", f"step {best:,}")
     yield from _times(run)
 
 
@@ -133,14 +134,14 @@ def duration(seconds: float) -> str:
 def _times(run: WatchedRun) -> Iterator[str]:
     """Yield the time so far, and the remaining time at the speed of the latest records."""
     elapsed = curve(run.records, "train", "seconds")
-    if not elapsed.steps:
+    if not elapsed:
         return
-    yield _row("trained for", duration(elapsed.values[-1]))
-    first = max(0, len(elapsed.steps) - 1 - RECENT)
-    steps = elapsed.steps[-1] - elapsed.steps[first]
-    seconds = elapsed.values[-1] - elapsed.values[first]
-    if first == len(elapsed.steps) - 1:  # a single record
-        steps, seconds = elapsed.steps[-1], elapsed.values[-1]
+    points = list(elapsed.items())
+    steps, seconds = points[-1]
+    yield _row("trained for", duration(seconds))
+    if len(points) > 1:  # since an earlier record, else since the start
+        earlier = points[-1 - RECENT :][0]
+        steps, seconds = steps - earlier[0], seconds - earlier[1]
     left = run.config.training.max_steps - last_step(run.records)
     if left > 0 and steps > 0 and seconds > 0 and not run.finished:
         yield _row("time left", duration(left * seconds / steps), "without validation and saving")

@@ -10,9 +10,8 @@ from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.planning import first_recipe
-from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe
-from nmt.planning.machines import find_paper_model
-from nmt.planning.recipe_yaml import describe_recipe
+from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe, describe_recipe
+from nmt.planning.resources import find_paper_model
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
@@ -42,16 +41,14 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
     return chosen
 
 
-def test_the_planned_time_is_the_time_that_was_asked_for(choose: Choose) -> None:
-    for minutes in (4, 10, 60):
+def test_the_planned_time_is_asked_for_but_a_small_text_is_not_learnt_for_ever(
+    choose: Choose,
+) -> None:
+    for minutes in (4, 60):
         recipe = choose(profile_of(200_000), minutes=minutes)
         assert 0.9 * minutes < recipe.time.total / 60 <= minutes
-
-
-def test_a_small_text_is_not_learnt_for_ever(choose: Choose) -> None:
     recipe = choose(profile_of(2000), minutes=600)
-    assert recipe.epochs <= 61
-    assert recipe.time.total < 600 * 60
+    assert recipe.epochs <= 61 and recipe.time.total < 600 * 60
 
 
 def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None:
@@ -82,23 +79,23 @@ def test_the_sizes_of_the_paper_are_those_of_table_3(choose: Choose, size: str) 
     assert model is not None and model.name == size
 
 
-@pytest.mark.parametrize(("size", "d_model"), [("big", 1024), (None, 128)])
-def test_a_slow_machine_gets_the_fewest_steps_and_a_warning(
-    choose: Choose, size: str | None, d_model: int
+@pytest.mark.parametrize(
+    ("speed", "size", "d_model", "words"),
+    [
+        ({"step_seconds": 9}, "big", 1024, "50 steps of this model take more than 5 min here (9.0"),
+        ({"step_seconds": 9}, None, 128, "50 steps of this model take more than 5 min here (9.0"),
+        ({"waiting": 0.4}, None, 256, "other processes used the processor for 40% of the measured"),
+    ],
+)
+def test_a_slow_and_a_busy_machine_are_warned_of(
+    choose: Choose, speed: dict[str, float], size: str | None, d_model: int, words: str
 ) -> None:
-    """Of the size that was asked for, else of the smallest one."""
-    recipe = choose(profile_of(50_000), size=size, minutes=5, step_seconds=9)
-    assert (recipe.config.training.max_steps, recipe.config.model.d_model) == (50, d_model)
+    """A slow machine takes the fewest steps, of the smallest size unless another is asked for."""
+    recipe = choose(profile_of(50_000), size=size, minutes=5, **speed)
+    assert recipe.config.model.d_model == d_model
+    assert (recipe.config.training.max_steps == 50) == ("step_seconds" in speed)
     (warning,) = recipe.warnings
-    assert "50 steps of this model take more than 5 min here (9.0 s each)" in warning
-    assert f"# warning  {warning}\n" in describe_recipe(recipe, "nmt train")
-
-
-def test_a_busy_machine_is_told(choose: Choose) -> None:
-    recipe = choose(profile_of(50_000), waiting=0.4)
-    (warning,) = recipe.warnings
-    assert "other processes used the processor for 40% of the measured time" in warning
-    assert f"# warning  {warning}\n" in describe_recipe(recipe, "nmt train")
+    assert words in warning and f"# warning  {warning}\n" in describe_recipe(recipe, "nmt train")
 
 
 @pytest.mark.parametrize(("asked", "threads"), [("3", 3), ("3,1", 3), ("8", "auto"), ("", "auto")])
@@ -110,16 +107,13 @@ def test_omp_num_threads_limits_the_threads_of_the_recipe(
     assert choose(profile_of(50_000)).config.training.threads == threads
 
 
-def test_ideographs_are_spelt_in_bytes(choose: Choose) -> None:
+def test_ideographs_are_spelt_in_bytes_and_tokenized_text_is_left_unchanged(
+    choose: Choose,
+) -> None:
     chinese = SideProfile(words=1, lowercase=False, script="Han", language=None)
-    tokenizer = choose(profile_of(50_000, chinese)).config.tokenizer
-    assert tokenizer.byte_fallback
-    assert tokenizer.character_coverage < 1
-
-
-def test_tokenized_text_is_left_as_it_is(choose: Choose) -> None:
-    recipe = choose(profile_of(50_000, tokenized=True))
-    assert recipe.config.tokenizer.normalization == "identity"
+    tokenizer = choose(profile_of(50_000, chinese, tokenized=True)).config.tokenizer
+    assert tokenizer.byte_fallback and tokenizer.character_coverage < 1
+    assert tokenizer.normalization == "identity"
 
 
 def test_the_written_recipe_is_the_chosen_one(choose: Choose) -> None:

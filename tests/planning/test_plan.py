@@ -18,15 +18,18 @@ from tests.training.runs import Recipe
 SPEED = replace(constant_speed(2.0), waiting=0.5, greedy_seconds=4.0, forward_seconds=1.0)
 
 
+Planned = Callable[[Config], Plan]
+
+
 @pytest.fixture
-def planned(monkeypatch: pytest.MonkeyPatch) -> Callable[[Config], Plan]:
+def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     """A plan for a machine of known speed."""
     monkeypatch.setattr(module, "probe", lambda config, store, sizes: SPEED)
     return make_plan
 
 
 def test_the_run_time_is_the_sum_of_steps_validations_and_end(
-    recipe: Recipe, planned: Callable[[Config], Plan]
+    recipe: Recipe, planned: Planned
 ) -> None:
     time = planned(recipe()).time
     assert time is not None and time.validation_pairs == 8
@@ -37,7 +40,7 @@ def test_the_run_time_is_the_sum_of_steps_validations_and_end(
     assert time.total == time.training + time.validations + time.ending
 
 
-def test_disabled_features_take_no_time(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
+def test_disabled_features_take_no_time(recipe: Recipe, planned: Planned) -> None:
     default = planned(recipe()).time
     unscored = planned(recipe("training.score_test_set=false")).time
     by_loss = planned(recipe("training.validation_metric=loss")).time
@@ -75,7 +78,7 @@ def test_the_plan_of_base_matches_the_paper() -> None:
     assert "base: 100,000 steps, 12.0 h on 8 P100, 3.3e+18 FLOP" in text
 
 
-def test_a_plan_converts_to_json(recipe: Recipe, planned: Callable[[Config], Plan]) -> None:
+def test_a_plan_converts_to_json(recipe: Recipe, planned: Planned) -> None:
     plain = planned(recipe()).as_json()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["memory"]["total"] == sum(

@@ -46,11 +46,11 @@ def test_every_kind_of_recipe_is_measured_without_writing_files(
 def test_long_steps_are_measured_with_fewer_tokens_and_scaled_up(
     recipe: Recipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = recipe("training.batch_tokens=200000")
-    monkeypatch.setattr(module, "_STEP_SECONDS", 0.001)
+    config = recipe("training.batch_tokens=20000")
+    monkeypatch.setattr(module, "_STEP_SECONDS", 1e-6)
     speed = measured(config)
-    assert speed.step_tokens < 20_000
-    assert speed.target_tokens * speed.step_seconds == pytest.approx(200_000, rel=0.2)
+    assert speed.step_tokens == 512
+    assert speed.target_tokens * speed.step_seconds == pytest.approx(20_000, rel=0.2)
 
 
 def test_outliers_do_not_change_the_interquartile_mean() -> None:

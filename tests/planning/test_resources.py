@@ -1,4 +1,4 @@
-"""Weights and operations are those that PyTorch counts; a run fits into its planned disk space."""
+"""Weights and operations are those that PyTorch counts; times on GPUs are plausible."""
 
 from pathlib import Path
 
@@ -11,15 +11,21 @@ from nmt.config_file import load_config
 from nmt.device import autocast
 from nmt.model.transformer import Transformer
 from nmt.planning.resources import (
+    GPUS,
+    PAPER,
     build_meta_model,
     count_parameters,
     disk_usage,
+    find_paper_model,
+    step_seconds,
     training_operations,
+    utilization,
 )
 from nmt.training.train import train
 from tests.training.runs import Recipe
 
 SMALL = ModelConfig(d_model=32, heads=2, d_ff=48, encoder_layers=2, decoder_layers=3, dropout=0.1)
+BASE, BIG = (load_config(f"{name}.yaml").model for name in ("base", "big"))
 
 
 @pytest.mark.parametrize("embeddings", ["shared", "target", "separate"])
@@ -31,12 +37,11 @@ def test_a_meta_model_has_as_many_weights_as_a_real_one(embeddings: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "parameters", "operations"), [("base", 65e6, 381e6), ("big", 213e6, 1290e6)]
+    ("config", "parameters", "operations"), [(BASE, 65e6, 381e6), (BIG, 213e6, 1290e6)]
 )
 def test_the_papers_models_have_the_published_parameters_and_operations_per_token(
-    name: str, parameters: float, operations: float
+    config: ModelConfig, parameters: float, operations: float
 ) -> None:
-    config = load_config(f"{name}.yaml").model
     model = build_meta_model(config, 37_000, 37_000)
     assert count_parameters(model).total == pytest.approx(parameters, rel=0.03)
     counted = training_operations(model, config, 1, 1, 28, 28)
@@ -58,18 +63,34 @@ def test_operations_match_the_count_of_pytorch() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        (),
         ("training.average=best", "training.keep_best=3"),
-        ("training.moving_average=0.9", "training.checkpoint_every=40"),
+        ("training.moving_average=0.9", "training.checkpoint_every=8"),
     ],
 )
 def test_a_run_takes_the_planned_disk_space(
     recipe: Recipe, tmp_path: Path, settings: tuple[str, ...]
 ) -> None:
-    sizes = ("model.d_model=64", "model.d_ff=256")
-    config = recipe(*settings, *sizes, "training.validation_metric=loss")
+    every = ("training.max_steps=8", "training.validate_every=2", "training.checkpoint_every=2")
+    sizes = ("model.d_model=64", "model.d_ff=256", "training.validation_metric=loss")
+    config = recipe(*every, *sizes, *settings)
     run = train(config, tmp_path / "run", lambda message: None)
     disk = disk_usage(config, build_meta_model(config.model, 60, 60))
     held = [sum(f.stat().st_size for f in p.rglob("*")) for p in run.saved_checkpoints()]
     assert all(size == pytest.approx(disk.checkpoint, rel=0.1) for size in held)
     assert len(held) < disk.checkpoints <= len(held) + 3
+
+
+def test_the_papers_models_are_recognised_by_their_sizes_alone() -> None:
+    assert [find_paper_model(config) for config in (BASE, BIG)] == list(PAPER)
+    assert find_paper_model(BASE.model_copy(update={"norm": "pre", "dropout": 0.3})) == PAPER[0]
+    assert find_paper_model(BASE.model_copy(update={"d_ff": 1024})) is None
+    for paper in PAPER:  # table 2 counts 8 P100 at 9.5 TFLOP/s
+        assert 8 * paper.hours * 3600 * 9.5e12 == pytest.approx(paper.operations, rel=0.02)
+
+
+def test_gpus_take_less_time_if_they_are_faster_but_never_less_than_kernel_launches() -> None:
+    slow, fast = min(GPUS, key=lambda g: g.teraflops), max(GPUS, key=lambda g: g.teraflops)
+    assert step_seconds(fast, BIG, 3e13, 1) < step_seconds(slow, BIG, 3e13, 1)
+    assert step_seconds(fast, BIG, 1.0, 1) == step_seconds(slow, BIG, 1.0, 1) > 0.001
+    assert step_seconds(fast, BIG, 1.0, 4) == 4 * step_seconds(fast, BIG, 1.0, 1)
+    assert utilization(SMALL) < utilization(BASE) < utilization(BIG) < 0.42

@@ -33,16 +33,12 @@ def profile(tmp_path: Path) -> TextProfile:
     return profile_of(tmp_path, numbered(ENGLISH), numbered(GERMAN))
 
 
-def test_a_text_is_described(profile: TextProfile) -> None:
+def test_a_text_is_described(profile: TextProfile, tmp_path: Path) -> None:
     assert profile.pairs == len(profile.sample) == 1100
     assert (profile.source.language, profile.target.language) == ("en", "de")
     assert profile.source.lowercase and not profile.target.lowercase
-    assert not profile.tokenized
-
-
-def test_tokenized_text_is_recognised(tmp_path: Path) -> None:
     sides = [[f"{line} , {n} ." for n, line in enumerate(x * 400)] for x in (ENGLISH, GERMAN)]
-    assert profile_of(tmp_path, *sides).tokenized
+    assert profile_of(tmp_path, *sides).tokenized and not profile.tokenized
 
 
 @pytest.mark.parametrize(
@@ -85,13 +81,10 @@ def test_a_text_that_cannot_be_learnt_from_is_an_error(
         profile_of(tmp_path, source, target)
 
 
-def test_files_are_labelled_by_their_endings() -> None:
+def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: TextProfile) -> None:
     assert labels_of(TextPair(source="train.en", target="x/train.pt_BR.xz")) == ("en", "pt_BR")
     assert labels_of(TextPair(source="source.txt", target="target")) == (None, None)
     assert labels_of(TextPair(file="both.tsv")) == (None, None)
-
-
-def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: TextProfile) -> None:
     assert settle_languages(("en_GB", "de_AT"), ("en", "de"), profile) == ("en_GB", "de_AT")
     assert settle_languages(None, ("en", None), profile) == ("en", "de")
     assert settle_languages(None, (None, None), profile) == ("en", "de")

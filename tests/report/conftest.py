@@ -1,5 +1,7 @@
-"""A run with a model of a few weights and a tokenizer of letters."""
+"""A run with a model of a few weights and a tokenizer of letters, and records of metrics.jsonl."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,3 +45,19 @@ def with_longer_translations(run: Any, extra: int) -> Any:
     settings = run.config.decoding.model_copy(update={"max_length_offset": extra})
     config = run.config.model_copy(update={"decoding": settings})
     return SimpleNamespace(config=config, tokenizer=run.tokenizer, model=run.model)
+
+
+def write_metrics(path: Path, *records: dict[str, Any], tail: str = "") -> Path:
+    """Write one record per line, then `tail`."""
+    path.write_text("".join(json.dumps(record) + "\n" for record in records) + tail, "utf-8")
+    return path
+
+
+def training(step: int, loss: float, **figures: Any) -> dict[str, Any]:
+    """A record of training."""
+    return {"event": "train", "step": step, "loss": loss, **figures}
+
+
+def validation(step: int, loss: float, bleu: float | None, **figures: Any) -> dict[str, Any]:
+    """A record of a validation."""
+    return {"event": "validation", "step": step, "loss": loss, "bleu": bleu, **figures}

@@ -104,26 +104,23 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "labels", "words"),
+    ("pieces", "labels", "words", "joined"),
     [
         (
             ["▁The", "▁work", "ing", "▁", "class", ".", "▁New▁York", "$"],
             ["The", "work", "·ing", "␣", "·class", ".", "New York", "$"],
             [0, 1, 1, 2, 2, 2, 3, 3],
+            ["The", "working", "class.", "New York$"],
         ),
-        (["▁", "a", "▁", "c", "a"], ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1]),
-        (["ing", "er", "▁a"], ["ing", "·er", "a"], [0, 0, 1]),
+        (["▁", "a", "▁", "c", "a"], ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1], ["a", "ca"]),
+        (["▁", "▁x"], ["␣", "x"], [0, 1], ["␣", "x"]),
+        (["ing", "er", "▁a"], ["ing", "·er", "a"], [0, 0, 1], ["inger", "a"]),
     ],
-    ids=["a dot continues a word", "characters need no dots", "the first piece begins a word"],
+    ids=["a dot continues a word", "characters need no dots", "no word", "the first begins a word"],
 )
-def test_labels_and_words_of_pieces(pieces: list[str], labels: list[str], words: list[int]) -> None:
-    assert readable_pieces(pieces) == Pieces(labels, words)
-
-
-def test_start_and_end_are_words_of_their_own_and_joined_words_are_spelt_as_in_the_text() -> None:
-    pieces = readable_pieces(["▁a", "bc"])
-    assert pieces.with_end() == Pieces(["a", "·bc", "</s>"], [0, 0, 1])
-    assert pieces.with_start() == Pieces(["<s>", "a", "·bc"], [0, 1, 1])
-    assert readable_pieces([]).with_end() == Pieces(["</s>"], [0])
-    pieces = readable_pieces(["▁work", "ing", "▁", "class", ".", "▁", "▁x"])
-    assert join_words(pieces) == Pieces(["working", "class.", "␣", "x"], [0, 1, 2, 3])
+def test_labels_and_words_of_pieces(
+    pieces: list[str], labels: list[str], words: list[int], joined: list[str]
+) -> None:
+    found = readable_pieces(pieces)
+    assert found == Pieces(labels, words)
+    assert join_words(found) == Pieces(joined, list(range(len(joined))))

@@ -18,7 +18,7 @@ from nmt.report.attention_maps import (
     select_head,
 )
 from nmt.report.plots import draw_attention, plot_loss, plot_positions
-from tests.report.records import training, validation, write_metrics
+from tests.report.conftest import training, validation, write_metrics
 
 
 @pytest.mark.parametrize("text", ["", "\n", '{"event": "start", "step": 0}\n'])
@@ -52,15 +52,11 @@ def test_curves_are_drawn_from_any_part_of_a_run(
 
 
 def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> None:
-    _, svg = plot_positions(12, 6, tmp_path / "positions")
-    text = svg.read_text("utf-8")
-    assert all(f"<!-- {label}" in text for label in ("position", "dimension", "PE(position"))
-
-
-def test_an_odd_number_of_dimensions_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--d-model 7: expected an even number"):
         plot_positions(12, 7, tmp_path / "positions")
     assert not list(tmp_path.iterdir())
+    text = plot_positions(12, 6, tmp_path / "positions")[1].read_text("utf-8")
+    assert all(f"<!-- {label}" in text for label in ("position", "dimension", "PE(position"))
 
 
 def test_all_heads_are_drawn_after_their_mean_and_a_single_head_alone(

@@ -50,7 +50,7 @@ def data(tmp_path: Path) -> dict[str, Any]:
 
 def test_a_set_is_translated_and_scored_by_length_and_rarity(data: dict[str, Any]) -> None:
     translator = ConstantTranslator(**data)
-    found = translator.score("test")
+    found = translator.score()
     assert found.sources == ["one", "two", "three"] and found.title == "test set"
     assert translator.progress == [(3, 3)]
     expected = bleu(found.translations, found.references, confidence=False)
@@ -72,7 +72,6 @@ def test_a_part_of_a_set_is_named_as_such_and_rarity_needs_the_training_text(
 
 
 def test_the_default_is_the_test_set_or_else_the_validation_set(data: dict[str, Any]) -> None:
-    assert ConstantTranslator(**data).score().name == "test"
     without_test_set = ConstantTranslator(**{**data, "test": None})
     found = without_test_set.score()
     assert found.name == "validation" and len(found.sources) == 2

@@ -12,7 +12,7 @@ from nmt.errors import DataError
 from nmt.files import write_json
 from nmt.report.watch import SPARK_WIDTH, duration, read_progress, render_progress, spark_line
 from nmt.run_directory import RunDirectory
-from tests.report.records import training, validation, write_metrics
+from tests.report.conftest import training, validation, write_metrics
 
 THIS_PROCESS = f"process {os.getpid()} on {socket.gethostname()}"
 
@@ -35,7 +35,7 @@ def rows(run: RunDirectory) -> dict[str, list[str]]:
     return {line[2:22].strip(): line[22:].split() for line in lines}
 
 
-def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
+def test_every_figure_is_the_last_one_and_lines_are_cut_off(run: RunDirectory) -> None:
     trained = train(50, loss=4.0), train(100)
     write_metrics(run.metrics, *trained, validation(50, 2.5, 12.5), validation(100, 2.5, 11.0))
     table = rows(run)
@@ -47,6 +47,7 @@ def test_every_figure_is_the_last_one(run: RunDirectory) -> None:
     assert table["tokens per second"][0] in ("1,234", "1,235")
     assert table["trained for"] == ["50", "s"]
     assert table["time left"][:2] == ["2.5", "min"]
+    assert all(len(line) <= 30 for line in render_progress(read_progress(run), 30).splitlines())
 
 
 def test_only_whole_records_are_shown(run: RunDirectory) -> None:
@@ -99,11 +100,6 @@ def test_a_run_is_finished_once_its_best_weights_are_chosen(
     write_json(run.best, {"trained_steps": chosen} if chosen else {"weights": "averaged"})
     assert (state(run, THIS_PROCESS if living else "") == "finished") is finished
     assert read_progress(run).finished is finished
-
-
-def test_lines_are_no_longer_than_the_terminal_is_wide(run: RunDirectory) -> None:
-    write_metrics(run.metrics, train(50), validation(50, 2.5, 12.5))
-    assert all(len(line) <= 30 for line in render_progress(read_progress(run), 30).splitlines())
 
 
 def test_a_spark_line_goes_from_the_lowest_to_the_highest() -> None:

@@ -1,0 +1,135 @@
+"""Curves of metrics.jsonl; charts with round ticks, points at the right place, labels as text."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.errors import DataError
+from nmt.report.curves import (
+    MAX_POINTS,
+    ChartLine,
+    Curve,
+    LineChart,
+    curve,
+    evenly_spaced,
+    line_chart,
+    read_metrics,
+    round_ticks,
+    running_mean,
+    thinned,
+)
+from tests.report.conftest import training, validation, write_metrics
+
+NUMBERS = st.floats(-1e9, 1e9)
+
+
+def test_a_line_without_a_newline_is_ignored(tmp_path: Path) -> None:
+    path = write_metrics(tmp_path / "m", training(10, 8.0), tail='{"event": "train", "st')
+    assert len(read_metrics(path)) == 1
+
+
+@pytest.mark.parametrize("line", ["{broken", "[1, 2]", "\x00", "[" * 100_000])
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    path = write_metrics(tmp_path / "metrics.jsonl", training(10, 8.0), tail=f"{line}\n")
+    with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a metrics record"):
+        read_metrics(path)
+
+
+def test_a_missing_and_an_unreadable_file_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"m\.jsonl: no metrics here; give the directory of a run"):
+        read_metrics(tmp_path / "m.jsonl")
+    with pytest.raises(DataError, match="cannot be read: "):
+        read_metrics(tmp_path)
+
+
+def test_a_step_counts_once_steps_ascend_and_values_are_finite() -> None:
+    records = [training(step, loss) for step, loss in ((20, 6.0), (10, 8.0), (20, 5.0))]
+    records += [training(30, float("nan")), training(40, float("inf")), validation(60, 7.0, None)]
+    records += [{"event": "train", "step": 50}, {"event": "note"}]
+    assert curve(records, "train", "loss") == {10: 8.0, 20: 5.0}
+    assert curve(records, "validation", "loss") == {60: 7.0}
+    assert curve(records, "validation", "bleu") == {}
+
+
+@pytest.mark.parametrize("count", [1, 3, 39, 40, 120])
+def test_each_mean_covers_a_20th_of_the_curve_and_is_symmetric_at_its_start(count: int) -> None:
+    values = np.random.default_rng(count).normal(size=count)
+    means = running_mean(dict(enumerate(values))).values()
+    for position, mean in enumerate(means):
+        before = min(count // 40, position)
+        assert mean == pytest.approx(values[position - before : position + before + 1].mean())
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 100])
+def test_evenly_spaced_numbers_keep_both_ends(count: int) -> None:
+    chosen = evenly_spaced(count, 7)
+    assert len(chosen) == min(count, 7) and chosen == sorted(set(chosen))
+    assert not chosen or (chosen[0], chosen[-1]) == (0, count - 1)
+
+
+@given(NUMBERS, st.floats(1e-6, 1e9))
+def test_ticks_lie_between_the_ends(low: float, extent: float) -> None:
+    high = low + extent
+    if high - low < 1e-12 * max(abs(low), abs(high)) * 1e6:
+        return  # closer together than their own precision
+    ticks = round_ticks(low, high, 5)
+    assert 1 <= len(ticks) <= 7
+    slack = 1e-6 * extent
+    assert low - slack <= ticks[0] and ticks[-1] <= high + slack
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0, 8000, [0, 2000, 4000, 6000, 8000]),
+        (1.6, 9.1, [2, 4, 6, 8]),
+        (0, 1, [0, 0.25, 0.5, 0.75, 1]),
+    ],
+)
+def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) -> None:
+    assert round_ticks(low, high, 4) == pytest.approx(ticks)
+
+
+def chart(*curves: Curve, from_zero: bool = True) -> LineChart:
+    lines = [ChartLine(f"line {n}", curve, "blue") for n, curve in enumerate(curves)]
+    found = line_chart("Loss", "nats", lines, ".2f", from_zero)
+    assert found is not None
+    return found
+
+
+def places(chart: LineChart) -> list[tuple[float, float]]:
+    pairs = (point.split() for point in chart.points(chart.lines[0]))
+    return [(float(x), float(y)) for x, y in pairs]
+
+
+def test_points_are_placed_in_proportion() -> None:
+    drawn = places(chart({50: 1.0, 100: 2.0}))
+    assert [x for x, _ in drawn] == [500, 1000]
+    assert 1000 - drawn[0][1] == pytest.approx((1000 - drawn[1][1]) / 2, abs=0.2)
+
+
+@pytest.mark.parametrize("curve", [{1: 0.0}, {7: 3.0}, {1: -1e-9, 2: -1e-9}])
+@pytest.mark.parametrize("from_zero", [True, False])
+def test_single_points_and_constants_can_be_drawn(curve: Curve, from_zero: bool) -> None:
+    drawn = chart(curve, from_zero=from_zero)
+    assert all(0 <= x <= 1000 for x, _ in places(drawn))
+    assert drawn.value_ticks() and drawn.step_ticks()
+
+
+def test_the_values_of_the_tooltip_are_those_of_each_line() -> None:
+    drawn = chart({1: 1.0, 2: 2.0}, {}, {2: 0.5})
+    assert json.loads(drawn.texts_on_hover()) == [
+        {"name": "line 0", "steps": [1, 2], "texts": ["1.00", "2.00"]},
+        {"name": "line 2", "steps": [2], "texts": ["0.50"]},
+    ]
+
+
+def test_a_long_curve_keeps_evenly_spaced_points_and_its_ends() -> None:
+    found = thinned({step: float(step) for step in range(10_000)})
+    assert len(found) == MAX_POINTS and (min(found), max(found)) == (0, 9_999)
+    assert all(step == value for step, value in found.items())
+    assert thinned(found) == found
