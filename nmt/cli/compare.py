@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, ComputeOptions, load_translator
-from nmt.cli.options.search import BatchTokensOption, BeamSizeOption, SearchOptions
+from nmt.cli.options.model import (
+    EXACT,
+    BatchTokensOption,
+    BeamSizeOption,
+    ComputeOptions,
+    SearchOptions,
+    load_translator,
+)
 from nmt.cli.options.test_set import (
     TextOptions,
     load_test_set,

@@ -11,8 +11,7 @@ import typer
 
 from nmt.cli.lines.streams import check_output_is_no_input, open_output
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, load_translator
-from nmt.cli.options.search import SearchOptions
+from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, SearchOptions, load_translator
 from nmt.cli.options.test_set import (
     TextOptions,
     load_test_set,
@@ -24,9 +23,10 @@ from nmt.cli.options.test_set import (
 from nmt.errors import ConfigError, NmtError
 
 if TYPE_CHECKING:
-    from nmt.evaluation.score_sheet import ScoreSheet
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
+
+COMET_REMARK = "COMET compares with figures of the same COMET model, on the same test set."
 
 
 @dataclass(frozen=True)
@@ -155,13 +155,17 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     Raises:
         NmtError: comet-score failed; the other scores are printed nevertheless.
     """
+    from nmt.device import pick_device
+    from nmt.evaluation.comet import comet
     from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
 
     test_set, translations = translated.test_set, translated.translations
     sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
     if scoring.comet:
         try:
-            sheet = _with_comet(sheet, translated, scoring.comet_model, device)
+            gpus = int(pick_device(device).type == "cuda")
+            score = comet(translations, test_set, scoring.comet_model, gpus)
+            sheet = sheet.with_score(score, COMET_REMARK)
         except NmtError as error:
             failure = error
     rows: list[dict[str, float]] = []
@@ -172,22 +176,12 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
         print(json.dumps({**sheet.as_json(), **facts, **({"per_sentence": rows} if rows else {})}))
     else:
         print(f"{sheet}\n\n{_description(translated)}", file=sys.stderr if rows else sys.stdout)
-        _print_rows(rows)
+        if rows:
+            print("\t".join(["line", *rows[0]]))
+        for number, row in enumerate(rows, start=1):
+            print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))
     if failure:
         raise failure
-
-
-def _with_comet(
-    sheet: "ScoreSheet", translated: _Translated, model: str | None, device: str
-) -> "ScoreSheet":
-    """Return the sheet with the COMET score."""
-    from nmt.device import pick_device
-    from nmt.evaluation.comet import comet
-
-    gpus = int(pick_device(device).type == "cuda")
-    score = comet(translated.translations, translated.test_set, model, gpus)
-    remark = "COMET compares with figures of the same COMET model, on the same test set."
-    return sheet.with_score(score, remark)
 
 
 def _description(translated: _Translated) -> str:
@@ -196,10 +190,3 @@ def _description(translated: _Translated) -> str:
     details = [f"{count} sentence{'s' * (count != 1)} of {translated.test_set}"]
     details += [f"{name.replace('_', ' ')} {value}" for name, value in translated.search.items()]
     return ", ".join(details)
-
-
-def _print_rows(rows: list[dict[str, float]]) -> None:
-    if rows:
-        print("\t".join(["line", *rows[0]]))
-    for number, row in enumerate(rows, start=1):
-        print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))

@@ -22,8 +22,13 @@ from nmt.cli.lines.streams import (
     warn,
 )
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import EXACT, ComputeOptions, ModelsOption, load_translator
-from nmt.cli.options.search import SearchOptions
+from nmt.cli.options.model import (
+    EXACT,
+    ComputeOptions,
+    ModelsOption,
+    SearchOptions,
+    load_translator,
+)
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

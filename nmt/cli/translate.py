@@ -10,8 +10,13 @@ from nmt.cli.lines.line_translation import LineInput, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_windows
 from nmt.cli.lines.streams import log, open_lines
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import ComputeOptions, ModelsOption, load_translator
-from nmt.cli.options.search import AllSearchOptions, SamplingOptions
+from nmt.cli.options.model import (
+    AllSearchOptions,
+    ComputeOptions,
+    ModelsOption,
+    SamplingOptions,
+    load_translator,
+)
 from nmt.cli.options.translation import JobOptions, OutputOptions, TerminologyOptions
 
 if TYPE_CHECKING:

@@ -95,7 +95,7 @@ def test_files_are_read_before_anything_is_translated(
 ) -> None:
     monkeypatch.setattr(test_sets, "translate_test_set", None)  # it does not come to that
     message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
-    assert "short.txt has 2 lines, the run's test set has 3 lines" in message
+    assert "short.txt: expected 3 lines, as many as the run's test set has, got 2" in message
 
 
 def test_text_that_looks_tokenised_is_compared_on_demand(

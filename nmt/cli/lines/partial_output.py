@@ -8,6 +8,7 @@ window; bytes of the part beyond the recorded ones belong to an incomplete windo
 import contextlib
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import shlex
@@ -88,13 +89,13 @@ class PartialOutput:
     """A regular file that is being written, locked against a second process."""
 
     def __init__(self, path: Path, part: Path, resume: bool) -> None:
-        self.path, self.part, self.state = path, part, _state_of(part)
+        self.path, self.part, self.state_file = path, part, _state_of(part)
         self.resume = resume
-        self.lines = self.bytes = 0
-        self._settings: dict[str, object] | None = None
+        self._state: dict[str, Any] = {}
+        """what the state file records of the part; empty until `begin`"""
         self._input, self._output = hashlib.sha256(), hashlib.sha256()
         with explain_write_errors(path):
-            self._file = self.part.open("a+b", buffering=0)
+            self.file = self.part.open("a+b", buffering=0)
         self._lock()
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
@@ -110,10 +111,11 @@ class PartialOutput:
         if state:
             self._resume(state, wanted, lines)
         else:
-            self.state.unlink(missing_ok=True)
-        self._file.truncate(self.bytes)
-        self._settings = wanted
-        return self.lines
+            self.state_file.unlink(missing_ok=True)
+            state = {"lines": 0, "bytes": 0, "input": "", "output": ""}
+        self.file.truncate(state["bytes"])
+        self._state = {FORMAT_KEY: FORMAT, **state, "settings": wanted}
+        return int(state["lines"])
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
         """Append the output of the lines, and save how far the part has come."""
@@ -122,44 +124,36 @@ class PartialOutput:
         self._output.update(output)
         rest = memoryview(output)
         while rest:
-            rest = rest[self._file.write(rest) :]
-        os.fsync(self._file.fileno())
-        self.lines += len(lines)
-        self.bytes += len(output)
-        state = {
-            FORMAT_KEY: FORMAT,
-            "lines": self.lines,
-            "bytes": self.bytes,
-            "input": self._input.hexdigest(),
-            "output": self._output.hexdigest(),
-            "settings": self._settings,
-        }
-        write_json(self.state, state)
+            rest = rest[self.file.write(rest) :]
+        os.fsync(self.file.fileno())
+        self._state["lines"] += len(lines)
+        self._state["bytes"] += len(output)
+        self._state["input"] = self._input.hexdigest()
+        self._state["output"] = self._output.hexdigest()
+        write_json(self.state_file, self._state)
 
     def finish(self) -> None:
         """Rename the complete part to the output."""
-        assert self._settings is not None
-        os.fsync(self._file.fileno())
+        assert self._state
+        os.fsync(self.file.fileno())
         self.part.replace(self.part.with_suffix(""))
-        self.state.unlink(missing_ok=True)
+        self.state_file.unlink(missing_ok=True)
 
     def keep(self, again: bool) -> None:
         """After an error, keep the complete windows and say so; keep nothing if there is none.
 
         `again` says whether the input can be read a second time.
         """
-        if self._settings is None:  # nothing was begun, so a former part stays
-            if not os.fstat(self._file.fileno()).st_size:
-                self.part.unlink(missing_ok=True)
-            return
         # A signal may have come right after the state of a window was written.
-        state = self._read_state() if self.part.exists() else None
+        state = self._read_state() if self._state and self.part.exists() else None
         if state is None:
-            # Beside a former output, an empty part tells --resume that the output is not complete.
-            if not self.path.exists():
+            # Without `begin`, a former part stays. After it, a part without a state stays beside a
+            # former output: it tells --resume that the output is not complete.
+            size = os.fstat(self.file.fileno()).st_size
+            if not (self.path.exists() if self._state else size):
                 self.part.unlink(missing_ok=True)
             return
-        self._file.truncate(state["bytes"])
+        self.file.truncate(state["bytes"])
         command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])
         print(
             f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
@@ -167,18 +161,14 @@ class PartialOutput:
             file=sys.stderr,
         )
 
-    def close(self) -> None:
-        """Close the file and release its lock."""
-        self._file.close()
-
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            same = os.path.samestat(os.fstat(self._file.fileno()), os.stat(self.part))
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
-            self._file.close()
+            self.file.close()
             raise DataError(
                 f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
             )
@@ -186,14 +176,14 @@ class PartialOutput:
     def _read_state(self) -> dict[str, Any] | None:
         """Return the recorded state of the part; None if there is none."""
         try:
-            state = read_json(self.state)
-            check_format(state, FORMAT, self.state, START_AGAIN)
+            state = read_json(self.state_file)
+            check_format(state, FORMAT, self.state_file, START_AGAIN)
             if not all(isinstance(state[name], kind) for name, kind in STATE_TYPES.items()):
                 raise ValueError("a value of another type")
         except FileNotFoundError:
             return None
         except (ValueError, KeyError) as error:
-            raise DataError(f"{self.state}: damaged ({error}); {START_AGAIN}") from error
+            raise DataError(f"{self.state_file}: damaged ({error}); {START_AGAIN}") from error
         return state
 
     def _resume(
@@ -207,27 +197,17 @@ class PartialOutput:
                     f"{self.part}: begun with {name} {before}, and now it is {now}; give what it "
                     f"was begun with, or {START_AGAIN}"
                 )
-        self.lines, self.bytes = state["lines"], state["bytes"]
-        self._file.seek(0)
-        while self._file.tell() < self.bytes:
-            block = self._file.read(min(1 << 20, self.bytes - self._file.tell()))
-            if not block:
-                break
+        self.file.seek(0)
+        while block := self.file.read(min(1 << 20, state["bytes"] - self.file.tell())):
             self._output.update(block)
         if self._output.hexdigest() != state["output"]:
             raise DataError(f"{self.part}: changed since it was written; {START_AGAIN}")
-        for count in range(self.lines):
-            line = next(lines, None)
-            if line is None:
-                raise DataError(
-                    f"{self.part}: holds the translations of {self.lines} lines, and the input has "
-                    f"{count}; give the input that it was begun with, or {START_AGAIN}"
-                )
+        for line in itertools.islice(lines, state["lines"]):
             self._input.update(line.encode("utf-8") + b"\n")
         if self._input.hexdigest() != state["input"]:
             raise DataError(
-                f"{self.part}: begun with an input whose first {self.lines} lines are others; "
-                f"give that input, or {START_AGAIN}"
+                f"{self.part}: holds the translations of {state['lines']} lines, with which this "
+                f"input does not begin; give the input that it was begun with, or {START_AGAIN}"
             )
 
 
@@ -252,12 +232,11 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
             yield StreamOutput(stream)
         return
     part = PartialOutput(path, part_path, resume)
-    try:
-        with explain_write_errors(path, DISK_FULL):
-            yield part
-            part.finish()
-    except BaseException:
-        part.keep(again=not is_stdin(file))
-        raise
-    finally:
-        part.close()
+    with part.file:  # closing it releases the lock
+        try:
+            with explain_write_errors(path, DISK_FULL):
+                yield part
+                part.finish()
+        except BaseException:
+            part.keep(again=not is_stdin(file))
+            raise

@@ -5,7 +5,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
@@ -75,11 +75,11 @@ def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> ob
 
 
 @contextlib.contextmanager
-def open_lines(path: Path | None, warn: Callable[[str], None] = warn) -> Iterator[Iterator[str]]:
+def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
     """The lines of a file, or of stdin for None and "-", without their ends.
 
-    Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the number of their line; a
-    compressed file must be UTF-8 throughout.
+    Bytes that are not UTF-8 become U+FFFD, and a warning names their line; a compressed
+    file must be UTF-8 throughout.
 
     Raises:
         DataError: the file cannot be read.

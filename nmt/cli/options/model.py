@@ -1,18 +1,16 @@
-"""The options of every command that uses a model, and the model they ask for."""
+"""The options of every command that uses a model: which weights, where, and how they translate."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt.cli.options.search import SearchOptions
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.search.sampling import Sampling
     from nmt.translation.translator import Translator
-
 
 ModelOption = typer.Option(
     "--model",
@@ -47,6 +45,98 @@ class ComputeOptions(WeightsOptions):
 
 EXACT = ComputeOptions(precision="fp32")
 """the defaults of commands whose figures are compared with those of other machines"""
+
+BeamSizeOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Number of hypotheses kept for each sentence; 1 is greedy search.  [default: the "
+        "run's]",
+    ),
+]
+BatchTokensOption = Annotated[
+    int | None,
+    typer.Option(
+        min=1, help="Number of padded source tokens translated at once.  [default: the run's]"
+    ),
+]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """Settings of the search that replace those of the run; None keeps the run's."""
+
+    beam_size: BeamSizeOption = None
+    length_penalty: Annotated[float | None, typer.Option(min=0, max=10)] = None
+    """alpha of the length penalty; 0 is no penalty.  [default: the run's]"""
+    batch_tokens: BatchTokensOption = None
+    shortlist: Annotated[int | None, typer.Option(metavar="N", min=1, max=200)] = None
+    """Search only frequent tokens and the N likeliest translations of each source token, which
+    `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]"""
+
+    def settings(self) -> dict[str, object]:
+        """Return the settings by their names in the decoding section."""
+        return {name: value for name, value in asdict(self).items() if name != "shortlist"}
+
+
+@dataclass(frozen=True)
+class AllSearchOptions(SearchOptions):
+    """All settings of the search, as `nmt translate` has them."""
+
+    length_normalization: Literal["gnmt", "average", "none"] | None = None
+    """What log P is divided by: gnmt ((5 + length) / 6)^alpha, average (the length) or none.
+    [default: the run's]"""
+    min_length: Annotated[int | None, typer.Option(min=0)] = None
+    """Smallest number of tokens of a translation.  [default: the run's]"""
+    no_repeat_ngram: Annotated[int | None, typer.Option(min=0)] = None
+    """No sequence of this many tokens comes twice in a translation; 0 allows all.  [default: the
+    run's]"""
+    coverage_penalty: Annotated[float | None, typer.Option(min=0)] = None
+    """beta: lowers the score of translations that leave out a part of the source.  [default: the
+    run's]"""
+    copy_unknown: Annotated[bool | None, typer.Option("--copy-unknown")] = None
+    """Replace the unknown symbol by the source word that the decoder attended to."""
+    early_stopping: Annotated[bool | None, typer.Option("--early-stopping/--exact-stopping")] = None
+    """Stop as soon as as many hypotheses have ended as the beam is wide, which is faster."""
+
+    def __post_init__(self) -> None:
+        given = self.length_normalization
+        if self.length_penalty is not None and given not in (None, "gnmt"):
+            raise ConfigError(
+                f"--length-penalty is the alpha of gnmt, and --length-normalization {given} has "
+                "none; leave one of them out"
+            )
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """Whether translations are drawn at random, and how."""
+
+    sample: Annotated[bool, typer.Option("--sample")] = False
+    """Draw translations at random instead of searching."""
+    temperature: Annotated[float, typer.Option(min=1e-3, max=1e6)] = 1.0
+    """Sampling temperature; lower is more deterministic."""
+    top_k: Annotated[int | None, typer.Option(min=1)] = None
+    """Sample only among the K most probable tokens."""
+    top_p: Annotated[float | None, typer.Option(min=1e-3, max=1)] = None
+    """Sample only among the most probable tokens whose probabilities add up to P."""
+    seed: Annotated[int, typer.Option(min=0)] = 1
+    """Seed of --sample."""
+
+    def __post_init__(self) -> None:
+        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):
+            raise ConfigError(
+                "--temperature, --top-k, --top-p and --seed say how --sample draws; "
+                "add --sample, or leave them out"
+            )
+
+    def sampling(self) -> "Sampling | None":
+        """Return how translations are drawn; None if they are searched for."""
+        if not self.sample:
+            return None
+        from nmt.search.sampling import Sampling
+
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
 
 def load_translator(

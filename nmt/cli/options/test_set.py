@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
-_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?")
+_LANGUAGE = r"([A-Za-z]{2,3}(?:_[A-Za-z]{4})?(?:_(?:[A-Za-z]{2}|[0-9]{3}))?)"
 """a code, perhaps a script, perhaps a country: en, en_GB, zh_Hant_TW, es_419"""
 
 
@@ -73,18 +73,13 @@ def parse_languages(pair: str | None) -> tuple[str, str] | None:
     """
     if pair is None:
         return None
-    source, dash, target = pair.partition("-")
-    if not (source and dash and target) or "-" in target or source.lower() == target.lower():
+    codes = re.fullmatch(f"{_LANGUAGE}-{_LANGUAGE}", pair)
+    if not codes or codes[1].lower() == codes[2].lower():
         raise ConfigError(
-            f"--languages '{pair}': expected source and target, such as en-de (or en_GB-de_AT)"
+            f"--languages '{pair}': expected the codes of two languages, of two or three letters "
+            "each and perhaps a country, such as en-de (or en_GB-de_AT)"
         )
-    for name in (source, target):
-        if not _LANGUAGE.fullmatch(name):
-            raise ConfigError(
-                f"--languages '{pair}': '{name}' is not a language code; expected two or three "
-                "letters each and perhaps a country: write en-de or en_GB-de"
-            )
-    return source, target
+    return codes[1], codes[2]
 
 
 def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSet":
@@ -97,12 +92,19 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
         ConfigError: There is no test set of that name, or not for these languages or this run.
         DataError: The texts cannot be downloaded or read, or are of unequal length.
     """
+    from nmt.data.text.lines import read_lines
+    from nmt.data.text.parallel_text import read_pairs
+    from nmt.evaluation.test_sets import set_of_pairs, set_of_references
     from nmt.evaluation.text_checks import warning_about_references
 
     languages = data.languages if data else parse_languages(text.languages)
     tokenized = data.tokenized if data else text.tokenized
-    if text.reference:
-        test_set = _read_files(text.source, text.reference, languages, tokenized)
+    name = str(text.reference)
+    if text.source and text.reference:
+        pairs = read_pairs(text.source, text.reference)
+        test_set = set_of_pairs(name, pairs, languages, tokenized)
+    elif text.reference:
+        test_set = set_of_references(name, list(read_lines(text.reference)), languages, tokenized)
     else:
         test_set = _find_by_name(text.test_set or "test", languages, tokenized, data)
     warning = warning_about_references(test_set.references, tokenized)
@@ -115,19 +117,6 @@ def text_files(data: "DataConfig") -> list[Path]:
     """Return the files of text that a configuration names, which no output may replace."""
     pairs = [*(data.train or ()), data.validation, data.test]
     return [Path(path) for pair in pairs if pair for path in pair.paths]
-
-
-def _read_files(
-    source: Path | None, reference: Path, languages: tuple[str, str] | None, tokenized: bool
-) -> "EvaluationSet":
-    from nmt.data.text.lines import read_lines
-    from nmt.data.text.parallel_text import read_pairs
-    from nmt.evaluation.test_sets import set_of_pairs, set_of_references
-
-    if source:
-        pairs = read_pairs(source, reference)
-        return set_of_pairs(str(reference), pairs, languages, tokenized)
-    return set_of_references(str(reference), list(read_lines(reference)), languages, tokenized)
 
 
 def _find_by_name(
@@ -167,16 +156,12 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
         raise DataError(f"{file} is empty; expected one translation per line")
     if len(lines) != len(references):
         raise DataError(
-            f"{file} has {_lines(len(lines))}, {test_set} has {_lines(len(references))}; expected "
-            "as many: line n of the file is the translation of sentence n"
+            f"{file}: expected {len(references)} lines, as many as {test_set} has, "
+            f"got {len(lines)}; line n of the file is the translation of sentence n"
         )
     if not text.no_text_checks:
         check_text_forms(lines, references, (str(file), test_set.name), test_set.tokenized)
     return lines
-
-
-def _lines(count: int) -> str:
-    return "1 line" if count == 1 else f"{count} lines"
 
 
 def translate_with_progress(

@@ -17,7 +17,7 @@ import torch
 from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.lines.partial_output import PartialOutput, StreamOutput
+from nmt.cli.lines.partial_output import StreamOutput, open_windows
 from nmt.errors import DataError, NmtError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
@@ -185,8 +185,11 @@ Change = Callable[[Command], object]
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: write_lines(c.input, ["changed", *LINES[1:]]), "6 lines are others; give that"),
-        (lambda c: write_lines(c.input, LINES[:5]), "of 6 lines, and the input has 5; give the"),
+        (
+            lambda c: write_lines(c.input, ["changed", *LINES[1:]]),
+            "of 6 lines, with which this input",
+        ),
+        (lambda c: write_lines(c.input, LINES[:5]), "does not begin; give the input that it"),
         (lambda c: c.part.write_bytes(b"x" + c.part.read_bytes()[1:]), "changed since it was writ"),
         (lambda c: c.part.write_bytes(c.part.read_bytes()[:-1]), "changed since it was written"),
         (lambda c: c.state.write_text(""), "damaged"),
@@ -316,25 +319,22 @@ def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -
 def test_a_signal_after_the_note_of_a_window_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    output = PartialOutput(tmp_path / "out", tmp_path / "out.part", resume=False)
-    output.begin(iter([]), dict)
+    source, output = tmp_path / "in", tmp_path / "out"
     replace = Path.replace
 
     def replaced(self: Path, target: Path) -> None:
         replace(self, target)
         raise StoppedBySignal("stopped by SIGTERM")
 
-    with monkeypatch.context() as patched, pytest.raises(StoppedBySignal):
-        patched.setattr(Path, "replace", replaced)
-        output.write(["a"], b"A\n")
-    output.keep(again=True)
-    output.close()
-    again = PartialOutput(tmp_path / "out", tmp_path / "out.part", resume=True)
-    assert again.begin(iter(["a"]), dict) == 1
-    again.write(["b"], b"B\n")
-    again.finish()
-    again.close()
-    assert (tmp_path / "out").read_bytes() == b"A\nB\n"
+    with pytest.raises(StoppedBySignal), open_windows(source, output, resume=False) as sink:
+        sink.begin(iter([]), dict)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", replaced)
+            sink.write(["a"], b"A\n")
+    with open_windows(source, output, resume=True) as sink:
+        assert sink.begin(iter(["a"]), dict) == 1
+        sink.write(["b"], b"B\n")
+    assert output.read_bytes() == b"A\nB\n"
 
 
 def test_every_window_is_flushed_to_a_stream() -> None:

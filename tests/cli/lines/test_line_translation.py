@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli.lines.json_lines import read_record, written_record
+from nmt.cli.lines.line_translation import read_record, written_record
 from nmt.errors import DataError
 from tests.cli.commands import lines_of, records_of
 
