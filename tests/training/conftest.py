@@ -99,9 +99,8 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         model = Transformer(config.model, vocabulary_size, vocabulary_size)
         if config.training.device == "cuda":
             model.to("cuda")
-        directory = RunDirectory(tmp_path / "run")
-        run = LoadedModel(config, tokenizer, model, directory.path)
-        return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
+        run = LoadedModel(config, tokenizer, model, tmp_path / "run")
+        return Trainer(run, store, None, "fp32")  # type: ignore[arg-type]
 
     return made
 
