@@ -11,12 +11,17 @@ CGROUP = Path("/sys/fs/cgroup")
 @functools.cache
 def processor_features() -> frozenset[str]:
     """Return the instruction sets of the processor as Linux names them; empty elsewhere."""
+    return frozenset(processor_entry("flags").split())
+
+
+def processor_entry(name: str) -> str:
+    """Return what /proc/cpuinfo says of the first core under `name`; empty if it says nothing."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return frozenset()
-    line = next((line for line in text.split("\n") if line.startswith("flags")), "")
-    return frozenset(line.partition(":")[2].split())
+        return ""
+    line = next((line for line in text.split("\n") if line.startswith(name)), "")
+    return line.partition(":")[2].strip()
 
 
 def available_cores() -> int:

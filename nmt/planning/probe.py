@@ -19,7 +19,7 @@ from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.device import pick_device, pick_precision, tune_memory, use_threads
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.run_directory import LoadedModel
 from nmt.training.layers import prepare_layers
 from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
@@ -118,8 +118,7 @@ def _trainer(
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
     with TemporaryDirectory() as folder:
         loaded = LoadedModel(smaller, None, model, Path(folder))  # type: ignore[arg-type]
-        directory = RunDirectory(folder)
-        trainer = Trainer(loaded, directory, store, None, precision)  # type: ignore[arg-type]
+        trainer = Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
         try:
             yield trainer
         finally:

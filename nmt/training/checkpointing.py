@@ -76,13 +76,12 @@ class Checkpointer:
     def __init__(
         self,
         run: LoadedModel,
-        directory: RunDirectory,
         state: RunState,
         monitor: Monitor,
         group: ProcessGroup,
     ) -> None:
         self._model, self._training = run.model, run.config.training
-        self._directory, self._state = directory, state
+        self._directory, self._state = RunDirectory(run.path), state
         self._monitor, self._group = monitor, group
         self._allocation: Future[Any] | None = None
         """memory for the first copy, while it is being allocated"""

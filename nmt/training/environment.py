@@ -14,7 +14,7 @@ import torch
 import nmt
 from nmt.device import device_name
 from nmt.files import read_json_or_empty, write_json
-from nmt.processor import available_cores
+from nmt.processor import available_cores, processor_entry
 from nmt.run_directory import RunDirectory
 
 LIBRARIES = ("torch", "sentencepiece", "sacrebleu", "numpy", "safetensors")
@@ -36,7 +36,7 @@ def write_environment(
         "command": sys.argv,
         **describe_software(),
         "system": platform.platform(),
-        "processor": _processor(),
+        "processor": processor_entry("model name") or platform.processor(),
         "cores": available_cores(),
         "processes": processes,
         "threads": torch.get_num_threads(),
@@ -82,12 +82,3 @@ def _git(*arguments: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return output.strip() or None
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n")
-    except OSError:
-        return platform.processor()
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())

@@ -8,12 +8,10 @@ in `result.json`; `scripts/results` makes tables of such files.
 import hashlib
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from nmt.checkpoint import (
     average_weights,
@@ -48,13 +46,14 @@ _LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
 """options that name folders of this machine and change nothing about the training"""
 
 
-def choose_best_weights(trainer: Trainer, log: Callable[[str], None]) -> None:
+def choose_best_weights(trainer: Trainer) -> None:
     """Translate the validation set with each candidate and write the best one into best.json.
 
     The candidates are the average of checkpoints, the best single checkpoint and the moving
     average, where they exist.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
+    log = trainer.log
     ranked, training = state.ranking.steps, trainer.config.training
     averaged = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
     save_checkpoint(directory.averaged, average_weights(averaged))
@@ -119,18 +118,14 @@ def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     )
 
 
-def write_result(
-    directory: RunDirectory,
-    device: torch.device,
-    pairs: Sequence[SentencePair],
-    log: Callable[[str], None],
-) -> None:
+def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     """Score the best weights of the run on the test set and write result.json.
 
     Hardware and versions are those of the session that finished training; `scored_with` holds the
     versions of the session that translated the test set, which may be a later one.
     """
-    run = load_run(directory.path, device)
+    directory, log = trainer.directory, trainer.log
+    run = load_run(directory.path, trainer.device)
     settings = run.config.decoding
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
     data = run.config.data

@@ -1,6 +1,6 @@
 """Continuing a run: what may have changed since it began, and where to continue."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -136,20 +136,20 @@ def check_text_unchanged(
         )
 
 
-def resume(trainer: Trainer, log: Callable[[str], None]) -> None:
+def resume(trainer: Trainer) -> None:
     """Continue from the newest intact checkpoint; a run without checkpoints starts at step 0.
 
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
     """
-    path = _load_newest_checkpoint(trainer, log)
+    path = _load_newest_checkpoint(trainer)
     if path is None:
         _drop_later_records(trainer)  # those of a start that failed
     else:
-        log(f"resuming after step {trainer.state.step:,} from {path}")
+        trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
 
 
-def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]) -> None:
+def roll_back(trainer: Trainer, error: DivergedError) -> None:
     """After a step that diverged, continue with the weights of the last checkpoint.
 
     The place in the data and in the schedule stays: the steps since then are left out.
@@ -171,9 +171,9 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
             f"This run has gone back to an earlier checkpoint {MAX_ROLL_BACKS} times already; "
             "lower training.peak_learning_rate or set training.clip_norm, in a new --run-dir"
         )
-    elif path := _load_newest_checkpoint(trainer, log):
+    elif path := _load_newest_checkpoint(trainer):
         trainer.model.zero_grad(set_to_none=True)
-        log(f"{error}; going on with the weights of {path.name}, without the steps since")
+        trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
         trainer.monitor.record_roll_back(diverged, state.step)
         state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
         trainer.save(wait=trainer.finished())
@@ -186,10 +186,10 @@ def roll_back(trainer: Trainer, error: DivergedError, log: Callable[[str], None]
     raise DivergedError(f"{error}. {advice}") from error
 
 
-def _load_newest_checkpoint(trainer: Trainer, log: Callable[[str], None]) -> Path | None:
+def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     """Load the newest intact checkpoint and return its folder; return None if there is none."""
     saved = trainer.directory.saved_checkpoints
-    path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), log))
+    path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))
     if path is not None:
         state = load_state(path)
         check_version(state, path)

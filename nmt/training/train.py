@@ -8,7 +8,7 @@ import torch
 
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
-from nmt.data.prepared import Prepared, describe_dropped, prepare
+from nmt.data.prepared import describe_dropped, prepare
 from nmt.data.text.parallel_text import ParallelText
 from nmt.device import (
     memory_explained,
@@ -73,7 +73,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
             lambda: _build_trainer(config, directory, group, log_in_main)
         )
         try:
-            _run(trainer, fingerprints, log_in_main)
+            _run(trainer, fingerprints)
         finally:
             trainer.gradients.release_process_group()
     return directory
@@ -114,35 +114,25 @@ def _build_trainer(
     model = build_model(config, prepared.tokenizer).to(device)
     run = LoadedModel(config, prepared.tokenizer, model, directory.path)
     check_beam_size(run, config.decoding, memory_of(device))
-    log(f"{_describe(run, prepared)}, {_describe_machine(device, precision, threads, group)}")
+    processes = f", {group.size} processes" if group.size > 1 else ""
+    log(
+        f"{parameter_count(model):,} parameters, vocabulary {prepared.tokenizer.target.size:,}, "
+        f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
+        f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}{processes}"
+    )
     if pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(
-        run, directory, prepared.train, validator, precision, prepared.corpus_weights, group
+        run, prepared.train, validator, precision, prepared.corpus_weights, group, log
     )
     return trainer, fingerprints
 
 
-def _describe(run: LoadedModel, prepared: Prepared) -> str:
-    return (
-        f"{parameter_count(run.model):,} parameters, "
-        f"vocabulary {run.tokenizer.target.size:,}, "
-        f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)})"
-    )
-
-
-def _describe_machine(
-    device: torch.device, precision: str, threads: int, group: ProcessGroup
-) -> str:
-    processes = f", {group.size} processes" if group.size > 1 else ""
-    return f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}{processes}"
-
-
-def _run(trainer: Trainer, fingerprints: Mapping[str, str], log: Log) -> None:
+def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     """Train from the last checkpoint to the end, choose the best weights and score them."""
-    resume(trainer, log)
+    resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
         lambda: (
@@ -159,12 +149,12 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str], log: Log) -> None:
         try:
             trainer.train()
         except DivergedError as error:
-            roll_back(trainer, error, log)
+            roll_back(trainer, error)
     if not group.is_main:
         return
     if not is_trained:
-        choose_best_weights(trainer, log)
-    _score(trainer, log, is_trained=is_trained)
+        choose_best_weights(trainer)
+    _score(trainer, is_trained=is_trained)
 
 
 def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
@@ -179,12 +169,12 @@ def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     directory.write_config(trainer.config)
 
 
-def _score(trainer: Trainer, log: Log, *, is_trained: bool) -> None:
+def _score(trainer: Trainer, *, is_trained: bool) -> None:
     """Score the test set, if there is one and its result is not written yet.
 
     `is_trained` says that training had been finished by an earlier call.
     """
-    directory, config = trainer.directory, trainer.config
+    directory, config, log = trainer.directory, trainer.config, trainer.log
     pairs = read_test_set(config)
     is_scored = not pairs or has_result(directory, pairs)
     if is_trained:
@@ -192,6 +182,6 @@ def _score(trainer: Trainer, log: Log, *, is_trained: bool) -> None:
         log(f"{directory.path}: already trained to step {trainer.state.step:,}; {rest}")
     if not is_scored:
         directory.write_config(config)  # it may name another test set than before
-        write_result(directory, trainer.device, pairs, log)
+        write_result(trainer, pairs)
     if not (is_trained and is_scored):
         log(f"translate with: nmt translate --model {directory.path}")

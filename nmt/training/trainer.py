@@ -4,7 +4,7 @@ import gc
 import math
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nmt.data.tokens.batches import BatchPlan, CorpusWeight
 from nmt.data.tokens.token_store import TokenStore
@@ -30,17 +30,17 @@ class Trainer:
     def __init__(
         self,
         run: LoadedModel,
-        directory: RunDirectory,
         store: TokenStore,
         validator: Validator,
         precision: str,
         corpus_weights: Sequence[CorpusWeight] = (),
         group: ProcessGroup | None = None,
+        log: Callable[[str], None] = lambda message: None,
     ) -> None:
         """Start at step 0; `corpus_weights` has an entry for each training text in `store`."""
         self.run, self.config, self.model = run, run.config, run.model
-        self.directory, self.store, self.validator = directory, store, validator
-        self.precision = precision
+        self.directory = directory = RunDirectory(run.path)
+        self.store, self.validator, self.precision, self.log = store, validator, precision, log
         self.device = next(run.model.parameters()).device
         self.group = group or ProcessGroup()
         training = run.config.training
@@ -56,7 +56,7 @@ class Trainer:
         # torchrun forwards a signal to every process, and the sender may have done so as well
         self._signals = StopSignals(second_stops_at_once=self.group.size == 1)
         self.stepper = Stepper(run.config, self.state, self.gradients, self.monitor, self._signals)
-        self.checkpointer = Checkpointer(run, directory, self.state, self.monitor, self.group)
+        self.checkpointer = Checkpointer(run, self.state, self.monitor, self.group)
 
     def train(self) -> None:
         """Train until `max_steps` or early stopping.

@@ -34,7 +34,7 @@ from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
 from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
 from nmt.planning.resources import training_operations
-from nmt.run_directory import LoadedModel, RunDirectory, build_model
+from nmt.run_directory import LoadedModel, build_model
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
@@ -109,7 +109,7 @@ def nmt(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     model = build_model(config, prepared.tokenizer).to(device).train()
     prepare_layers(model, config.training)
     run = LoadedModel(config, prepared.tokenizer, model, Path(folder))
-    trainer = Trainer(run, RunDirectory(folder), prepared.train, None, precision)  # type: ignore[arg-type]
+    trainer = Trainer(run, prepared.train, None, precision)  # type: ignore[arg-type]
     losses, tokens, ends = [], [], [time.perf_counter()]
     for number in range(1, arguments.warm_up + arguments.steps + 1):
         gradient = trainer.stepper.take()

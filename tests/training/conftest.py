@@ -31,18 +31,23 @@ WORDS = {
 }
 
 
-@pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of 60 training and 8 validation pairs that are translated word by word."""
-    folder = tmp_path_factory.mktemp("corpus")
+def write_corpus(folder: Path, training: int, validation: int) -> Path:
+    """Write so many random pairs that are translated word by word; return the folder."""
     draw = random.Random(1)
-    sentences = [draw.choices(list(WORDS), k=draw.randint(1, 6)) for _ in range(68)]
-    for name, part in (("train", sentences[:60]), ("validation", sentences[60:])):
+    count = training + validation
+    sentences = [draw.choices(list(WORDS), k=draw.randint(1, 6)) for _ in range(count)]
+    for name, part in (("train", sentences[:training]), ("validation", sentences[training:])):
         english = "".join(" ".join(words) + "\n" for words in part)
         german = "".join(" ".join(WORDS[word] for word in words) + "\n" for words in part)
         (folder / f"{name}.en").write_text(english, "utf-8")
         (folder / f"{name}.de").write_text(german, "utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 60 training and 8 validation pairs."""
+    return write_corpus(tmp_path_factory.mktemp("corpus"), 60, 8)
 
 
 @pytest.fixture(scope="session")
@@ -99,9 +104,8 @@ def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
         model = Transformer(config.model, vocabulary_size, vocabulary_size)
         if config.training.device == "cuda":
             model.to("cuda")
-        directory = RunDirectory(tmp_path / "run")
-        run = LoadedModel(config, tokenizer, model, directory.path)
-        return Trainer(run, directory, store, None, "fp32")  # type: ignore[arg-type]
+        run = LoadedModel(config, tokenizer, model, tmp_path / "run")
+        return Trainer(run, store, None, "fp32")  # type: ignore[arg-type]
 
     return made
 

@@ -1,7 +1,7 @@
 """A finished run says what it scores, once and exactly, however its end was interrupted."""
 
-import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +11,45 @@ import torch
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import DataError, StoppedBySignal
 from nmt.evaluation.metrics import bleu
-from nmt.files import write_json
+from nmt.files import read_json, write_json
 from nmt.run_directory import RunDirectory, load_run
 from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
 from nmt.translation.translator import Translator
-from tests.training.runs import Recipe, quiet
+from tests.training.runs import Recipe, copied, quiet
 
 
 @pytest.fixture
-def tested(recipe: Recipe, corpus: Path) -> Recipe:
-    """The tiny recipe with a test set: the first lines of the training text."""
-    test = f"data.test={{source: {corpus}/test.en, target: {corpus}/test.de}}"
+def test_set(corpus: Path) -> str:
+    """The setting of a test set: the first lines of the training text."""
     for language in ("en", "de"):
         lines = (corpus / f"train.{language}").read_text("utf-8").splitlines(keepends=True)
         (corpus / f"test.{language}").write_text("".join(lines[:5]), "utf-8")
-    return lambda *settings: recipe(test, *settings)
+    return f"data.test={{source: {corpus}/test.en, target: {corpus}/test.de}}"
+
+
+@pytest.fixture
+def tested(recipe: Recipe, test_set: str) -> Recipe:
+    """The tiny recipe with a test set."""
+    return lambda *settings: recipe(test_set, *settings)
+
+
+@pytest.fixture
+def finished(trained: Callable[..., RunDirectory], test_set: str) -> RunDirectory:
+    """A run that is trained and scored; tests only read or copy it."""
+    return trained(test_set)
 
 
 def row_of(run: RunDirectory) -> dict[str, Any]:
-    return json.loads(run.result.read_text("utf-8"))
+    return read_json(run.result)
 
 
-def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Path) -> None:
-    log: list[str] = []
-    run = train(tested(), tmp_path / "run", log.append)
-    row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
-    loaded = load_run(run.path, torch.device("cpu"))
+def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
+    finished: RunDirectory,
+) -> None:
+    row, best, environment = map(read_json, (finished.result, finished.best, finished.environment))
+    loaded = load_run(finished.path, torch.device("cpu"))
     pairs = result_module.read_test_set(loaded.config)
     translations = [t.text for t in Translator(loaded).translate(p.source for p in pairs)]
     expected = bleu(translations, [p.target for p in pairs]).as_json()
@@ -48,27 +59,6 @@ def test_the_row_says_what_the_chosen_weights_score(tested: Recipe, tmp_path: Pa
     kept = ("weights", "trained_steps", "target_tokens", "training_seconds")
     assert {name: row[name] for name in kept} == {name: best[name] for name in kept}
     assert row["decoding"]["beam_size"] == 2 and row["decoding"]["precision"] == "fp32"
-    assert log[-2] == f"written to {run.result}"
-    assert log[-1] == f"translate with: nmt translate --model {run.path}"
-
-
-def test_scores_of_tokenised_text_are_named_so(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested("data.tokenized=true"), tmp_path / "run", quiet)
-    names = [score["name"] for score in row_of(run)["scores"]]
-    assert names == ["tokenised BLEU", "tokenised chrF++"]
-
-
-def test_references_in_pieces_are_doubted(tested: Recipe, corpus: Path, tmp_path: Path) -> None:
-    (corpus / "test.de").write_text("ein Hu@@ nd\n" * 5, "utf-8")
-    log: list[str] = []
-    run = train(tested(), tmp_path / "run", log.append)
-    assert "in pieces of words" in row_of(run)["doubt"]
-    assert any(line.startswith("warning: the references are in pieces") for line in log)
-
-
-def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", quiet)
-    row, environment = row_of(run), json.loads(run.environment.read_text("utf-8"))
     same = ("data_fingerprint", "git", "libraries", "processor", "cores", "device", "precision")
     assert {name: row[name] for name in same} == {name: environment[name] for name in same}
     assert row["test_set"]["name"] == "test.en test.de"
@@ -78,56 +68,63 @@ def test_the_row_tells_how_the_score_arose(tested: Recipe, tmp_path: Path) -> No
     assert row["command"].split()[0] == "nmt"
 
 
+def test_scores_of_tokenised_text_are_named_so_and_references_in_pieces_are_doubted(
+    tested: Recipe, corpus: Path, tmp_path: Path
+) -> None:
+    run = train(tested("data.tokenized=true"), tmp_path / "run", quiet)
+    names = [score["name"] for score in row_of(run)["scores"]]
+    assert names == ["tokenised BLEU", "tokenised chrF++"]
+    (corpus / "test.de").write_text("ein Hu@@ nd\n" * 5, "utf-8")
+    log: list[str] = []
+    run = train(tested(), tmp_path / "other", log.append)
+    assert "in pieces of words" in row_of(run)["doubt"]
+    assert any(line.startswith("warning: the references are in pieces") for line in log)
+
+
 def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
-    tested: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tested: Recipe, finished: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*arguments: object) -> None:
         raise StoppedBySignal("stopped by SIGTERM")
 
-    uninterrupted = train(tested(), tmp_path / "uninterrupted", quiet)
+    def times() -> dict[Path, int]:
+        rewritten = (run.path / ".lock", run.config, run.result)
+        files = (path for path in run.path.rglob("*") if path.is_file() and path not in rewritten)
+        return {path: path.stat().st_mtime_ns for path in files}
+
+    run = RunDirectory(tmp_path / "run")
     with monkeypatch.context() as patch:
         patch.setattr(result_module, "translate_test_set", stopped)
         with pytest.raises(StoppedBySignal):
-            train(tested(), tmp_path / "run", quiet)
-    run = RunDirectory(tmp_path / "run")
-    before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
-    assert run.result not in before
-    log: list[str] = []
+            train(tested(), run.path, quiet)
+    assert not run.result.exists()
+    before, log = times(), list[str]()
     train(tested(), run.path, log.append)
-    after = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.is_file()}
-    after.pop(run.result)
-    for rewritten in (run.path / ".lock", run.config):
-        before.pop(rewritten)
-        after.pop(rewritten)
-    assert after == before
-    assert any(
-        m.endswith("already trained to step 12; its test set is not scored yet") for m in log
-    )
-    measured = ("scored", "training_seconds", "command")
-    rows = [row_of(r) for r in (uninterrupted, run)]
-    one, other = ({k: v for k, v in row.items() if k not in measured} for row in rows)
-    assert one == other
+    assert times() == before
+    said = "already trained to step 12; its test set is not scored yet"
+    assert any(line.endswith(said) for line in log)
+    assert log[-2] == f"written to {run.result}"
+    assert log[-1] == f"translate with: nmt translate --model {run.path}"
+    rows = [row_of(each) for each in (finished, run)]
+    for row in rows:
+        for measured in ("scored", "training_seconds", "command"):
+            del row[measured]
+    assert rows[0] == rows[1]
 
 
-def test_a_scored_run_has_nothing_to_do(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", quiet)
-    row = run.result.read_bytes()
-    log: list[str] = []
+def test_a_finished_run_is_scored_again_only_if_training_test_set_or_weights_differ(
+    tested: Recipe, finished: RunDirectory, corpus: Path, tmp_path: Path
+) -> None:
+    run, log = copied(finished, tmp_path), list[str]()
+    before, data = row_of(run), run.result.read_bytes()
     train(tested(), run.path, log.append)
     assert log[-1].endswith("already trained to step 12; nothing to do")
-    assert run.result.read_bytes() == row
+    assert run.result.read_bytes() == data
 
+    run.result.write_text('{"test_set": 3', "utf-8")
+    train(tested(), run.path, quiet)
+    assert row_of(run)["scores"] == before["scores"]
 
-def test_a_run_that_is_trained_further_is_scored_again(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", quiet)
-    train(tested("training.max_steps=14"), run.path, quiet)
-    row = row_of(run)
-    assert (row["trained_steps"], row["sessions"]) == (14, 2)
-
-
-def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", quiet)
-    before = row_of(run)
     for language in ("en", "de"):
         (corpus / f"other.{language}").write_text("the dog\n" * 3, "utf-8")
     other = f"data.test={{source: {corpus}/other.en, target: {corpus}/other.de}}"
@@ -137,25 +134,17 @@ def test_another_test_set_is_scored_too(tested: Recipe, corpus: Path, tmp_path: 
     assert (row["test_set"]["name"], row["test_set"]["sentences"]) == ("other.en other.de", 3)
     assert row["configuration"] != before["configuration"]
 
-
-def test_other_weights_are_scored_again(tested: Recipe, tmp_path: Path) -> None:
-    """The same run chooses anew, among others."""
-    run = train(tested(), tmp_path / "run", quiet)
-    row, best = row_of(run), json.loads(run.best.read_text("utf-8"))
-    write_json(run.best, {**best, "weights": "checkpoints/step-00000012", "loss": 1.5})
-    train(tested(), run.path, quiet)
-    assert (row_of(run)["weights"], row_of(run)["validation"]["loss"]) != (
+    chosen = {**read_json(run.best), "weights": "checkpoints/step-00000012", "loss": 1.5}
+    write_json(run.best, chosen)
+    train(tested(other), run.path, quiet)
+    scored = row_of(run)
+    assert (scored["weights"], scored["validation"]["loss"]) != (
         row["weights"],
         row["validation"]["loss"],
     )
 
-
-def test_a_damaged_result_is_written_again(tested: Recipe, tmp_path: Path) -> None:
-    run = train(tested(), tmp_path / "run", quiet)
-    row = row_of(run)
-    run.result.write_text('{"test_set": 3', "utf-8")
-    train(tested(), run.path, quiet)
-    assert row_of(run)["scores"] == row["scores"]
+    train(tested("training.max_steps=14"), run.path, quiet)
+    assert (row_of(run)["trained_steps"], row_of(run)["sessions"]) == (14, 2)
 
 
 @pytest.mark.parametrize("off", ["training.score_test_set=false", "data.test=null"])
@@ -198,16 +187,11 @@ def test_a_command_is_kept_without_the_places_of_one_machine(typed: str, portabl
     assert portable_command(shlex.split(typed)) == portable
 
 
-def test_a_digest_is_of_all_settings_but_where_data_lie(recipe: Recipe) -> None:
-    digest = configuration_digest(recipe())
-    assert configuration_digest(recipe("data.directory=elsewhere")) == digest
+def test_a_digest_is_of_all_settings_but_defaults_and_the_folder_of_data(recipe: Recipe) -> None:
+    digest, default = configuration_digest(recipe()), recipe().training.clip_norm
+    given = f"training.clip_norm={'null' if default is None else default}"
+    assert configuration_digest(recipe("data.directory=elsewhere", given)) == digest
     assert configuration_digest(recipe("seed=2")) != digest
-
-
-def test_a_digest_does_not_know_of_defaults(recipe: Recipe) -> None:
-    default = recipe().training.clip_norm
-    given = recipe(f"training.clip_norm={'null' if default is None else default}")
-    assert configuration_digest(given) == configuration_digest(recipe())
 
 
 def test_a_fingerprint_tells_texts_apart_and_not_files() -> None:

@@ -25,25 +25,17 @@ def ranked(*scores: float, size: int = 2) -> Ranking:
     return ranking
 
 
-def test_the_best_stand_first_and_of_equal_ones_the_earlier() -> None:
+def test_the_best_stand_first_of_equal_ones_the_earlier_and_add_says_whether_it_is_one() -> None:
     assert ranked(3, 5, 5, 4).steps == [2, 3]
     assert ranked(3, 5, 5, 4, size=1).entries == [{"step": 2, "score": 5, "loss": 1.0}]
-    assert ranked().steps == []
-
-
-def test_add_returns_whether_a_validation_is_among_the_best() -> None:
     ranking = ranked(3, 5)
     found = [ranking.add(3 + n, score, {}) for n, score in enumerate((4, 4, 2, 9))]
     assert found == [True, False, False, True]
 
 
-@pytest.mark.parametrize(
-    ("scores", "without_gain"), [((3,), 0), ((3, 2), 1), ((3, 2, 2.5), 2), ((3, 2, 4), 0)]
-)
-def test_only_the_very_best_ends_the_wait_for_a_gain(
-    scores: tuple[float, ...], without_gain: int
-) -> None:
-    assert ranked(*scores).without_gain == without_gain
+def test_only_the_very_best_ends_the_wait_for_a_gain() -> None:
+    waits = [ranked(*scores).without_gain for scores in ((3,), (3, 2), (3, 2, 2.5), (3, 2, 4))]
+    assert waits == [0, 1, 2, 0]
 
 
 def test_a_step_that_could_not_be_saved_is_rolled_back() -> None:
@@ -120,11 +112,6 @@ def test_those_to_average_the_best_and_the_last_stay(
         assert read_json(run.best) == {"weights": weights, **entries[0]}
 
 
-@pytest.mark.parametrize(
-    ("training", "size"),
-    [({}, 1), ({"keep_best": 2}, 2), ({"average": "best", "keep_best": 2}, 3)],
-)
-def test_as_many_of_the_best_stay_as_asked_for_and_averaged(
-    training: dict[str, Any], size: int
-) -> None:
-    assert ranking_size(TRAINING.model_copy(update=training)) == size
+def test_as_many_of_the_best_stay_as_asked_for_and_averaged() -> None:
+    changes: list[dict[str, Any]] = [{}, {"keep_best": 2}, {"average": "best", "keep_best": 2}]
+    assert [ranking_size(TRAINING.model_copy(update=each)) for each in changes] == [1, 2, 3]

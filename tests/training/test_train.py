@@ -1,7 +1,6 @@
 """A whole run, from text to a folder that translates."""
 
 import math
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from nmt.run_directory import RunDirectory, load_run
 from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator
-from tests.training.conftest import WORDS
+from tests.training.conftest import write_corpus
 from tests.training.runs import Recipe, comparable, quiet, records
 
 CPU = torch.device("cpu")
@@ -28,15 +27,7 @@ STEPS = [60, 120, 180, 240]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Text that is translated word by word, and a run that was long enough to learn that."""
-    folder = tmp_path_factory.mktemp("train")
-    draw = random.Random(1)
-    sentences = [draw.choices(list(WORDS), k=draw.randint(1, 6)) for _ in range(650)]
-    for name, part in (("train", sentences[:600]), ("validation", sentences[600:])):
-        english = "".join(" ".join(words) + "\n" for words in part)
-        german = "".join(" ".join(WORDS[word] for word in words) + "\n" for words in part)
-        (folder / f"{name}.en").write_text(english, "utf-8")
-        (folder / f"{name}.de").write_text(german, "utf-8")
-    return folder
+    return write_corpus(tmp_path_factory.mktemp("train"), 600, 50)
 
 
 @pytest.fixture(scope="module")
