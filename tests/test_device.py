@@ -12,6 +12,7 @@ from nmt.device import (
     pick_device,
     pick_precision,
     step_seed,
+    tune_memory,
     use_threads,
     widest_float,
 )
@@ -115,6 +116,11 @@ def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
     assert drawn(1, 5) == first
     assert drawn(1, 6) != first
     assert drawn(2, 5) != first
+
+
+def test_tuning_memory_is_harmless() -> None:
+    tune_memory()
+    assert torch.ones(1000).sum() == 1000
 
 
 def test_processes_on_one_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:

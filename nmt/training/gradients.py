@@ -36,7 +36,7 @@ class MicroBatch:
     """A part of a step that was computed at once."""
 
     rows: Indices
-    """its pairs, as rows of the token store"""
+    """its pairs, as rows of a token store"""
     loss: Tensor
     """summed over its tokens, in nats: scalar"""
 
@@ -54,11 +54,12 @@ class StepGradient:
     """L2 norm of the whole gradient: scalar"""
     tokens: int
     """target tokens of all processes"""
-    store: TokenStore
     pairs: Indices
-    """rows of `store` that all processes together learn from"""
+    """rows of the training store that all processes together learn from"""
+    store: TokenStore
+    """the ids that this process computed: the training store, or other segmentations of its text"""
     micro_batches: list[MicroBatch]
-    """those of this process"""
+    """those of this process, as rows of `store`"""
 
 
 class GradientComputer:
@@ -127,27 +128,36 @@ class GradientComputer:
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
-        store, pairs = self._pairs(step)
-        rows = shard(store, pairs, self.group.rank, self.group.size)
+        pairs = self._plan.step(step - 1)
+        store, rows = self.own_pairs(step)
+        tokens = int(self._store.target.lengths[pairs].sum())
+        if store is not self._store:
+            tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
         return StepGradient(
             loss=self.group.all_reduce_sum(self._sum_losses(micro_batches)),
             norm=torch.nn.utils.get_total_norm(gradients),
-            tokens=int(store.target.lengths[pairs].sum()),
-            store=store,
+            tokens=tokens,
             pairs=pairs,
+            store=store,
             micro_batches=micro_batches,
         )
 
-    def _pairs(self, step: int) -> tuple[TokenStore, Indices]:
-        """Return the pairs of a step: a store of token ids and the rows in it."""
+    def own_pairs(self, step: int) -> tuple[TokenStore, Indices]:
+        """Return the pairs of a step that this process computes: a store of ids, and rows in it.
+
+        If the recipe samples, the store holds segmentations that are drawn for this step. They
+        differ between processes, so the pairs are divided by their lengths in the training store.
+        """
+        config = self._run.config
         pairs = self._plan.step(step - 1)
-        sampling, seed = self._run.config.tokenizer.sampling, self._run.config.seed
+        rows = shard(self._store, pairs, self.group.rank, self.group.size)
+        sampling = config.tokenizer.sampling
         if not sampling:
-            return self._store, pairs
-        sampled = self._run.tokenizer.resample(self._store, pairs, sampling, seed, step)
-        return sampled, np.arange(len(pairs))
+            return self._store, rows
+        sampled = self._run.tokenizer.resample(self._store, rows, sampling, config.seed, step)
+        return sampled, np.arange(len(rows))
 
     def _compute_until_it_fits(
         self, step: int, store: TokenStore, rows: Indices
@@ -277,7 +287,7 @@ class GradientComputer:
         divergent = next((m.rows for m in gradient.micro_batches if not m.loss.isfinite()), None)
         own = "" if divergent is None else self._describe(gradient.store, divergent)
         named = self.group.all_gather(own)
-        return next(filter(None, named), self._describe(gradient.store, gradient.pairs))
+        return next(filter(None, named), self._describe(self._store, gradient.pairs))
 
     def _describe(self, store: TokenStore, rows: Indices) -> str:
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]

@@ -6,14 +6,19 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
 from torch import Tensor
 
+from nmt.data.tokens.token_store import Indices, TokenStore
+from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
+from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer
 from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.trainer import Trainer
@@ -238,3 +243,30 @@ def test_a_resumed_run_keeps_its_micro_batch_size_unless_the_recipe_has_another(
     resumed.state.load_state({**resumed.state.state(), "micro_batches": [before]})
     assert resumed.gradients.micro_batch.tokens == expected
     assert resumed.gradients.micro_batch.halved == before["halved"]
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.1])
+def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
+    small_trainer: MakeTrainer, sampling: float
+) -> None:
+    trainer = small_trainer()
+    run, store = trainer.run, trainer.store
+    drawn = []
+    for rank in range(2):
+
+        def resample(store: TokenStore, rows: Indices, *_: object, rank: int = rank) -> TokenStore:
+            drawn.extend(rows.tolist())
+            longer = [[4] * ((rank + 1) * row % 7) + [EOS] for row in rows.tolist()]
+            return TokenStore.of(longer, longer)
+
+        tokenizer = run.config.tokenizer.model_copy(update={"sampling": sampling})
+        config = run.config.model_copy(update={"tokenizer": tokenizer})
+        sampled = replace(
+            run, config=config, tokenizer=cast(Any, SimpleNamespace(resample=resample))
+        )
+        group = ProcessGroup(rank, 2)
+        own, rows = GradientComputer(sampled, store, trainer.plan, "fp32", group).own_pairs(3)
+        if not sampling:
+            drawn.extend(rows.tolist())
+        assert len(own) == (len(rows) if sampling else len(store))
+    assert sorted(drawn) == sorted(trainer.plan.step(2).tolist())
