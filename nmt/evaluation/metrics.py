@@ -59,6 +59,13 @@ class Score:
     """the settings that produced it"""
     confidence: Interval | None = None
 
+    def __str__(self) -> str:
+        line = f"{self.name} = {self.value:.2f}"
+        if self.confidence:
+            ends = f"{self.confidence.low:.2f} to {self.confidence.high:.2f}"
+            line += f" ± {self.confidence.half_width:.2f} (95 % interval {ends})"
+        return f"{line}\n{self.signature}"
+
     def as_json(self) -> dict[str, object]:
         """Return plain values, rounded to two decimals as they are printed."""
         interval = asdict(self.confidence) if self.confidence else {}

@@ -215,3 +215,8 @@ def test_utilities_are_sacrebleus_sentence_scores(
             for other in texts
         ]
         assert row == pytest.approx(expected)
+
+
+def test_a_score_prints_itself_with_its_interval_and_signature() -> None:
+    score = Score("BLEU", 12.3456, "nrefs:1", Interval(11.0, 13.5, 1.25))
+    assert str(score) == "BLEU = 12.35 ± 1.25 (95 % interval 11.00 to 13.50)\nnrefs:1"
