@@ -129,7 +129,7 @@ class GradientComputer:
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
         pairs = self._plan.step(step - 1)
-        store, rows = self.own_pairs(step)
+        store, rows = self.own_pairs(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
         if store is not self._store:
             tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
@@ -144,14 +144,13 @@ class GradientComputer:
             micro_batches=micro_batches,
         )
 
-    def own_pairs(self, step: int) -> tuple[TokenStore, Indices]:
-        """Return the pairs of a step that this process computes: a store of ids, and rows in it.
+    def own_pairs(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
+        """Return those of the step's pairs that this process computes: a store of ids, and rows.
 
         If the recipe samples, the store holds segmentations that are drawn for this step. They
         differ between processes, so the pairs are divided by their lengths in the training store.
         """
         config = self._run.config
-        pairs = self._plan.step(step - 1)
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
         sampling = config.tokenizer.sampling
         if not sampling:

@@ -265,7 +265,8 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
             run, config=config, tokenizer=cast(Any, SimpleNamespace(resample=resample))
         )
         group = ProcessGroup(rank, 2)
-        own, rows = GradientComputer(sampled, store, trainer.plan, "fp32", group).own_pairs(3)
+        gradients = GradientComputer(sampled, store, trainer.plan, "fp32", group)
+        own, rows = gradients.own_pairs(3, trainer.plan.step(2))
         if not sampling:
             drawn.extend(rows.tolist())
         assert len(own) == (len(rows) if sampling else len(store))
