@@ -99,11 +99,6 @@ def table_model() -> Callable[..., TableModel]:
     return TableModel
 
 
-@pytest.fixture
-def prefix_cache() -> Callable[[Tensor], PrefixCache]:
-    return PrefixCache
-
-
 @pytest.fixture(scope="session")
 def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     """Characters and bytes: every text comes back as it was."""
