@@ -4,8 +4,8 @@ A model learns from sentences; a whole paragraph is longer than anything it has 
 """
 
 import re
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import count
 
 from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -33,48 +33,44 @@ def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[lis
     the source, for the first one. A sentence over `MAX_SOURCE_TOKENS` is divided at a semicolon or
     colon, else at a comma, else at a space, and `warn` is called with a message.
     """
-    language = run.config.data.source_language
-    sentences = [
-        # a line without words is copied with its spaces
-        split_sentences(line.text, language) if has_words(line.text) else [line.text]
-        for line in lines
-    ]
-    ids = iter(run.tokenizer.source.encode([s for own in sentences for s in own]))
-    return [
-        _sentence_lines(run.tokenizer, line, own, list(islice(ids, len(own))), warn)
-        for line, own in zip(lines, sentences, strict=True)
-    ]
+    return [list(_sentences(run, line, warn)) for line in lines]
 
 
-def _sentence_lines(
-    tokenizer: Tokenizer, line: Line, sentences: list[str], ids: list[list[int]], warn: Warn
-) -> list[Line]:
-    lines: list[Line] = []
+def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
+    sentences = [line.text]
+    if has_words(line.text):  # a line without words is copied with its spaces
+        sentences = split_sentences(line.text, run.config.data.source_language)
     asked = line.terminology
-    for sentence, own in zip(sentences, ids, strict=True):
-        pieces = _pieces(tokenizer, sentence, own)
-        if len(pieces) > 1:
+    numbers = count(line.number * SENTENCES)
+    for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
+        texts, rows = [sentence], [ids]
+        if (length := len(ids)) > MAX_SOURCE_TOKENS:
+            ids.clear()  # a million of them take 40 MB
+            texts = _pieces(run.tokenizer, sentence)
+            rows = run.tokenizer.source.encode(texts)
             warn(
-                f"line {line.number} has a sentence of {len(own)} tokens, more than "
-                f"{MAX_SOURCE_TOKENS}; it is translated in {len(pieces)} pieces"
+                f"line {line.number} has a sentence of {length} tokens, more than "
+                f"{MAX_SOURCE_TOKENS}; it is translated in {len(texts)} pieces"
             )
-        for piece, piece_ids in pieces:
-            lines.append(Line(line.number * SENTENCES + len(lines), piece, asked, piece_ids))
+        for text, row in zip(texts, rows, strict=True):
+            yield Line(next(numbers), text, asked, row)
             asked = asked and asked.without_beginning()
-    return lines
 
 
-def _pieces(tokenizer: Tokenizer, text: str, ids: list[int]) -> list[tuple[str, list[int]]]:
-    """Return a sentence, or the pieces of one that is too long, each with its ids."""
-    if len(ids) <= MAX_SOURCE_TOKENS or len(text) == 1:
-        return [(text, ids)]
-    parts = halves(text)
-    rows = tokenizer.source.encode(parts)
-    return [
-        piece
-        for part, row in zip(parts, rows, strict=True)
-        for piece in _pieces(tokenizer, part, row)
-    ]
+def _pieces(tokenizer: Tokenizer, text: str) -> list[str]:
+    """Divide a sentence until no piece is too long.
+
+    The ids of the parts are dropped at once: those of a megabyte would take much memory.
+    """
+    pieces: list[str] = []
+    rest = [text]
+    while rest:
+        part = rest.pop()
+        if len(part) == 1 or len(tokenizer.source.encode([part])[0]) <= MAX_SOURCE_TOKENS:
+            pieces.append(part)
+        else:
+            rest.extend(reversed(halves(part)))
+    return pieces
 
 
 def halves(text: str) -> list[str]:

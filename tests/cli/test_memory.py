@@ -28,14 +28,15 @@ def held(name):
 def loaded(*given, load=command.load_translator, **named):
     translator = load(*given, **named)
     open("/proc/self/clear_refs", "w").write("5")
-    before, anonymous, process = held("VmRSS"), held("RssAnon"), os.getpid()
+    before, process, born_with = held("VmRSS"), os.getpid(), [0]
+    os.register_at_fork(after_in_child=lambda: born_with.insert(0, held("RssAnon")))
 
     def translate(self, lines, search=Pipeline.translate_batch):
         found = search(self, lines)
         if os.getpid() != process:
             note = notes / str(os.getpid())
             most = int(note.read_text()) if note.exists() else 0
-            note.write_text(str(max(most, held("RssAnon") - anonymous)))
+            note.write_text(str(max(most, held("RssAnon") - born_with[0])))
         return found
 
     def report():
