@@ -28,6 +28,7 @@ from nmt.cli import (
     translate,
     watch,
 )
+from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
@@ -43,7 +44,7 @@ for command in (
     *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
     *(doctor.doctor, report.report, watch.watch),
 ):
-    app.command()(command)
+    app.command(cls=CommandWithGroups)(command)
 app.add_typer(data.app)
 app.add_typer(plot.app)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.streams import log
-from nmt.cli.options.groups import JsonObjectOption, with_option_groups
+from nmt.cli.options.groups import CommandWithGroups, JsonObjectOption, with_option_groups
 from nmt.cli.options.recipe import RecipeOptions
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class DownloadOptions:
     """A folder with the upstream files, or one of them; nothing is downloaded."""
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 @with_option_groups
 def download(options: DownloadOptions) -> None:
     """Download a corpus, verify it, and print the paths of its files."""
@@ -107,7 +107,7 @@ def download(options: DownloadOptions) -> None:
                 typer.echo(path)
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 @with_option_groups
 def inspect(recipe: RecipeOptions, as_json: JsonObjectOption = False) -> None:
     """Report on the quality of a recipe's data before training.

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.groups import CommandWithGroups, with_option_groups
 from nmt.cli.options.model import OneModelOption
 from nmt.cli.options.recipe import RecipeOptions
 
@@ -36,7 +36,7 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     _print(plot_loss(run.metrics, output or run.plots / "loss"))
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 @with_option_groups
 def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     """Draw the learning rate of a recipe over all its steps.
@@ -66,7 +66,7 @@ class AttentionOptions:
     output: OutputOption = None
 
 
-@app.command()
+@app.command(cls=CommandWithGroups)
 @with_option_groups
 def attention(options: AttentionOptions) -> None:
     """Translate a sentence and draw the attention weights of each head."""

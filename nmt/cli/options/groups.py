@@ -2,18 +2,35 @@
 
 import ast
 import contextlib
-import copy
 import functools
 import inspect
 import itertools
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Annotated, Any, get_origin
 
 import typer
+from typer.core import TyperCommand
 
 JsonObjectOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_OPTION = typer.Option()
+
+
+class CommandWithGroups(TyperCommand):
+    """A command whose options are fields of dataclasses; see `with_option_groups`.
+
+    The help texts are read when this command is used: `nmt --help` does not need them.
+    """
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options and arguments, each with its help."""
+        parameters: list[Any] = super().get_params(ctx)
+        for group in getattr(self.callback, "option_groups", ()):
+            helps = _helps(group)
+            for parameter in parameters:
+                parameter.help = parameter.help or helps.get(parameter.name)
+        return parameters
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -21,7 +38,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     The default of an option is that of its field, unless the parameter has an instance of the
     dataclass as its own default: then it is the value there. All annotations must be types, not
-    strings. A field that is an argument, or has a range, is `Annotated` for typer.
+    strings. A field that is an argument, or has a range, is `Annotated` for typer. The command is
+    registered with `cls=CommandWithGroups`.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -31,12 +49,13 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
             continue
         groups[parameter.name] = group
-        helps = _helps(cast(type, group))
         for field in fields(group):
             default = getattr(parameter.default, field.name, field.default)
             default = parameter.empty if default is MISSING else default
             option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
-            annotation = _with_help(field.type, helps.get(field.name))
+            annotation: Any = field.type
+            if get_origin(annotation) is not Annotated:
+                annotation = Annotated[annotation, _OPTION]
             parameters.append(option.replace(annotation=annotation))
 
     @functools.wraps(command)
@@ -46,17 +65,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         command(**values)
 
     vars(run)["__signature__"] = inspect.Signature(parameters)
+    vars(run)["option_groups"] = tuple(groups.values())
     return run
-
-
-def _with_help(annotation: Any, help_text: str | None) -> Any:
-    """Return the annotation of a field as typer takes it, with this help if it has none."""
-    kind, info = annotation, typer.Option()
-    if get_origin(annotation) is Annotated:
-        kind, info = get_args(annotation)
-    info = copy.copy(info)
-    info.help = info.help or help_text
-    return Annotated[kind, info]
 
 
 def _helps(group: type) -> dict[str, str]:

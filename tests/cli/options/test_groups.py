@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.groups import CommandWithGroups, with_option_groups
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Colour:
 def test_fields_are_options_whose_defaults_a_command_may_replace() -> None:
     app = typer.Typer(rich_markup_mode=None)
 
-    @app.command()
+    @app.command(cls=CommandWithGroups)
     @with_option_groups
     def paint(size: Size, colour: Colour = Colour("blue"), often: int = 1) -> None:  # noqa: B008
         print(size, colour, often)
