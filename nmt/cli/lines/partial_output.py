@@ -7,7 +7,6 @@ window; bytes of the part beyond the recorded ones belong to an incomplete windo
 
 import contextlib
 import fcntl
-import hashlib
 import itertools
 import json
 import os
@@ -93,7 +92,9 @@ class PartialOutput:
         self.resume = resume
         self._state: dict[str, Any] = {}
         """what the state file records of the part; empty until `begin`"""
-        self._input, self._output = hashlib.sha256(), hashlib.sha256()
+        from hashlib import sha256  # it loads OpenSSL, which the other commands do not need
+
+        self._input, self._output = sha256(), sha256()
         with explain_write_errors(path):
             self.file = self.part.open("a+b", buffering=0)
         self._lock()
