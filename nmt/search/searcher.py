@@ -16,16 +16,14 @@ from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
-from nmt.search.beam_allocation import beam_width
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.constrained_sentence import ConstrainedSentence, beam_width
 from nmt.search.decoding import Hypothesis
-from nmt.search.lexical_constraints import SpelledConstraints
+from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.sampling import Sampling, draw, greedy_search
 from nmt.search.shortlist import Shortlist
 from nmt.search.source_attention import rank_by_coverage
-from nmt.search.spelling import Spelling
 from nmt.search.windows import SHORTEST_COUNTED, batches
 
 

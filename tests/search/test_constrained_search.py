@@ -20,12 +20,16 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.run_directory import LoadedModel, build_model, load_run
-from nmt.search.beam_allocation import WIDEST_BEAM, Partial, SentenceSearch
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
-from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
-from nmt.search.spelling import Spelling
+from nmt.search.constrained_sentence import (
+    WIDEST_BEAM,
+    ConstrainedSentence,
+    ConstraintProgress,
+    Partial,
+    SentenceSearch,
+)
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
 from tests.search.plain_search import assert_same
