@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
@@ -16,7 +16,7 @@ from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability, members
-from nmt.search.sampling import Sampling, draw, greedy_search
+from nmt.search.sampling import draw, greedy_search
 from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
 from nmt.translation.scoring import Scorer
 from tests.search.plain_search import assert_same, padded_source, random_transformer
