@@ -20,11 +20,10 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
-from nmt.search.generating_transformer import Sizes
 from tests.marian_models import AsMarian
 from tests.search.plain_search import assert_same, plain_search
 
-BEAM, BEYOND, SENTENCES, HEADS = 4, 10, 400, 4
+BEAM, BEYOND, SENTENCES = 4, 10, 400
 Counting = tuple[Transformer, torch.nn.Module, list[list[int]]]
 """a model, the same as Marian, and sources"""
 
@@ -54,8 +53,9 @@ def counting(as_marian: AsMarian) -> Counting:
     """A model that half knows how to count on from the first of some numbers, and as Marian."""
     torch.manual_seed(5)
     vocabulary = 40
-    sizes: Sizes = {"d_model": 32, "d_ff": 64, "encoder_layers": 2, "decoder_layers": 2}
-    config = ModelConfig(heads=HEADS, layer_norm_epsilon=1e-5, **sizes)
+    config = ModelConfig(
+        d_model=32, heads=4, d_ff=64, encoder_layers=2, decoder_layers=2, layer_norm_epsilon=1e-5
+    )
     model = Transformer(config, vocabulary, vocabulary, PAD)
 
     def sources(count: int) -> list[list[int]]:
@@ -74,7 +74,7 @@ def counting(as_marian: AsMarian) -> Counting:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return model.eval(), as_marian(model, HEADS), sources(SENTENCES)
+    return model.eval(), as_marian(model, config.heads), sources(SENTENCES)
 
 
 @pytest.mark.parametrize("normalization", ["none", "average"])
