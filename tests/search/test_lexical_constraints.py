@@ -218,6 +218,15 @@ def test_half_a_character_at_the_end_says_nothing_yet() -> None:
     assert contains_any(("hund",), b" Hund\xc3 ", goes_on=True)
 
 
+def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) -> None:
+    text = LexicalConstraints(("Hund", "Katze"), places=(range(3),))
+    spelled = SpelledConstraints.spell(text, spelling, ["▁dog", "▁and", "▁cat"])
+    sentence = ConstrainedSentence(spelled, spelling)
+    begun = [follow(sentence, spelling.ids(term)[:1]) for term in text.terms]
+    found = [[sentence.is_expected(one, n) for n in range(3)] for one in begun if one]
+    assert found == [[True, False, False], [True, True, True]]  # no place of "Katze" is known
+
+
 def test_characters_are_found_among_the_source_tokens() -> None:
     pieces = ["▁A", "▁r", "ed", "▁dog", "."]
     assert source_tokens(range(1, 4), pieces) == range(1, 3)
