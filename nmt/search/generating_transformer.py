@@ -74,8 +74,9 @@ class GeneratingTransformer(nn.Module):
         if target_vocabulary_size is None:
             target_vocabulary_size = source_vocabulary_size
         sizes_of = {"source": source_vocabulary_size, "target": target_vocabulary_size}
-        _check_vocabularies(sizes_of, config.embeddings)
-        _check_special_ids({"padding": padding, "bos": bos, "eos": eos}, sizes_of)
+        _check_vocabularies(
+            sizes_of, config.embeddings, {"padding": padding, "bos": bos, "eos": eos}
+        )
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
         self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
@@ -209,7 +210,7 @@ def transformer_big(
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
 
 
-def _check_vocabularies(sizes: dict[str, int], embeddings: str) -> None:
+def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:
     for side, size in sizes.items():
         if not _whole(size, 1):
             raise ConfigError(
@@ -220,9 +221,6 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str) -> None:
             f"Transformer: embeddings='shared' needs one vocabulary, got {sizes['source']:,} "
             f"source and {sizes['target']:,} target entries; write embeddings='target'"
         )
-
-
-def _check_special_ids(ids: dict[str, int], sizes: dict[str, int]) -> None:
     for name, number in ids.items():
         size = min(sizes.values()) if name == "padding" else sizes["target"]
         if not _whole(number, 0) or number >= size:

@@ -78,22 +78,6 @@ def test_a_wide_beam_is_an_exhaustive_search(table_model: Callable[..., Any], ki
             assert_same(n_best, plain_search(model, without_padding(row), settings)[:12])
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_batches_of_1_8_and_64_give_the_same(beam_size: int) -> None:
-    model, source = random_transformer(), padded_source(64)
-    settings = DecodingConfig(beam_size=beam_size, max_length_offset=8)
-
-    def search(rows: int) -> list[Any]:
-        return [
-            best for part in source.split(rows) for best, *_ in beam_search(model, part, settings)
-        ]
-
-    alone = search(1)
-    assert len({hypothesis.tokens for hypothesis in alone}) > 12
-    for rows in (8, 64):
-        assert_same(search(rows), alone)
-
-
 def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none(
     table_model: Callable[..., Any],
 ) -> None:
