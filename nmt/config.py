@@ -351,6 +351,23 @@ class DecodingConfig(Section):
     """padded source tokens translated at once"""
 
 
+class Sampling(Section):
+    """How translations are drawn at random: from which part of the distribution, and the seed.
+
+    It is no section of a recipe.
+    """
+
+    # A smaller divisor makes logits infinite, a larger one makes them all equal.
+    temperature: float = Field(1.0, ge=1e-6, le=1e6)
+    """divides the logits; lower is more deterministic"""
+    top_k: int | None = Field(None, ge=1)
+    """draw only among this many most probable tokens; None: among all"""
+    top_p: float | None = Field(None, gt=0, le=1)
+    """draw only among the most probable tokens whose probabilities add up to this; None: all"""
+    seed: int = Field(1, ge=0)
+    """the draws of a sentence depend on the seed and the sentence's number, and on nothing else"""
+
+
 class Config(Section):
     """One recipe: everything that decides how a model is trained and how it translates."""
 

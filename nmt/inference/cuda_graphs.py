@@ -71,10 +71,10 @@ class StaticBuffer:
         self._memory: Tensor | None = None
 
     def hold(self, x: Tensor, rows: int) -> Tensor:
-        """Return x (N, …) copied into the buffer, which gets space for `rows` rows."""
-        place = self.view(x, rows)[: len(x)]
+        """Return the buffer in the shape (rows, …), with x (N, …) copied into its first rows."""
+        place = self.view(x, rows)
         if place.data_ptr() != x.data_ptr():
-            place.copy_(x)
+            place[: len(x)].copy_(x)
         return place
 
     def view(self, like: Tensor, rows: int) -> Tensor:
@@ -110,7 +110,8 @@ class StaticLayerCache(LayerCache):
     def _settle(self) -> None:
         for name, place in self._places.items():
             stored = getattr(self, name)
-            setattr(self, name, place.hold(stored, round_up_to_bucket(len(stored), GPU_SIZE_BITS)))
+            rows = round_up_to_bucket(len(stored), GPU_SIZE_BITS)
+            setattr(self, name, place.hold(stored, rows)[: len(stored)])
 
 
 _LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
@@ -196,13 +197,12 @@ class CudaGraphDecoder(Decoder):
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
         rows, places = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._places
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
-        rowwise = {"x": x, "past_mask": past_mask, "source_mask": cache.source_mask}
-        for name, tensor in rowwise.items():
-            places[name].hold(tensor, rows)
         return _Operands(
+            x=places["x"].hold(x, rows),
+            past_mask=places["past_mask"].hold(past_mask, rows),
+            source_mask=places["source_mask"].hold(cache.source_mask, rows),
             new=places["new"].hold(new, len(new)),
             result=places["result"].view(x, rows),
-            **{name: places[name].view(tensor, rows) for name, tensor in rowwise.items()},
         )
 
     def _program(self, operands: _Operands, cache: DecoderCache) -> Program:

@@ -184,7 +184,9 @@ def _prepack(model: nn.Module, kind: LinearKind) -> None:
     """Replace each matrix, and free it before the next one is converted."""
     for module in model.modules():  # a list of them would hold all matrices that are replaced
         if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
-            _quantize_attention(module)
+            module.add_module("self_attention", Int8SelfAttention(module.self_attention))
+        if kind is Int8Linear and isinstance(module, DecoderLayer):
+            module.add_module("cross_attention", Int8Attention(module.cross_attention))
         if isinstance(module, FeedForward) and module.activation is F.relu:
             # ReLU is computed as the product is written; other activations follow it
             module.add_module("inner", kind(module.inner.weight, module.inner.bias, relu=True))
@@ -201,12 +203,6 @@ def _prepack(model: nn.Module, kind: LinearKind) -> None:
 
 def _identity(x: Tensor) -> Tensor:
     return x
-
-
-def _quantize_attention(layer: EncoderLayer | DecoderLayer) -> None:
-    layer.add_module("self_attention", Int8SelfAttention(layer.self_attention))
-    if isinstance(layer, DecoderLayer):
-        layer.add_module("cross_attention", Int8Attention(layer.cross_attention))
 
 
 def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:

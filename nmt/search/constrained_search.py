@@ -22,8 +22,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.errors import DataError, NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.search.beam_allocation import Partial, SentenceSearch
-from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.constrained_sentence import ConstrainedSentence, Partial, SentenceSearch
 from nmt.search.decoding import (
     IMPOSSIBLE,
     Decoding,
@@ -65,10 +64,11 @@ def constrained_search(
     while sentences:
         record = AttentionRecord() if guided else None
         logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
-        step = _NextTokens(sentences, logits)
+        attended = [0] * len(logits)
         if record is not None:
             weights = attention_of_step(model, record.cross)  # (N, k, S)
-            step.attended = most_attended(weights, source, model.padding).flatten().tolist()
+            attended = most_attended(weights, source, model.padding).flatten().tolist()
+        step = _NextTokens(sentences, logits, attended)
         step.mask(decoding)
         for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
             sentence.extend(sentence.choose(candidates))
@@ -91,20 +91,21 @@ def constrained_search(
 class _NextTokens:
     """The next token of every live hypothesis: which may follow, and how probable it is."""
 
-    def __init__(self, sentences: list[SentenceSearch], logits: Tensor) -> None:
+    def __init__(
+        self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int]
+    ) -> None:
         """Take logits (R, V), equally many rows for each sentence, its hypotheses first.
 
-        Hypotheses that the model would end although terms are missing get a handicap.
+        `attended` is the source position that each row attends to most. Hypotheses that the model
+        would end although terms are missing get a handicap.
         """
-        self.sentences = sentences
-        self.attended: list[int] | None = None
-        """the source position that each row attends to most, if that matters"""
-        self.log_probabilities = log_probabilities(logits)
-        if self.log_probabilities.isnan().any():
+        self.sentences, self.attended = sentences, attended
+        self.log_p = log_probabilities(logits)
+        if self.log_p.isnan().any():
             raise NonFiniteScoresError()
-        self.free = self.log_probabilities.clone()
+        self.free = self.log_p.clone()
         """log P of tokens that are not a part of a term; -inf where one may not follow"""
-        would_end = (self.log_probabilities[:, EOS] > math.log(0.5)).tolist()
+        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()
         slots = len(logits) // len(sentences)
         for n, sentence in enumerate(sentences):
             required = sentence.constraints.required
@@ -125,7 +126,7 @@ class _NextTokens:
                 self._mask_row(sentence.constraints, hypothesis)
 
     def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
-        free, log_p = self.free[hypothesis.row], self.log_probabilities[hypothesis.row]
+        free, log_p = self.free[hypothesis.row], self.log_p[hypothesis.row]
         if (required := constraints.required(hypothesis.progress)) is not None:
             free.fill_(IMPOSSIBLE)
             free[required] = log_p[required]
@@ -170,29 +171,21 @@ class _NextTokens:
             for token in sentence.constraints.wanted(h.progress)
         ]
         rows, tokens = [h.row for _, h, _ in places], [token for *_, token in places]
-        values = self.log_probabilities[rows, tokens].tolist()
-        inside = self._inside_a_word()
+        values = self.log_p[rows, tokens].tolist()
+        word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
+        ending = self.log_p.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
+        # for each row whether the model expects the present word to go on
+        inside = (ending < self.log_p.amax(1) + IMPROBABLE).tolist()
         found: list[list[Partial]] = [[] for _ in self.sentences]
         for (n, h, token), value in zip(places, values, strict=True):
-            if continued := self.sentences[n].continued(h, token, value):
+            sentence = self.sentences[n]
+            if continued := sentence.continued(h, token, value):
+                is_expected, attended = sentence.constraints.is_expected, self.attended[h.row]
                 begins = continued.progress.matched == 1
-                if begins and (inside[h.row] or not self._is_expected(n, continued)):
+                if begins and (inside[h.row] or not is_expected(continued.progress, attended)):
                     continued = continued.handicapped()
                 found[n].append(continued)
         return found
-
-    def _is_expected(self, n: int, begun: Partial) -> bool:
-        """Whether the term that has just begun translates what its row attends to."""
-        if self.attended is None:
-            return True
-        constraints = self.sentences[n].constraints
-        return constraints.is_expected(begun.progress, self.attended[begun.row])
-
-    def _inside_a_word(self) -> list[bool]:
-        """For each row whether the model expects the present word to go on."""
-        word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
-        ending = self.log_probabilities.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
-        return (ending < self.log_probabilities.amax(1) + IMPROBABLE).tolist()
 
     def _any(self, sentence: SentenceSearch) -> Partial:
         """The most probable continuation that is allowed, when none of the best is."""
@@ -221,10 +214,9 @@ def _distinct(
         row = hypothesis.row
         if count >= sentence.beam and row in rows:
             continue
-        if (row, token) in seen:
-            count += 1
-            rows.add(row)
-        elif continued := sentence.continued(hypothesis, token, log_probability):
-            count += 1
-            rows.add(row)
+        if (row, token) not in seen:
+            if not (continued := sentence.continued(hypothesis, token, log_probability)):
+                continue
             yield continued
+        count += 1
+        rows.add(row)

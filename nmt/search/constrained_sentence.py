@@ -1,18 +1,33 @@
-"""Follows a hypothesis token by token and says which constraints it meets.
+"""The search of one sentence under lexical constraints.
 
-How far a hypothesis has come is a function of its tokens alone: two hypotheses of the same tokens
-have the same progress, and the tokens of a finished translation tell where its terms are.
+A `ConstrainedSentence` follows hypotheses token by token and says which constraints they meet. How
+far a hypothesis has come is a function of its tokens alone: two hypotheses of the same tokens have
+the same progress, and the tokens of a finished translation tell where its terms are. A
+`SentenceSearch` shares the beam between the hypotheses.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
+from nmt.config import DecodingConfig
 from nmt.data.text.words import is_unspaced, opens
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.search.lexical_constraints import SpelledConstraints, TermTokenization, contains_any
-from nmt.search.spelling import Spelling
+from nmt.search.beam_search import length_penalty
+from nmt.search.decoding import Hypothesis
+from nmt.search.lexical_constraints import (
+    SpelledConstraints,
+    Spelling,
+    TermTokenization,
+    contains_any,
+)
 
 _APOSTROPHES = ("'", "’")
+WIDEST_BEAM = 32
+MISPLACED = 10.0
+"""handicap in nats of a term that begins inside another word or after the probable end; without it
+a term that the model does not expect would be as probable there as at its right place"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,18 @@ class ConstrainedSentence:
 
     def required(self, progress: ConstraintProgress) -> list[int] | None:
         """The only tokens that continue the prefix; None when it is written."""
-        return self.spelled.prefix.required(self.spelling, progress.length, progress.text)
+        known = self.spelled.prefix_ids
+        if progress.length < len(known):
+            return [known[progress.length]]
+        rest = self.spelled.prefix_text[len(progress.text) :]
+        if not rest:
+            return None
+        spelled, can_spell = self.spelling.bytes, self.spelling.can_spell
+        return [
+            i
+            for i in self.spelling.beginnings(rest)
+            if len(spelled[i]) >= len(rest) or can_spell(rest[len(spelled[i]) :])
+        ]
 
     def is_pending(self, progress: ConstraintProgress) -> bool:
         """Whether the text ends in a forbidden word, unless the next token lengthens that word."""
@@ -102,7 +128,9 @@ class ConstrainedSentence:
         A vocabulary may lack one of their characters, or normalise it to another form.
         """
         decode = self.spelling.tokenizer.target.decode
-        begun = self.spelled.prefix.decoded(self.spelling)
+        known = self.spelled.prefix_ids
+        begun = self.spelled.prefix_text[len(self.spelling.spelled(known)) :].decode("utf-8")
+        begun = decode([known])[0] + begun if known else begun[1:]
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._step(progress, token)
@@ -117,7 +145,7 @@ class ConstrainedSentence:
     def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         text = progress.text + self.spelling.bytes[token]
         length = progress.length + 1
-        if token == UNK and progress.length < len(self.spelled.prefix.ids):
+        if token == UNK and progress.length < len(self.spelled.prefix_ids):
             return ConstraintProgress(length, text, progress.met)  # it stands for no term there
         going_on = tuple(
             option
@@ -149,19 +177,17 @@ class ConstrainedSentence:
         """The tokenizations of missing terms that may begin right behind the text so far."""
         met = {placed.term for placed in progress.met}
         unmet = [t for t in self.spelled.tokenizations if t.term not in met]
-        behind_mark = any(not option.spaced for option in unmet) and _ends_in_mark(progress.text)
+        both_ways = {option.term for option in unmet if not option.spaced}
+        behind_mark = bool(both_ways) and _ends_in_mark(progress.text)
         allowed = []
         for option in unmet:
             if is_unspaced(self.spelled.text.terms[option.term][0]):
-                fits = option.spaced == (progress.length == 0) or not self._has_both(option.term)
+                fits = option.spaced == (progress.length == 0) or option.term not in both_ways
             else:
                 fits = option.spaced or behind_mark
             if fits:
                 allowed.append(option)
         return allowed
-
-    def _has_both(self, term: int) -> bool:
-        return sum(option.term == term for option in self.spelled.tokenizations) == 2
 
 
 def _ends_in_mark(text: bytes) -> bool:
@@ -170,3 +196,94 @@ def _ends_in_mark(text: bytes) -> bool:
     if not text or is_unspaced(word[-1:]):
         return bool(text)
     return word.endswith(_APOSTROPHES) or all(map(opens, word))
+
+
+def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
+    """How many hypotheses of a sentence are kept: at least one for each bank, within reason."""
+    return max(beam_size, min(WIDEST_BEAM, constraints.total + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """A hypothesis that is extended or has just ended."""
+
+    tokens: tuple[int, ...]
+    score: float
+    """log P"""
+    progress: ConstraintProgress
+    needed: int
+    """how many tokens complete its terms"""
+    row: int = 0
+    """its row in the decoder; of a continuation, the row that it continues"""
+    handicap: float = 0.0
+    """subtracted from log P when hypotheses are compared"""
+
+    @property
+    def worth(self) -> float:
+        """The value by which hypotheses are compared."""
+        return self.score - self.handicap
+
+    def handicapped(self) -> Self:
+        """The same hypothesis with the handicap of a misplaced term."""
+        return replace(self, handicap=self.handicap + MISPLACED)
+
+
+class SentenceSearch:
+    """The search of one sentence: its live hypotheses, and the best that have ended."""
+
+    def __init__(
+        self, constraints: ConstrainedSentence, limit: int, settings: DecodingConfig, n_best: int
+    ) -> None:
+        """Start with one empty hypothesis; the limit grows by what the constraints may take."""
+        self.constraints = constraints
+        self.limit = limit + constraints.spelled.room
+        self.settings = settings
+        self.n_best = n_best
+        self.beam = beam_width(constraints.spelled, settings.beam_size)
+        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.total)]
+        self.ended: list[tuple[float, Hypothesis]] = []
+        """the best ended hypotheses, each with its worth divided by the length penalty"""
+
+    def continued(self, live: Partial, token: int, log_probability: float) -> Partial | None:
+        """Extend a hypothesis by one token; None if its constraints could not be met any more."""
+        length = len(live.tokens) + 1
+        progress = self.constraints.advance(live.progress, token, length == self.limit)
+        if progress is None:
+            return None
+        needed = self.constraints.needed(progress)
+        if needed + self.constraints.is_pending(progress) > self.limit - length:
+            return None
+        score = live.score + log_probability
+        found = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
+        # It had begun a term, probably on purpose, and has now left it.
+        return found.handicapped() if needed > live.needed + 1 else found
+
+    def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
+        """Choose hypotheses from each bank in turns; the bank that has met the most comes first."""
+        turns: Counter[int] = Counter()
+        ranked = []
+        for candidate in sorted(candidates, key=lambda candidate: -candidate.worth):
+            ranked.append((turns[candidate.needed], candidate.needed, candidate))
+            turns[candidate.needed] += 1
+        ranked.sort(key=lambda entry: entry[:2])
+        return [candidate for _, _, candidate in ranked[: self.beam]]
+
+    def extend(self, chosen: list[Partial]) -> None:
+        """Continue these hypotheses, and store those that end, the best first."""
+        length = len(chosen[0].tokens)
+        penalty = length_penalty(float(length), self.settings)
+        self.live = []
+        for live in chosen:
+            if live.tokens[-1] == EOS or length == self.limit:
+                found = Hypothesis.from_row(list(live.tokens), live.score / penalty)
+                self.ended.append((live.worth / penalty, found))
+            else:
+                self.live.append(live)
+        self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
+
+    def is_done(self) -> bool:
+        """Whether no live hypothesis can become one of the best any more, as in `beam_search`."""
+        if not self.live or len(self.ended) < self.n_best:
+            return not self.live
+        best = max(live.worth for live in self.live)
+        return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

@@ -4,14 +4,13 @@ It has the methods of `nmt.model.transformer.Transformer`. `generate` is defined
 model itself does not import a search.
 """
 
-import math
 from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from nmt.config import Activation, DecodingConfig, ModelConfig
+from nmt.config import Activation, DecodingConfig, ModelConfig, Sampling
 from nmt.config_file import replace_settings
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
@@ -19,14 +18,7 @@ from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import EncodedSource
-from nmt.search.sampling import (
-    LARGEST_TEMPERATURE,
-    LEAST_TEMPERATURE,
-    Draws,
-    Sampling,
-    most_probable,
-    single_hypotheses,
-)
+from nmt.search.sampling import Draws, most_probable, single_hypotheses
 
 _LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
 UNCONSTRAINED = DecodingConfig(length_normalization="none")
@@ -82,8 +74,9 @@ class GeneratingTransformer(nn.Module):
         if target_vocabulary_size is None:
             target_vocabulary_size = source_vocabulary_size
         sizes_of = {"source": source_vocabulary_size, "target": target_vocabulary_size}
-        _check_vocabularies(sizes_of, config.embeddings)
-        _check_special_ids({"padding": padding, "bos": bos, "eos": eos}, sizes_of)
+        _check_vocabularies(
+            sizes_of, config.embeddings, {"padding": padding, "bos": bos, "eos": eos}
+        )
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
         self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
@@ -141,9 +134,15 @@ class GeneratingTransformer(nn.Module):
             DataError: `source` is not a batch of source ids, or has a row of padding only.
             CheckpointError: the model's scores are not numbers.
         """
-        _check_settings(max_length, temperature, top_k, top_p, seed)
+        if not _whole(max_length, 1) or max_length > _LONGEST:
+            raise ConfigError(
+                f"generate: max_length is {max_length!r}, expected a whole number from 1 to "
+                f"{_LONGEST:,}"
+            )
+        sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)
-        draws = Draws(Sampling(temperature, top_k, top_p, seed), [(i,) for i in range(len(source))])
+        rows = [(i,) for i in range(len(source))]
+        choose = Draws(sampling, rows) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
         trained = [module for module in self.modules() if module.training]
         self.eval()
@@ -151,15 +150,14 @@ class GeneratingTransformer(nn.Module):
             with torch.inference_mode():
                 memory = self.network.encode(source)
             encoded = EncodedSource(source, memory, limits, self.bos, self.eos)
-            choose = draws if temperature else most_probable
             found = single_hypotheses(self.network, encoded, UNCONSTRAINED, choose)
         finally:
             for module in trained:
                 module.training = True
-        rows = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in found]
-        if not rows:
+        if not found:
             return source.new_empty(0, 0)
-        return pad_sequence(rows, batch_first=True, padding_value=self.padding).to(source.device)
+        ids = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in found]
+        return pad_sequence(ids, batch_first=True, padding_value=self.padding).to(source.device)
 
     def _check_source(self, source: Tensor) -> None:
         here = next(self.parameters()).device
@@ -212,7 +210,7 @@ def transformer_big(
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
 
 
-def _check_vocabularies(sizes: dict[str, int], embeddings: str) -> None:
+def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:
     for side, size in sizes.items():
         if not _whole(size, 1):
             raise ConfigError(
@@ -223,9 +221,6 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str) -> None:
             f"Transformer: embeddings='shared' needs one vocabulary, got {sizes['source']:,} "
             f"source and {sizes['target']:,} target entries; write embeddings='target'"
         )
-
-
-def _check_special_ids(ids: dict[str, int], sizes: dict[str, int]) -> None:
     for name, number in ids.items():
         size = min(sizes.values()) if name == "padding" else sizes["target"]
         if not _whole(number, 0) or number >= size:
@@ -239,30 +234,18 @@ def _check_special_ids(ids: dict[str, int], sizes: dict[str, int]) -> None:
         )
 
 
-def _check_settings(
-    max_length: int, temperature: float, top_k: int | None, top_p: float | None, seed: int
-) -> None:
-    limited = top_k is not None or top_p is not None
-    whole = _whole(max_length, 1)
-    usable = f"a number from {LEAST_TEMPERATURE:g} to {LARGEST_TEMPERATURE:g}"
-    positive = _number(temperature, LEAST_TEMPERATURE, LARGEST_TEMPERATURE)
-    some = top_p is None or (_number(top_p, 0, 1) and top_p > 0)
-    for name, value, fits, expected in (
-        ("max_length", max_length, whole, "a whole number above 0"),
-        ("max_length", max_length, not whole or max_length <= _LONGEST, f"at most {_LONGEST:,}"),
-        ("temperature", temperature, positive or temperature == 0, f"0 or {usable}"),
-        ("top_k", top_k, top_k is None or _whole(top_k, 1), "a whole number above 0"),
-        ("top_p", top_p, some, "a number above 0 and at most 1"),
-        ("seed", seed, _whole(seed, 0), "a whole number, 0 or above"),
-        ("temperature", temperature, temperature or not limited, "above 0 with top_k or top_p"),
-    ):
-        if not fits:
-            raise ConfigError(f"generate: {name} is {value!r}, expected {expected}")
+def _sampling(
+    temperature: float, top_k: int | None, top_p: float | None, seed: int
+) -> Sampling | None:
+    """How tokens are drawn; None with temperature 0, which takes the most probable ones."""
+    changes: dict[str, object] = {"top_k": top_k, "top_p": top_p, "seed": seed}
+    if temperature != 0:
+        changes["temperature"] = temperature
+    elif not (top_k is None and top_p is None):
+        raise ConfigError("generate: temperature is 0, expected above 0 with top_k or top_p")
+    sampling = replace_settings(Sampling(), changes, "generate")
+    return sampling if temperature else None
 
 
 def _whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def _number(value: object, least: float, most: float) -> bool:
-    return isinstance(value, int | float) and least <= value <= most and math.isfinite(value)

@@ -1,18 +1,159 @@
 """What a translation must contain, must not contain and must begin with: as text and in ids."""
 
 import codecs
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
-from nmt.data.text.words import any_of
-from nmt.data.tokens.tokenizer import UNK
+import torch
+from torch import Tensor
+
+from nmt.data.text.words import any_of, continues_word, is_unspaced
+from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
-from nmt.search.spelling import Spelling, TargetPrefix
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
+_BYTE_AFTER_ANY = b"\xff"
+"""sorts after every byte of UTF-8"""
+_MARKS = ('"', "(", "。")
+"""some of the marks that come right before a word, without a space"""
+
+
+class Spelling:
+    """The target side of a tokenizer, id by id."""
+
+    def __init__(self, tokenizer: Tokenizer, tokenized: bool = False) -> None:
+        """`tokenized` says that the text also has spaces between words and marks."""
+        self.tokenizer = tokenizer
+        self.tokenized = tokenized
+        self.bytes = tokenizer.target.piece_bytes()
+        """the UTF-8 text that each id adds"""
+
+    @cached_property
+    def ends_word(self) -> list[bool]:
+        """For each id, including EOS, whether it ends the word before it."""
+        return [self._ends_word(i) for i in range(len(self.bytes))]
+
+    def closes_term(self, token: int) -> bool:
+        """Whether a term just written is a whole word if this token follows."""
+        spaced = token == EOS or self.bytes[token].startswith(b" ")
+        return spaced or (self.ends_word[token] and not self.tokenized)
+
+    @cached_property
+    def word_ends(self) -> Tensor:
+        """`ends_word` as (V,) booleans."""
+        return torch.tensor(self.ends_word)
+
+    @cached_property
+    def has_inner_pieces(self) -> bool:
+        """Whether a word may have several ids; in a vocabulary of words it never does."""
+        return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
+
+    def ids(self, text: str) -> tuple[int, ...]:
+        """The ids that spell a text with the space in front of it; no EOS.
+
+        Raises:
+            DataError: the text leaves no id, or the vocabulary does not mark where words begin.
+        """
+        ids = self.tokenizer.target.encode([text])[0][:-1]
+        if not ids:
+            raise DataError(
+                f"{text!r} leaves nothing behind when it is cut into pieces; leave it out"
+            )
+        first = self.bytes[ids[0]]
+        if first.startswith(b" "):
+            return tuple(ids)
+        if (joined := self._by_bytes.get(b" " + first)) is not None:
+            return (joined, *ids[1:])
+        if (space := self._by_bytes.get(b" ")) is not None:
+            return (space, *ids)
+        if is_unspaced(text[0]):
+            return tuple(ids)
+        raise DataError(
+            f"{text!r} cannot be forced: the vocabulary of the model does not mark where words "
+            "begin; use a tokenizer that puts a space in front of a text (add_dummy_prefix)"
+        )
+
+    def without_space(self, text: str) -> tuple[int, ...]:
+        """The ids that spell a text right behind a mark; empty if there is no such spelling."""
+        if self.tokenized:
+            return ()
+        for mark in _MARKS:
+            ids = self.tokenizer.target.encode([mark + text])[0][:-1]
+            for end in (1, 2):
+                if self.spelled(ids[:end]) == f" {mark}".encode():
+                    return tuple(ids[end:])
+        return ()
+
+    def prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
+        """How a translation begins with this text: the ids of the complete words, and all bytes.
+
+        The last word may become longer, so it has no fixed ids: "Ein Hu" may become "Ein Hund",
+        but "Ein Hund " only "Ein Hund" and another word. If the vocabulary lacks a letter of the
+        last word, that word is taken as complete. A blank text has no ids and no bytes.
+
+        Raises:
+            DataError: it leaves no id, or the vocabulary does not mark where words begin.
+        """
+        if not text.strip():
+            return (), b""
+        complete, _, begun = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
+        [known] = self.tokenizer.target.encode([begun])
+        [begun] = self.tokenizer.target.decode([known])
+        rest = f" {begun}".encode()
+        if UNK in known or not self.can_spell(rest):
+            complete, rest = text, b""
+        ids = self.ids(complete) if complete else ()
+        return ids, self.spelled(ids) + rest
+
+    def spelled(self, ids: Sequence[int]) -> bytes:
+        """The text that the ids add together."""
+        return b"".join(self.bytes[i] for i in ids)
+
+    def beginnings(self, text: bytes) -> list[int]:
+        """The ids that spell a beginning of this text, or all of it and possibly more."""
+        parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
+        low = bisect_left(self._sorted, (text, -1))
+        high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
+        return [*(i for i in parts if i is not None), *(i for _, i in self._sorted[low:high])]
+
+    def can_spell(self, text: bytes) -> bool:
+        """Whether some sequence of ids spells a text that begins with this one."""
+        reached = {len(text)}
+        for start in reversed(range(len(text))):
+            rest = text[start:]
+            if any(
+                len(self.bytes[i]) >= len(rest) or start + len(self.bytes[i]) in reached
+                for i in self.beginnings(rest)
+            ):
+                reached.add(start)
+        return 0 in reached
+
+    @cached_property
+    def _by_bytes(self) -> dict[bytes, int]:
+        return {text: i for text, i in reversed(self._sorted)}
+
+    @cached_property
+    def _sorted(self) -> list[tuple[bytes, int]]:
+        # Decoding drops the first space of a text, but not one that is spelled as a byte.
+        spelled = enumerate(zip(self.bytes, self.tokenizer.target.pieces, strict=True))
+        return sorted(
+            (text, i)
+            for i, (text, piece) in spelled
+            if text and i != UNK and (text != b" " or piece == "▁")
+        )
+
+    def _ends_word(self, i: int) -> bool:
+        if i == EOS:
+            return True
+        text = self.bytes[i].decode("utf-8", errors="ignore")
+        if i == UNK and not text.startswith(" "):
+            return False  # it may stand for a letter
+        return bool(text) and not continues_word(text)
 
 
 @dataclass(frozen=True)
@@ -56,7 +197,10 @@ class SpelledConstraints:
     """for the first terms: the source tokens that each translates; empty if unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
-    prefix: TargetPrefix
+    prefix_ids: tuple[int, ...]
+    """the ids of the complete words of the prefix; its last word may become longer"""
+    prefix_text: bytes
+    """the whole prefix as a hypothesis spells it, with a space in front"""
 
     @classmethod
     def spell(
@@ -74,19 +218,16 @@ class SpelledConstraints:
             if close := spelling.without_space(text.terms[i]):
                 tokenizations.append(TermTokenization(i, close, False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
-        may_go_on = spelling.has_inner_pieces
-        for demanded, goes_on in (
-            *((term, False) for term in text.terms),
-            (text.prefix, may_go_on),
-        ):
+        demands = [(term, False) for term in text.terms]
+        for demanded, goes_on in (*demands, (text.prefix, spelling.has_inner_pieces)):
             if contains_any(forbidden, demanded.encode("utf-8"), goes_on):
                 raise DataError(
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
                 )
         places = tuple(source_tokens(place, source) for place in text.places if source)
-        prefix = TargetPrefix.spell(text.prefix, spelling)
-        return cls(text, terms, tuple(tokenizations), places, forbidden, prefix)
+        prefix = spelling.prefix(text.prefix)
+        return cls(text, terms, tuple(tokenizations), places, forbidden, *prefix)
 
     @property
     def total(self) -> int:
@@ -96,7 +237,7 @@ class SpelledConstraints:
     @property
     def room(self) -> int:
         """The most tokens that all constraints together may take."""
-        return self.total + len(self.prefix.text)
+        return self.total + len(self.prefix_text)
 
     @property
     def takes_unknown(self) -> bool:

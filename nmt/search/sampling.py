@@ -1,21 +1,17 @@
 """One hypothesis a sentence: at every step the most probable token, or one drawn at random."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.device import widest_float
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import length_penalty
 from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
-
-# A smaller divisor makes logits infinite, a larger one makes them all equal.
-LEAST_TEMPERATURE, LARGEST_TEMPERATURE = 1e-6, 1e6
 
 ChooseTokens = Callable[[Tensor, Tensor], Tensor]
 """picks a token for each row of log P (N, V) of the sentences (N,) of a batch: (N,)"""
@@ -26,33 +22,20 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
     return log_p.argmax(1)
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """Which part of the distribution tokens are drawn from, and the seed."""
-
-    temperature: float = 1.0
-    """divides the logits; lower is more deterministic"""
-    top_k: int | None = None
-    """draw only among this many most probable tokens; None: among all"""
-    top_p: float | None = None
-    """draw only among the most probable tokens whose probabilities add up to this; None: all"""
-    seed: int = 1
-    """the draws of a sentence depend on the seed and the sentence's number, and on nothing else"""
-
-    def probabilities(self, logits: Tensor) -> Tensor:
-        """The distribution to draw from: logits (R, V) -> (R, V) in float64, each row sums to 1."""
-        logits = logits.to(widest_float(logits.device)) / self.temperature
-        if self.top_k is not None and self.top_k < logits.shape[1]:
-            least = logits.topk(self.top_k).values[:, -1:]
-            logits = logits.masked_fill(logits < least, IMPOSSIBLE)
-        probabilities = logits.softmax(1)
-        if self.top_p is not None:
-            ordered, tokens = probabilities.sort(dim=1, descending=True, stable=True)
-            above = ordered.cumsum(1) - ordered  # of the tokens that are more probable
-            ordered = ordered.masked_fill(above >= self.top_p, 0.0)
-            probabilities = torch.zeros_like(ordered).scatter(1, tokens, ordered)
-            probabilities /= probabilities.sum(1, keepdim=True)
-        return probabilities
+def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
+    """The distribution to draw from: logits (R, V) -> (R, V) in float64, each row sums to 1."""
+    logits = logits.to(widest_float(logits.device)) / sampling.temperature
+    if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
+        least = logits.topk(sampling.top_k).values[:, -1:]
+        logits = logits.masked_fill(logits < least, IMPOSSIBLE)
+    drawn = logits.softmax(1)
+    if sampling.top_p is not None:
+        ordered, tokens = drawn.sort(dim=1, descending=True, stable=True)
+        above = ordered.cumsum(1) - ordered  # of the tokens that are more probable
+        ordered = ordered.masked_fill(above >= sampling.top_p, 0.0)
+        drawn = torch.zeros_like(ordered).scatter(1, tokens, ordered)
+        drawn /= drawn.sum(1, keepdim=True)
+    return drawn
 
 
 class Draws:
@@ -69,7 +52,7 @@ class Draws:
         Raises:
             NonFiniteScoresError: the logits are not numbers.
         """
-        cumulative = self._sampling.probabilities(logits).cumsum(1)
+        cumulative = probabilities(logits, self._sampling).cumsum(1)
         if cumulative[:, -1].isnan().any():
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.batch import collate_source
 from nmt.device import memory_explained, memory_of
 from nmt.errors import ConfigError
@@ -16,16 +16,14 @@ from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
-from nmt.search.beam_allocation import beam_width
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.constrained_sentence import ConstrainedSentence, beam_width
 from nmt.search.decoding import Hypothesis
-from nmt.search.lexical_constraints import SpelledConstraints
-from nmt.search.sampling import Sampling, draw, greedy_search
+from nmt.search.lexical_constraints import SpelledConstraints, Spelling
+from nmt.search.sampling import draw, greedy_search
 from nmt.search.shortlist import Shortlist
 from nmt.search.source_attention import rank_by_coverage
-from nmt.search.spelling import Spelling
 from nmt.search.windows import SHORTEST_COUNTED, batches
 
 
@@ -43,28 +41,24 @@ class SearchBatch:
     """how many hypotheses of each sentence are returned at most"""
 
 
+@dataclass(eq=False)
 class Searcher:
-    """A model and everything that decides how it is searched.
+    """A model and everything that decides how it is searched."""
 
-    `precision` is fp32, bf16 or int8. With `sampling`, translations are drawn instead of searched
-    for. With a `shortlist`, a batch computes only the target tokens that its sources may need,
-    unless translations are drawn or have constraints.
-    """
+    run: LoadedModel
+    settings: DecodingConfig
+    precision: str = "fp32"
+    """fp32, bf16 or int8"""
+    sampling: Sampling | None = None
+    """how translations are drawn; None: they are searched for"""
+    shortlist: Shortlist | None = None
+    """gives the few target tokens that a batch computes, unless translations are drawn or have
+    constraints; None: it computes all"""
 
-    def __init__(
-        self,
-        run: LoadedModel,
-        settings: DecodingConfig,
-        precision: str = "fp32",
-        sampling: Sampling | None = None,
-        shortlist: Shortlist | None = None,
-    ) -> None:
-        self.run = run
-        self.settings = settings
-        self.precision = precision
-        self.sampling = sampling
-        self.shortlist = shortlist
-        self.device = next(run.model.parameters()).device
+    @cached_property
+    def device(self) -> torch.device:
+        """Where the model is."""
+        return next(self.run.model.parameters()).device
 
     @cached_property
     def model(self) -> Transformer:

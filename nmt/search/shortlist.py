@@ -17,7 +17,6 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from nmt.data.tokens.lexicon import Lexicon, Numbers, most_frequent
 from nmt.data.tokens.token_store import TokenStore
@@ -135,7 +134,10 @@ class Shortlist:
         """Search with only the target tokens that the sources may need; return ids of the model."""
         ids = self.target_ids(sources)
         device = next(model.parameters()).device
-        found = search(narrowed_to(model, torch.from_numpy(ids).to(device)))
+        entries = torch.from_numpy(ids).to(device)
+        narrow = [restrict_vocabulary(member, entries) for member in members(model)]
+        is_ensemble = isinstance(model, Ensemble)
+        found = search(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
         return [
             [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in hypotheses]
             for hypotheses in found
@@ -154,10 +156,3 @@ def _digest_of(tokenizer: Tokenizer) -> bytes:
     """A digest of both vocabularies."""
     both = json.dumps([tokenizer.source.pieces, tokenizer.target.pieces])
     return hashlib.sha256(both.encode()).digest()
-
-
-def narrowed_to(model: Transformer, ids: Tensor) -> Transformer:
-    """Return a Transformer or an ensemble with only the target vocabulary entries `ids`."""
-    if not isinstance(model, Ensemble):
-        return restrict_vocabulary(model, ids)
-    return cast(Transformer, Ensemble([restrict_vocabulary(one, ids) for one in members(model)]))

@@ -45,7 +45,7 @@ def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Ten
         nothing: deque[Tensor] = deque(maxlen=0)
         record = AttentionRecord(encoder=nothing, decoder=nothing)
         logits.append(member(batch.source, batch.target_input, attention=record))
-        weights.append(_alignment(record.cross))
+        weights.append(alignment_layer(record.cross).float().mean(1))
     return logits, torch.stack(weights).mean(0)
 
 
@@ -56,7 +56,7 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
     """
     layers = iter(cross)
     of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
-    return torch.stack([_alignment(own) for own in of_members]).mean(0)
+    return torch.stack([alignment_layer(own).float().mean(1) for own in of_members]).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -72,11 +72,6 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
     """
     places = (source != padding) & (source != EOS)  # (B, S)
     return weights.masked_fill(~places[:, None], -1.0).argmax(2)
-
-
-def _alignment(layers: Sequence[Tensor]) -> Tensor:
-    """The mean of the heads of the layer that aligns best: each (B, H, T, S) -> (B, T, S)."""
-    return alignment_layer(layers).float().mean(1)
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:

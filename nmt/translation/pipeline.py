@@ -20,7 +20,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
-from nmt.search.windows import WINDOW_LINES, non_blank, truncate, windows
+from nmt.search.windows import WINDOW_LINES, truncate, windows
 from nmt.translation.document import join, split_lines
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
@@ -216,10 +216,10 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
     encoded = iter(tokenizer.source.encode(unknown))
     rows = [list(line.ids) or next(encoded) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
-    to_translate = set(non_blank([line.text for line in lines], rows))
+    # some characters leave no token besides EOS, so a text that is not blank may have none
     return [
-        EncodedLine(line, row if i in to_translate else [])
-        for i, (line, row) in enumerate(zip(lines, rows, strict=True))
+        EncodedLine(line, row if line.text.strip() and len(row) > 1 else [])
+        for line, row in zip(lines, rows, strict=True)
     ]
 
 

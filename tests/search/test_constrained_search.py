@@ -12,37 +12,36 @@ import pytest
 import regex
 import torch
 
-from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
-from nmt.run_directory import LoadedModel, build_model, load_run
-from nmt.search.beam_allocation import WIDEST_BEAM, Partial, SentenceSearch
+from nmt.evaluation.metrics import bleu
+from nmt.run_directory import LoadedModel, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
-from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
-from nmt.search.spelling import Spelling
+from nmt.search.constrained_sentence import (
+    WIDEST_BEAM,
+    ConstrainedSentence,
+    ConstraintProgress,
+    Partial,
+    SentenceSearch,
+)
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
 from tests.search.plain_search import assert_same
 
+Asked = Sequence[LexicalConstraints]
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
 
 
-def search(
-    run: LoadedModel,
-    constraints: Sequence[LexicalConstraints],
-    model: Any,
-    beam: int = 3,
-    n_best: int = 1,
-) -> Any:
+def search(run: LoadedModel, asked: Asked, model: Any, beam: int = 3, n_best: int = 1) -> Any:
     spelling = Spelling(run.tokenizer)
-    spelled = [SpelledConstraints.spell(c, spelling) for c in constraints]
-    own = [ConstrainedSentence(one, spelling) for one in spelled]
+    own = [ConstrainedSentence(SpelledConstraints.spell(one, spelling), spelling) for one in asked]
     settings = DecodingConfig(beam_size=beam, max_length_offset=8)
     return constrained_search(model, SOURCE[: len(own)], settings, own, n_best)
 
@@ -89,11 +88,13 @@ def test_a_sentence_gives_the_same_alone_and_in_a_batch(random_run: LoadedModel)
     assert together[0][0].tokens == alone[0][0].tokens
 
 
-def test_scores_that_are_not_numbers_are_an_error(random_run: LoadedModel) -> None:
-    run = replace(random_run, model=build_model(random_run.config, random_run.tokenizer).eval())
-    torch.nn.init.constant_(run.model.output_embedding.weight, float("nan"))
+def test_scores_that_are_not_numbers_are_an_error(
+    random_run: LoadedModel, table_model: Callable[..., Any]
+) -> None:
+    model = table_model(random_run.tokenizer.target.size)
+    model.table[:] = float("nan")
     with pytest.raises(CheckpointError, match="not numbers"):
-        search(run, [LexicalConstraints(("a",))], run.model)
+        search(random_run, [LexicalConstraints(("a",))], model)
 
 
 def test_constraints_that_exclude_each_other_are_named(
@@ -106,14 +107,11 @@ def test_constraints_that_exclude_each_other_are_named(
         search(replace(random_run, tokenizer=tokenizer), [constraints], table_model(8))
 
 
-def demanding(total: int) -> Any:
-    """Constraints whose terms have this many tokens."""
-    return SimpleNamespace(spelled=SimpleNamespace(total=total, room=total))
-
-
 def sentence_search(total: int, beam: int) -> SentenceSearch:
+    """The search of a sentence whose terms have `total` tokens."""
+    constraints: Any = SimpleNamespace(spelled=SimpleNamespace(total=total, room=total))
     settings = DecodingConfig(beam_size=beam, length_penalty=0.0)
-    return SentenceSearch(demanding(total), 10, settings, n_best=2)
+    return SentenceSearch(constraints, 10, settings, n_best=2)
 
 
 def partial(score: float, needed: int, token: int = 9) -> Partial:
@@ -136,23 +134,16 @@ def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
 
 
 @pytest.mark.slow
-def test_500_terms_are_honoured_and_do_not_lower_bleu(test_data: Path) -> None:
+def test_500_terms_are_honoured_and_do_not_lower_bleu(
+    test_data: Path, random_run: LoadedModel
+) -> None:
     """By an untrained model; NMT_TEST_RUN names a run of multi30k.yaml, whose BLEU is compared."""
     sources, references = (
         list(read_lines(test_data / "multi30k" / f"test_2016_flickr.{language}.xz"))
         for language in ("en", "de")
     )
-    if path := os.environ.get("NMT_TEST_RUN"):
-        run = load_run(path, torch.device("cpu"))
-    else:
-        torch.manual_seed(1)
-        sizes = ModelConfig(d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1)
-        settings = DecodingConfig(beam_size=2, max_length_offset=5)
-        config = Config(model=sizes, decoding=settings)
-        pairs = [SentencePair(*pair) for pair in zip(sources, references, strict=True)]
-        tokenizer = learn_vocabulary(pairs, TokenizerConfig(vocabulary_size=1000))
-        run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
-    translator = Translator(run)
+    path = os.environ.get("NMT_TEST_RUN")
+    translator = Translator(load_run(path, torch.device("cpu")) if path else random_run)
     free = [translation.text for translation in translator.translate(sources)]
     chance = random.Random(1)
     asked: list[tuple[int, str]] = []
@@ -165,8 +156,6 @@ def test_500_terms_are_honoured_and_do_not_lower_bleu(test_data: Path) -> None:
     honoured = sum(count(term, text) > 0 for (_, term), text in zip(asked, forced, strict=True))
     assert honoured == 500
     if path:
-        from nmt.evaluation.metrics import bleu
-
         wanted = [references[i] for i, _ in asked]
         before = bleu([free[i] for i, _ in asked], wanted, confidence=False).value
         assert bleu(forced, wanted, confidence=False).value >= before - 1

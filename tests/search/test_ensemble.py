@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
 from nmt.model.attention import AttentionRecord
 from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
-from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability, members
-from nmt.search.sampling import Sampling, draw, greedy_search
+from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability
+from nmt.search.sampling import draw, greedy_search
 from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
 from nmt.translation.scoring import Scorer
 from tests.search.plain_search import assert_same, padded_source, random_transformer
@@ -73,14 +73,6 @@ def test_the_score_is_the_log_of_the_mean_probability_of_each_token(search: str)
             shares += logits.softmax(1)[range(len(target)), target] / len(models)
         log_p = shares.log().sum().item()
         assert found.score == pytest.approx(log_p / ((5 + len(target)) / 6) ** 0.6, abs=1e-4)
-
-
-def test_two_models_find_what_neither_finds_alone() -> None:
-    one, two = random_transformer(3), random_transformer(4)
-    found = found_by("beam", Ensemble([one, two]))
-    assert found not in (found_by("beam", one), found_by("beam", two))
-    assert_same(found, found_by("beam", Ensemble([two, one])))
-    assert members(one) == [one] and members(Ensemble([one, two])) == [one, two]
 
 
 def test_where_an_ensemble_looks_in_its_steps_is_where_it_looks_in_one_pass() -> None:

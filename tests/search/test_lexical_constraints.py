@@ -1,4 +1,4 @@
-"""Progress under constraints, with a vocabulary of words and parts of words."""
+"""Constraints in ids of words and parts of words, and the progress of hypotheses under them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,25 +7,67 @@ import pytest
 
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.tokenizer import EOS
+from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
 from nmt.search.constrained_sentence import ConstrainedSentence, ConstraintProgress
 from nmt.search.lexical_constraints import (
     LexicalConstraints,
     SpelledConstraints,
+    Spelling,
     contains_any,
     source_tokens,
 )
-from nmt.search.spelling import Spelling
 
 TEXT = 'Der Hund und die Hunde. Ein "Hund" (Hund), Hundehütte, Katze 3 Katzen, 小狗。狗'
 
 
+def learnt(**settings: Any) -> Spelling:
+    return Spelling(learn_vocabulary([SentencePair(TEXT, TEXT)] * 3, TokenizerConfig(**settings)))
+
+
 @pytest.fixture(scope="module")
 def spelling() -> Spelling:
-    config = TokenizerConfig(vocabulary_size=85)
-    return Spelling(learn_vocabulary([SentencePair(TEXT, TEXT)] * 3, config))
+    return learnt(vocabulary_size=85)
+
+
+@pytest.fixture(scope="module")
+def words() -> Spelling:
+    return learnt(kind="word", vocabulary_size=15)
+
+
+def test_ids_add_what_is_decoded_with_a_space_in_front_or_behind_a_mark(spelling: Spelling) -> None:
+    for text in ("Der Hund", "und die Hunde"):
+        ids = spelling.ids(text)
+        assert spelling.spelled(ids).decode() == f" {text}"
+        assert spelling.tokenizer.target.decode([ids]) == [text]
+    assert spelling.spelled(spelling.without_space("Hund")) == b"Hund"
+    assert Spelling(spelling.tokenizer, tokenized=True).without_space("Hund") == ()
+
+
+def test_beginnings_are_parts_of_the_text_or_more_than_it(spelling: Spelling) -> None:
+    found = {spelling.bytes[i] for i in spelling.beginnings(b" Hu")}
+    assert {b" ", b" Hund", b" Hunde"} <= found
+    assert all(b" Hu".startswith(text) or text.startswith(b" Hu") for text in found)
+    assert spelling.can_spell(b" Hund") and spelling.can_spell(b" dr")
+    assert not spelling.can_spell(" Ж".encode()) and not spelling.can_spell(" HuЖ".encode())
+
+
+def test_a_space_or_a_mark_ends_a_word_but_in_tokenised_text_only_a_space(
+    spelling: Spelling, words: Spelling
+) -> None:
+    vocabulary = spelling.tokenizer.target.pieces
+    ends = {vocabulary[i] for i, end in enumerate(spelling.ends_word) if end}
+    assert {"</s>", "▁", ","} <= ends and not {"u", "n", "e", "<unk>"} & ends
+    assert spelling.has_inner_pieces and not words.has_inner_pieces
+    comma = vocabulary.index(",")
+    tokenised = Spelling(spelling.tokenizer, tokenized=True)
+    assert spelling.closes_term(comma) and not tokenised.closes_term(comma)
+    assert tokenised.closes_term(EOS)
+
+
+def test_an_unknown_word_is_the_unknown_symbol(words: Spelling) -> None:
+    assert words.ids("Zebra") == (UNK,) and words.bytes[UNK].startswith(b" ")
 
 
 def constrained(spelling: Spelling, *terms: str, **others: Any) -> ConstrainedSentence:
@@ -106,19 +148,25 @@ def test_a_prefix_is_followed_letter_by_letter_in_its_last_word(
     assert found == [True] * len(allowed) + [False] * len(refused)
 
 
-@pytest.mark.parametrize("prefix", ["Der  Hund", "Жук der", "Der Жу", "Hu", " Der ", "小"])
-def test_the_prefix_is_restored_to_the_letter(spelling: Spelling, prefix: str) -> None:
-    sentence = constrained(spelling, prefix=prefix)
-    progress, tokens = ConstraintProgress(), []
-    while (required := sentence.required(progress)) is not None:
-        tokens.append(required[0])
-        after = sentence.advance(progress, required[0])
-        assert after is not None
-        progress = after
-    tokens += spelling.ids("Katze")
-    [text] = spelling.tokenizer.target.decode([tokens])
-    assert sentence.restore(text, tokens).startswith(prefix)
-    assert sentence.restore(text, tokens).endswith(" Katze")
+@pytest.mark.parametrize(
+    "prefix", ["Der  Hund", "Жук der", "Der Жу", "Hu", " Der ", "小", "ein  kleiner", "a\tb", "  "]
+)
+def test_the_required_ids_spell_a_prefix_which_is_restored_to_the_letter(
+    spelling: Spelling, byte_tokenizer: Tokenizer, prefix: str
+) -> None:
+    for one in (spelling, Spelling(byte_tokenizer)):
+        sentence = constrained(one, prefix=prefix)
+        progress, tokens = ConstraintProgress(), list[int]()
+        while required := sentence.required(progress):
+            tokens.append(required[-1])
+            after = sentence.advance(progress, required[-1])
+            assert after is not None
+            progress = after
+        assert required is None and bool(tokens) is bool(prefix.strip())
+        tokens += one.ids("Katze")
+        [text] = one.tokenizer.target.decode([tokens])
+        assert sentence.restore(text, tokens).startswith(prefix)
+        assert sentence.restore(text, tokens).endswith(" Katze")
 
 
 def test_unknown_characters_of_terms_are_restored(spelling: Spelling) -> None:
@@ -168,6 +216,15 @@ def test_a_word_at_the_end_may_still_become_another(
 def test_half_a_character_at_the_end_says_nothing_yet() -> None:
     assert not contains_any(("hund",), " Hundé".encode()[:-1], goes_on=True)
     assert contains_any(("hund",), b" Hund\xc3 ", goes_on=True)
+
+
+def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) -> None:
+    text = LexicalConstraints(("Hund", "Katze"), places=(range(3),))
+    spelled = SpelledConstraints.spell(text, spelling, ["▁dog", "▁and", "▁cat"])
+    sentence = ConstrainedSentence(spelled, spelling)
+    begun = [follow(sentence, spelling.ids(term)[:1]) for term in text.terms]
+    found = [[sentence.is_expected(one, n) for n in range(3)] for one in begun if one]
+    assert found == [[True, False, False], [True, True, True]]  # no place of "Katze" is known
 
 
 def test_characters_are_found_among_the_source_tokens() -> None:

@@ -23,7 +23,9 @@ from nmt.search.decoding import Hypothesis
 from tests.marian_models import AsMarian
 from tests.search.plain_search import assert_same, plain_search
 
-BEAM, BEYOND, SENTENCES, HEADS = 4, 10, 400, 4
+BEAM, BEYOND, SENTENCES = 4, 10, 400
+Counting = tuple[Transformer, torch.nn.Module, list[list[int]]]
+"""a model, the same as Marian, and sources"""
 
 
 def marian_search(
@@ -47,17 +49,12 @@ def marian_search(
 
 
 @pytest.fixture(scope="module")
-def counting() -> tuple[Transformer, list[list[int]]]:
-    """A model that half knows how to count on from the first of some numbers, and 400 of them."""
+def counting(as_marian: AsMarian) -> Counting:
+    """A model that half knows how to count on from the first of some numbers, and as Marian."""
     torch.manual_seed(5)
     vocabulary = 40
     config = ModelConfig(
-        d_model=32,
-        heads=HEADS,
-        d_ff=64,
-        encoder_layers=2,
-        decoder_layers=2,
-        layer_norm_epsilon=1e-5,
+        d_model=32, heads=4, d_ff=64, encoder_layers=2, decoder_layers=2, layer_norm_epsilon=1e-5
     )
     model = Transformer(config, vocabulary, vocabulary, PAD)
 
@@ -77,26 +74,16 @@ def counting() -> tuple[Transformer, list[list[int]]]:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-    return model.eval(), sources(SENTENCES)
-
-
-@pytest.fixture(scope="module")
-def counting_marian(
-    counting: tuple[Transformer, list[list[int]]], as_marian: AsMarian
-) -> torch.nn.Module:
-    return as_marian(counting[0], HEADS)
+    return model.eval(), as_marian(model, config.heads), sources(SENTENCES)
 
 
 @pytest.mark.parametrize("normalization", ["none", "average"])
 @pytest.mark.parametrize("early_stopping", ["never", False, True])
 def test_beam_search_agrees_with_that_of_marian(
-    counting: tuple[Transformer, list[list[int]]],
-    counting_marian: torch.nn.Module,
-    normalization: Any,
-    early_stopping: object,
+    counting: Counting, normalization: Any, early_stopping: object
 ) -> None:
     """By the stopping rules that are alike 98 in a hundred agree; each difference has a reason."""
-    model, sources = counting
+    model, marian, sources = counting
     settings = DecodingConfig(
         beam_size=BEAM,
         length_normalization=normalization,
@@ -110,7 +97,7 @@ def test_beam_search_agrees_with_that_of_marian(
     for alike in by_length.values():
         batch = collate_source(alike)
         ours = [best for best, *_ in beam_search(model, batch, settings)]
-        theirs = marian_search(counting_marian, batch, normalization, early_stopping)
+        theirs = marian_search(marian, batch, normalization, early_stopping)
         for source, one, other in zip(alike, ours, theirs, strict=True):
             if one.tokens == other.tokens:
                 assert one.score == pytest.approx(other.score, abs=1e-4)

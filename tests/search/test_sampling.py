@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
-from nmt.search.sampling import Draws, Sampling, draw, most_probable
+from nmt.search.sampling import Draws, draw, most_probable, probabilities
 
 SETTINGS = DecodingConfig(max_length_offset=8, length_normalization="none")
 LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
@@ -34,7 +34,7 @@ LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
 def test_the_distribution_is_the_softmax_of_its_most_probable_part(
     sampling: Sampling, expected: list[float]
 ) -> None:
-    assert sampling.probabilities(LOGITS)[0].tolist() == pytest.approx(expected)
+    assert probabilities(LOGITS, sampling)[0].tolist() == pytest.approx(expected)
 
 
 def test_greedy_search_takes_the_first_of_equally_probable_tokens() -> None:

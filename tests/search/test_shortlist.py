@@ -3,7 +3,6 @@
 import io
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -101,17 +100,6 @@ def test_what_cannot_be_read_is_named(
     path.unlink()
     with pytest.raises(ConfigError, match=r"there is no shortlist; `nmt shortlist --model"):
         Shortlist.load(path, byte_tokenizer)
-
-
-def test_an_older_one_stays_where_a_new_one_cannot_be_written(
-    saved: tuple[Path, Shortlist], byte_tokenizer: Tokenizer
-) -> None:
-    path, shortlist = saved
-    full = OSError(28, "No space left on device")
-    with patch("numpy.savez_compressed", side_effect=full), pytest.raises(OSError, match="No sp"):
-        shortlist.save(path, byte_tokenizer)
-    assert Shortlist.load(path, byte_tokenizer).digest == shortlist.digest
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:

@@ -5,11 +5,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
+from nmt.config import DecodingConfig, Sampling
 from nmt.model.encoder import Encoder
 from nmt.run_directory import LoadedModel
 from nmt.search import windows as windows_module
-from nmt.search.sampling import Sampling
 from nmt.translation import pipeline as pipeline_module
 from nmt.translation.line import MAX_SOURCE_TOKENS, Terminology, Translation, numbered
 from nmt.translation.translator import TranslationRequest, Translator

@@ -9,7 +9,7 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.search.sampling import Sampling
+    from nmt.config import Sampling
     from nmt.translation.translator import Translator
 
 ModelOption = typer.Option(
@@ -134,9 +134,11 @@ class SamplingOptions:
         """Return how translations are drawn; None if they are searched for."""
         if not self.sample:
             return None
-        from nmt.search.sampling import Sampling
+        from nmt.config import Sampling
 
-        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+        return Sampling(
+            temperature=self.temperature, top_k=self.top_k, top_p=self.top_p, seed=self.seed
+        )
 
 
 def load_translator(

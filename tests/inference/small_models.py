@@ -1,0 +1,27 @@
+"""What the tests of inference share: a small model and ids of its vocabulary."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config import ModelConfig
+from nmt.inference.int8 import Int8Linear
+from nmt.inference.prepare import is_supported
+from nmt.model.transformer import Transformer
+
+CONFIG = ModelConfig(d_model=32, heads=4, d_ff=48, encoder_layers=2, decoder_layers=2)
+needs_int8 = pytest.mark.skipif(
+    not is_supported(Int8Linear, torch.float32), reason="this PyTorch multiplies no 8-bit integers"
+)
+
+
+def small_transformer(seed: int = 1, **changes: Any) -> Transformer:
+    torch.manual_seed(seed)
+    return Transformer(CONFIG.model_copy(update=changes), 50, 50).eval()
+
+
+def sentences(count: int, length: int = 6) -> Tensor:
+    random = torch.Generator().manual_seed(count + length)
+    return torch.randint(4, 50, (count, length), generator=random)
