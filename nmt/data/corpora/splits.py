@@ -94,7 +94,7 @@ def split_files(
 
 
 def write_split(
-    folder: Path, split: str, languages: tuple[str, str], pairs: Iterable[SentencePair]
+    folder: Path, split: str, languages: tuple[str, str], pairs: Iterable[tuple[str, str]]
 ) -> int:
     """Write SPLIT.LANGUAGE for both sides, and return how many lines they have."""
     count = 0

@@ -8,9 +8,8 @@ from random import Random
 import pytest
 
 from nmt.data.corpora import demo_lexicon as words
-from nmt.data.corpora.demo_corpus import write
+from nmt.data.corpora.demo_corpus import random_pair, write
 from nmt.data.corpora.demo_lexicon import PRONOUNS, Pair
-from nmt.data.corpora.demo_sentences import random_pair
 from nmt.data.corpora.splits import SPLITS
 from tests.data.corpora.site import split_names
 
@@ -48,7 +47,7 @@ PHENOMENA = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The written corpus."""
-    folder = tmp_path_factory.mktemp("demo") / "new"
+    folder = tmp_path_factory.mktemp("demo")
     write(folder)
     return folder
 
