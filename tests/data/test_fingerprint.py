@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, TextPair
-from nmt.data.fingerprint import fingerprint
+from nmt.data.prepared import fingerprint
 from nmt.errors import DataError
 
 
