@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from nmt.data.corpora.folders import Log, disk_errors
 from nmt.data.corpora.origin import Origin
-from nmt.data.corpora.splits import SPLITS, complete_splits
+from nmt.data.corpora.splits import SPLITS, Languages, complete_splits
 from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
 
@@ -64,7 +64,7 @@ class HubData:
         return f"{self.repository} {self.configuration or ''}".rstrip()
 
 
-def write_hub_text(folder: Path, languages: tuple[str, str], origin: Origin, data: HubData) -> None:
+def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
     Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
@@ -145,9 +145,7 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
     return files
 
 
-def _write_split(
-    rows: Any, path: Path, languages: tuple[str, str], data: HubData, log: Log
-) -> None:
+def _write_split(rows: Any, path: Path, languages: Languages, data: HubData, log: Log) -> None:
     """Write `path`.LANGUAGE, a sentence a line: line ends inside a sentence become spaces."""
     pairs = joined = 0
     fields: list[Field] = []
@@ -171,7 +169,7 @@ def _write_split(
     log(f"{path.name}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
 
 
-def _fields(batch: Batch, languages: tuple[str, str], data: HubData) -> list[Field]:
+def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
     """Return where each language stands, judged by the first rows."""
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):
