@@ -1,7 +1,5 @@
 """The talks of IWSLT 2017 are read from their archives, tags left out."""
 
-import io
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -10,9 +8,9 @@ from nmt.data.corpora import iwslt2017
 from nmt.data.corpora.registry import find_corpus, obtain_corpus
 from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
-from tests.data.corpora.site import Site, names, silent, split_names
+from tests.data.corpora.site import Site, names, silent, split_names, zipped
 
-OTHER_SEGMENTS = {"IWSLT17.TED.dev2010.de-en.en.xml": '<seg id="1">alone</seg>\n'}
+OTHER_SEGMENTS = {"de-en/IWSLT17.TED.dev2010.de-en.en.xml": '<seg id="1">alone</seg>\n'}
 
 
 def talk(language: str, number: int) -> str:
@@ -33,16 +31,12 @@ def xml(language: str, name: str) -> str:
 
 def archive(pair: str, last_year: int, other: dict[str, str] | None = None) -> bytes:
     """An archive with test sets from 2010 to this year."""
-    texts = {"README": "about"}
+    texts = {f"{pair}/README": "about"}
     for language in pair.split("-"):
-        texts[f"train.tags.{pair}.{language}"] = talk(language, 1) + talk(language, 2)
+        texts[f"{pair}/train.tags.{pair}.{language}"] = talk(language, 1) + talk(language, 2)
         for name in ("dev2010", *(f"tst{year}" for year in range(2010, last_year + 1))):
-            texts[f"IWSLT17.TED.{name}.{pair}.{language}.xml"] = xml(language, name)
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w") as files:
-        for name, text in {**texts, **(other or {})}.items():
-            files.writestr(f"{pair}/{name}", text)
-    return data.getvalue()
+            texts[f"{pair}/IWSLT17.TED.{name}.{pair}.{language}.xml"] = xml(language, name)
+    return zipped(texts | (other or {}))
 
 
 def get(tmp_path: Path, languages: tuple[str, str], copies: Path | None = None) -> Path:

@@ -2,20 +2,17 @@
 
 import gzip
 import hashlib
-import io
-import lzma
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
 from nmt.data.corpora import origin
-from nmt.data.corpora.origin import RemoteText, obtain
+from nmt.data.corpora.origin import Entry, RemoteText, obtain
 from nmt.errors import DataError
-from tests.data.corpora.site import Site, names, origin_in
+from tests.data.corpora.site import Site, names, origin_in, zipped
+from tests.data.text.test_lines import COMPRESS
 
 TEXT = b"".join(b"sentence number %d\n" % n for n in range(2000))
 HASH = hashlib.sha256(TEXT).hexdigest()
@@ -91,49 +88,36 @@ def test_a_decompression_bomb_is_stopped_at_the_expected_size(
 # -- copies and archives --------------------------------------------------------------------------
 
 
-def zipped(*members: str) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member in members:
-            archive.writestr(member, TEXT if member.endswith("fra.txt") else b"something else")
-    return data.getvalue()
-
-
-@pytest.mark.parametrize("place", ["fra.txt", "fra-eng/fra.txt", "../../fra.txt", "/fra.txt"])
-def test_the_wanted_member_is_read_whatever_its_path_in_the_archive(
-    tmp_path: Path, place: str
-) -> None:
-    (tmp_path / "copies").mkdir()
-    (tmp_path / "copies" / "fra-eng.zip").write_bytes(zipped("../evil", "fra.txt.old", place))
-    text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path / "copies"))
-    assert (tmp_path / "text").read_bytes() == TEXT
-    assert names(tmp_path) == ["copies", "text"]
-    assert "evil" not in names(tmp_path.parent)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (zipped("other.txt"), "fra-eng.zip: holds no file called fra.txt"),
+        *(
+            (zipped({"../evil": "x", "fra.txt.old": "y", f"{place}fra.txt": TEXT}), None)
+            for place in ("", "fra-eng/", "../../", "/")
+        ),
+        (zipped({"other.txt": "x"}), "fra-eng.zip: holds no file called fra.txt"),
         (b"not a zip", "fra-eng.zip: damaged or cut short"),
     ],
 )
-def test_an_archive_without_the_text_is_rejected(tmp_path: Path, data: bytes, message: str) -> None:
-    (tmp_path / "fra-eng.zip").write_bytes(data)
+def test_the_wanted_member_is_read_whatever_its_path_in_the_archive(
+    tmp_path: Path, data: bytes, message: str | None
+) -> None:
+    copies, path = tmp_path / "copies", tmp_path / "text"
+    copies.mkdir()
+    (copies / "fra-eng.zip").write_bytes(data)
     text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    with pytest.raises(DataError, match=message):
-        obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path))
+    if message:
+        with pytest.raises(DataError, match=message):
+            obtain(text, path, origin_in(tmp_path, copies))
+    else:
+        obtain(text, path, origin_in(tmp_path, copies))
+        assert path.read_bytes() == TEXT
+        assert names(tmp_path) == ["copies", "text"] and "evil" not in names(tmp_path.parent)
 
 
 @pytest.mark.parametrize("name", ["train.en.gz", "train.en", "train.en.xz", "all.tsv.zst"])
 def test_a_copy_may_be_compressed_in_any_way(tmp_path: Path, name: str) -> None:
-    compress: dict[str, Any] = {
-        ".gz": gzip.compress,
-        ".xz": lzma.compress,
-        ".zst": zstandard.compress,
-    }
-    (tmp_path / name).write_bytes(compress.get(Path(name).suffix, bytes)(TEXT))
+    (tmp_path / name).write_bytes(COMPRESS.get(Path(name).suffix, bytes)(TEXT))
     text = remote("https://example.org/x/train.en.gz", also=("all.tsv",))
     obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path))
     assert (tmp_path / "text").read_bytes() == TEXT
@@ -154,7 +138,7 @@ def test_the_first_download_decides_what_later_ones_must_be(
 ) -> None:
     where, text = origin_in(tmp_path), RemoteText(url)
     archive = tmp_path / "downloads" / "text.en.gz"
-    first: dict[str, str | int] = {"sha256": HASH, "bytes": len(TEXT)}
+    first: Entry = {"sha256": HASH, "bytes": len(TEXT)}
     for _ in range(2):
         obtain(text, tmp_path / "text", where)
         assert where.recall(url) == first
@@ -189,14 +173,11 @@ def test_a_copy_is_compared_with_the_first_download_but_is_none(tmp_path: Path) 
 def test_entries_are_kept_side_by_side(tmp_path: Path) -> None:
     where = origin_in(tmp_path / "deep")
     assert where.recall("a") == {}
-    where.remember("a", {"sha256": "1", "bytes": 2})
-    where.remember("b", {"version": "v1"})
-    where.remember("a", {"sha256": "3", "bytes": 4})
+    entries: list[Entry] = [{"bytes": 2}, {"version": "v1"}, {"bytes": 4}]
+    for address, entry in zip("aba", entries, strict=True):
+        where.remember(address, entry)
     again = origin_in(tmp_path / "deep")
-    assert (again.recall("a"), again.recall("b")) == (
-        {"sha256": "3", "bytes": 4},
-        {"version": "v1"},
-    )
+    assert (again.recall("a"), again.recall("b")) == ({"bytes": 4}, {"version": "v1"})
     assert names(tmp_path / "deep") == ["record.json"]
 
 
