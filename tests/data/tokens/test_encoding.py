@@ -6,7 +6,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,6 +67,11 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
         assert one.lines.tolist() == other.lines.tolist()
         assert one.hashes.tolist() == other.hashes.tolist()
         assert one.counts == other.counts
+    tokenizer = Tokenizer.load(tmp_path / "tokenizer")
+    for number, block in enumerate(alone):
+        rows = [block.source.sentence(i).tolist() for i in range(len(block.lines))]
+        kept = [LINES[8 * number + line] for line in block.lines]
+        assert tokenizer.source.decode(rows) == kept
     assert sum(block.counts.read for block in alone) == 50
     dropped = {
         reason: [example for block in alone for example in block.counts.examples[reason]]
@@ -78,13 +82,6 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     assert all(LINES[e["line"] - 1] == e["source"] for e in dropped["too_long"])
     assert dropped["too_long"]
     assert [(e["line"], "\\udce4" in e["source"]) for e in dropped["invalid_utf8"]] == [(34, True)]
-
-
-def test_kept_lines_point_to_their_ids(text: ParallelText, tmp_path: Path) -> None:
-    tokenizer = Tokenizer.load(tmp_path / "tokenizer")
-    for number, block in enumerate(encoded(text, tmp_path, 1)):
-        rows = [block.source.sentence(i).tolist() for i in range(len(block.lines))]
-        assert tokenizer.source.decode(rows) == [LINES[8 * number + line] for line in block.lines]
 
 
 def _die(block: object) -> None:
@@ -106,12 +103,6 @@ def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
     assert block.lines.tolist() == [0, 2]
     assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]
-
-
-def test_gathered_sentences_keep_their_ids() -> None:
-    chosen = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]]).gather(np.array([0, 2]))
-    assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
-    assert Sentences.of([]).ids.tolist() == []
 
 
 # -- word by word ---------------------------------------------------------------------------------

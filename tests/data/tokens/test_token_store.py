@@ -70,3 +70,9 @@ def test_sides_of_different_runs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "source.offsets.npy").write_bytes(offsets)
     with pytest.raises(DataError, match="3 ids, but the last offset is 4"):
         TokenStore.open(tmp_path)
+
+
+def test_gathered_sentences_keep_their_ids() -> None:
+    chosen = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]]).gather(np.array([0, 2]))
+    assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
+    assert Sentences.of([]).ids.tolist() == []

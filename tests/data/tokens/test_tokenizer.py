@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import TextPair, TokenizerConfig
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.config import TokenizerConfig
+from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -121,16 +121,6 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     foreign_model(tmp_path / "tokenizer.model")
     with pytest.raises(DataError, match=r"are \(-1, 0, 1, 2\), expected \(0, 1, 2, 3\); use a"):
         Tokenizer.load(tmp_path)
-
-
-def test_tokenised_text_of_multi30k_comes_back_byte_for_byte(test_data: Path) -> None:
-    folder = test_data / "multi30k_tok"
-    source, target = (str(folder / f"val.lc.norm.tok.{side}.xz") for side in ("en", "de"))
-    text = ParallelText(TextPair(source=source, target=target))
-    config = TokenizerConfig(vocabulary_size=1000, normalization="identity")
-    model = learn_vocabulary(text, config).target
-    targets = [pair.target for pair in text]
-    assert model.decode(model.encode(targets)) == targets
 
 
 @every_kind
