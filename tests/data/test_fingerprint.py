@@ -101,9 +101,7 @@ def test_file_changed_within_its_time_stamp_is_noticed(tmp_path: Path, text: Tex
 
 
 @pytest.mark.parametrize("memory", [b"", b"{", b"[]", b"\xff", b'{"a": 1}', None])
-def test_illegible_memory_is_no_obstacle(
-    tmp_path: Path, text: TextPair, memory: bytes | None
-) -> None:
+def test_damaged_memory_is_ignored(tmp_path: Path, text: TextPair, memory: bytes | None) -> None:
     before = fingerprint(Config(), [text], tmp_path / "other")
     path = tmp_path / "hashes.json"
     if memory is None:

@@ -92,9 +92,7 @@ def test_a_second_call_does_nothing_and_counts_are_read_without_the_text(
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
-def test_a_folder_of_a_newer_format_is_refused_and_one_without_a_version_is_read(
-    tmp_path: Path, version: int | None
-) -> None:
+def test_only_a_folder_of_a_newer_format_is_refused(tmp_path: Path, version: int | None) -> None:
     config = configure(tmp_path)
     path = prepare_quietly(config).directory / "manifest.json"
     manifest = {**json.loads(path.read_text()), "format": version}

@@ -16,6 +16,7 @@ from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from tests.data.corpora.site import Site, names, origin_in, split_names
 
+Patch = pytest.MonkeyPatch
 REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
 WMT14 = HubData("wmt/wmt14", "de-en", REVISION, SPLITS)
 ANY = HubData("a/b", None, REVISION)
@@ -57,7 +58,7 @@ def write(
     return out, log
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, found: Any) -> list[Any]:
+def answer(monkeypatch: Patch, found: Any) -> list[Any]:
     """Let the library find this, or fail with it; return the list of what it is asked for."""
     calls: list[Any] = []
 
@@ -161,7 +162,7 @@ def test_named_columns_are_found_and_dev_is_the_validation_set(tmp_path: Path) -
         ({"translation": [{"de": ["x"], "en": "y"}]}, "a text in each row under 'de', got a list"),
     ],
 )
-def test_rows_that_are_no_translations_are_told(
+def test_rows_without_translations_are_told(
     tmp_path: Path, columns: dict[str, Any], message: str
 ) -> None:
     table(tmp_path / "copies" / "train-0.parquet", **columns)
@@ -194,16 +195,14 @@ UNKNOWN = datasets.exceptions.DatasetNotFoundError("no 'a/b'")
     ],
 )
 def test_what_the_hub_does_not_have_is_told_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str, found: Any, message: str
+    tmp_path: Path, monkeypatch: Patch, repository: str, found: Any, message: str
 ) -> None:
     answer(monkeypatch, found)
     with pytest.raises(DataError, match=message):
         write(tmp_path, HubData(repository, "x", REVISION))
 
 
-def test_a_folder_of_that_name_is_not_taken_for_the_data_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_not_taken_for_the_data_set(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a" / "b").mkdir(parents=True)
     with pytest.raises(DataError, match="a/b is also a folder here, which would be read instead"):
@@ -214,7 +213,7 @@ def test_a_folder_of_that_name_is_not_taken_for_the_data_set(
     ("revision", "place"), [(None, ""), ("v1", "/revision/v1"), (REVISION, None)]
 )
 def test_a_revision_is_looked_up_once_and_kept_and_a_commit_is_never_looked_up(
-    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, revision: str | None, place: str
+    tmp_path: Path, site: Site, monkeypatch: Patch, revision: str | None, place: str
 ) -> None:
     monkeypatch.setattr(hub, "ENDPOINT", site.url)
     copy = str(table(tmp_path / "train-0.parquet", de=GERMAN, en=ENGLISH))
@@ -234,9 +233,7 @@ def test_a_revision_is_looked_up_once_and_kept_and_a_commit_is_never_looked_up(
     assert origin_in(tmp_path).recall(f"a/b@{revision or ''}") == known
 
 
-def test_a_data_set_that_the_hub_does_not_know_is_told(
-    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_data_set_is_told(tmp_path: Path, site: Site, monkeypatch: Patch) -> None:
     monkeypatch.setattr(hub, "ENDPOINT", site.url)
     with pytest.raises(DataError, match="a/b cannot be read: .*404"):
         write(tmp_path, HubData("a/b", None, None))

@@ -44,7 +44,7 @@ def get(tmp_path: Path, languages: tuple[str, str], copies: Path | None = None) 
     return tmp_path / "iwslt2017" / "-".join(sorted(languages))
 
 
-def test_a_pair_with_its_own_archive(
+def test_a_pair_with_an_archive(
     tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(iwslt2017, "HUB", site.url)
@@ -81,7 +81,7 @@ def test_a_pair_of_the_common_archive(tmp_path: Path) -> None:
         (archive("de-en", 2011), "holds no file called IWSLT17.TED.tst2012.de-en.de.xml"),
     ],
 )
-def test_an_archive_with_other_segments_or_files_is_rejected(
+def test_an_archive_with_other_segments_is_rejected(
     tmp_path: Path, data: bytes, message: str
 ) -> None:
     (tmp_path / "de-en.zip").write_bytes(data)

@@ -86,7 +86,7 @@ def test_copies_need_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         ("opus:Books", '{"corpora": [{"version": "../.."}]}', r"expected \(versions \.\./\.\.\)"),
     ],
 )
-def test_what_opus_does_not_have_is_told(
+def test_what_opus_lacks_is_told(
     tmp_path: Path, books: Site, name: str, reply: str, message: str
 ) -> None:
     books.files[API] = reply.encode()

@@ -133,9 +133,7 @@ def test_a_missing_copy_names_what_was_looked_for(tmp_path: Path) -> None:
 # -- without a published hash ---------------------------------------------------------------------
 
 
-def test_the_first_download_decides_what_later_ones_must_be(
-    tmp_path: Path, site: Site, url: str
-) -> None:
+def test_the_first_download_decides(tmp_path: Path, site: Site, url: str) -> None:
     where, text = origin_in(tmp_path), RemoteText(url)
     archive = tmp_path / "downloads" / "text.en.gz"
     first: Entry = {"sha256": HASH, "bytes": len(TEXT)}
@@ -196,9 +194,7 @@ def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["", '"format": 1, ', '"format": 2, '])
-def test_a_record_of_a_newer_format_is_rejected_and_no_version_means_the_first(
-    tmp_path: Path, version: str
-) -> None:
+def test_only_a_record_of_a_newer_format_is_rejected(tmp_path: Path, version: str) -> None:
     (tmp_path / "record.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
     if "2" in version:
         with pytest.raises(DataError, match=r"record\.json was written by a newer nmt \(format 2"):

@@ -44,9 +44,7 @@ def check_disjoint(parts: list[Pairs]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(some_pairs)
-def test_no_sentence_is_in_two_parts_and_held_out_ones_are_whole_and_come_once(
-    pairs: Pairs,
-) -> None:
+def test_no_sentence_is_in_two_parts_and_held_out_ones_come_once(pairs: Pairs) -> None:
     parts = parts_of(pairs)
     check_disjoint(parts)
     held_out = [*parts[1], *parts[2]]
@@ -71,9 +69,7 @@ def test_case_and_punctuation_make_no_other_sentence() -> None:
     assert min(len(train), len(validation), len(test)) > 20
 
 
-def test_shares_are_about_as_asked_and_small_enough_to_be_scored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shares_are_about_as_asked_and_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest, size in ((3000, 1200), (100, 100)):
         monkeypatch.setattr(splits, "LARGEST", largest)
         pairs = [SentencePair(f"sentence number {n}", f"phrase {n}") for n in range(4000)]

@@ -147,9 +147,7 @@ def test_keys_of_records(tmp_path: Path, name: str) -> None:
     assert pairs_of(tmp_path / name, source_field="translation.x.deep")[0].source == "down"
 
 
-def test_json_lines_may_be_blank_and_a_line_break_inside_a_record_is_a_space(
-    tmp_path: Path,
-) -> None:
+def test_json_lines_may_be_blank_and_a_line_break_inside_is_a_space(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(
         '{"en": "one\\r\\ntwo\\nthree\\u2028", "de": "eins\\r"}\n\n{"en": "", "de": ""}\n'

@@ -167,9 +167,7 @@ def test_models_trained_elsewhere_keep_their_ids(tmp_path: Path, settings: dict[
 
 
 @pytest.mark.parametrize("kind", [CONTROL, UNUSED])
-def test_a_space_that_the_model_does_not_know_is_unknown_together_with_its_neighbours(
-    kind: int,
-) -> None:
+def test_an_unknown_space_is_unknown_together_with_its_neighbours(kind: int) -> None:
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(TOKENIZERS["nmt_nfkc"].source.model)
     (space,) = (piece for piece in proto.pieces if piece.piece == "\u2581")

@@ -33,9 +33,7 @@ def test_rows_come_back(tmp_path_factory: pytest.TempPathFactory, rows: list[lis
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
-def test_ids_take_two_bytes_where_the_vocabulary_allows(
-    tmp_path: Path, size: int, kind: type
-) -> None:
+def test_ids_take_two_bytes_where_that_is_enough(tmp_path: Path, size: int, kind: type) -> None:
     write(tmp_path, [[size - 1]], size)
     assert TokenStore.open(tmp_path).source.sentence(0).dtype == kind
     assert TokenStore.open(tmp_path).source.sentence(0).tolist() == [size - 1]

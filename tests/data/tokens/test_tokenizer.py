@@ -23,6 +23,7 @@ from tests.data.tokens.small_tokenizers import (
     learn,
 )
 
+IdPair = tuple[list[int], list[int]]
 EXACT = learn(vocabulary_size=90, normalization="identity")
 WITH_BYTES = learn(vocabulary_size=310, byte_fallback=True, normalization="identity")
 
@@ -47,9 +48,7 @@ def test_text_of_known_units_comes_back_without_special_symbols(kind: str) -> No
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(ALPHABET), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="▁")))
-def test_identity_gives_every_space_back_and_bytes_spell_any_text(
-    known: str, any_text: str
-) -> None:
+def test_identity_keeps_every_space_and_bytes_spell_any_text(known: str, any_text: str) -> None:
     assert EXACT.target.decode(EXACT.target.encode([known])) == [known]
     assert WITH_BYTES.target.decode(WITH_BYTES.target.encode([any_text])) == [any_text]
 
@@ -74,9 +73,7 @@ def test_unknown_units_become_the_unknown_symbol(kind: str, text: str, expected:
     assert model.decode([ids]) == [expected]
 
 
-def test_each_language_may_have_its_own_vocabulary_which_is_saved_and_loaded(
-    tmp_path: Path,
-) -> None:
+def test_each_language_may_have_its_own_vocabulary(tmp_path: Path) -> None:
     tokenizer = learn(vocabulary_size=40, shared=False)
     EXACT.save(tmp_path)
     tokenizer.save(tmp_path)
@@ -108,7 +105,7 @@ DAMAGED = "not a SentencePiece model, or a damaged one; prepare"
         (".", b"\x00" * 99, DAMAGED),
     ],
 )
-def test_what_is_no_tokenizer_is_refused(
+def test_a_damaged_tokenizer_is_refused(
     tmp_path: Path, place: str, data: bytes | None, message: str
 ) -> None:
     if data is not None:
@@ -141,9 +138,7 @@ def test_spellings_name_every_piece_even_of_the_unknown(kind: str) -> None:
 TEXTS = [*PAIRS[:2], SentencePair("a  dog eats !", "ein  Hund frisst !")]
 
 
-def resampled(
-    tokenizer: Tokenizer, alpha: float, step: int, places: list[int]
-) -> list[tuple[list[int], list[int]]]:
+def resampled(tokenizer: Tokenizer, alpha: float, step: int, places: list[int]) -> list[IdPair]:
     """Draw other segmentations of some of `TEXTS`."""
     sources, targets = zip(*TEXTS, strict=True)
     store = TokenStore.of(tokenizer.source.encode(sources), tokenizer.target.encode(targets))
