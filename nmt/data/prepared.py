@@ -18,6 +18,7 @@ from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
+from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks
@@ -25,7 +26,7 @@ from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
-from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+from nmt.files import FORMAT_KEY, check_format, read_json, read_json_or_empty, write_json
 from nmt.processor import available_cores
 
 FORMAT = 1
@@ -130,9 +131,7 @@ def fingerprint(
         DataError: a file of `texts` cannot be read.
     """
     memory = directory / "hashes.json"
-    known: dict[str, Any] = {}
-    with contextlib.suppress(OSError, ValueError):  # else the files are read again
-        known = read_json(memory)
+    known = read_json_or_empty(memory)
     parts = {
         "format": CONTENT_VERSION,
         "texts": [
@@ -162,17 +161,13 @@ def _hash_file(path: Path, known: dict[str, Any]) -> str:
 
     `known` holds the size, the time stamp and the hash of files, by path; this file is added.
     """
-    try:
+    with read_errors(path):
         stat = path.stat()
         key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
         if known.get(key, [])[:2] == state:
             return str(known[key][2])
         with open(path, "rb") as file:
             digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check the path in the configuration") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
         known[key] = [*state, digest]
     return digest
