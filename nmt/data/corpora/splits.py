@@ -10,10 +10,11 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from nmt.config import TextPair
-from nmt.data.corpora.folders import Log
+from nmt.data.corpora.folders import Log, disk_errors
 from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
@@ -27,6 +28,7 @@ LARGEST = 3000
 _SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
 _MIN_WORDS = 3
 _MIN_LETTERS = 8
+_AT_ONCE = 1000  # pairs
 
 
 @dataclass(frozen=True)
@@ -96,15 +98,20 @@ def split_files(folder: Path, names: Iterable[str], languages: Languages) -> dic
 def write_split(
     folder: Path, split: str, languages: Languages, pairs: Iterable[tuple[str, str]]
 ) -> int:
-    """Write SPLIT.LANGUAGE for both sides, and return how many lines they have."""
-    count = 0
+    """Write SPLIT.LANGUAGE for both sides, and return how many lines they have.
+
+    Raises:
+        DiskError: the files cannot be written.
+    """
+    count, pairs = 0, iter(pairs)
     with ExitStack() as stack:
         paths = [folder / f"{split}.{language}" for language in languages]
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        for pair in pairs:
-            for file, side in zip(files, pair, strict=True):
-                file.write(f"{side}\n".encode())
-            count += 1
+        while some := list(islice(pairs, _AT_ONCE)):
+            with disk_errors(folder):
+                for file, lines in zip(files, zip(*some, strict=True), strict=True):
+                    file.write("".join(f"{line}\n" for line in lines).encode())
+            count += len(some)
     return count
 
 

