@@ -50,7 +50,9 @@ def test_settings_that_shape_the_data_count_and_others_do_not(
     assert (fingerprint(config, [text], tmp_path) != name) == counts
 
 
-def test_contents_and_their_order_count_and_places_do_not(tmp_path: Path, text: TextPair) -> None:
+def test_contents_order_and_fields_count_and_places_and_weights_do_not(
+    tmp_path: Path, text: TextPair
+) -> None:
     before = fingerprint(Config(), [text], tmp_path)
     assert len(before) == 16 and int(before, 16) > 0
     other = TextPair(source=text.target, target=text.target)
@@ -64,15 +66,10 @@ def test_contents_and_their_order_count_and_places_do_not(tmp_path: Path, text: 
     moved.write_text("cat\n")
     assert fingerprint(Config(), [same], tmp_path) != before
 
+    def of_records(**settings: Any) -> str:
+        return fingerprint(Config(), [TextPair(file=str(moved), **settings)], tmp_path)
 
-def test_weights_do_not_count_but_the_fields_of_records_do(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("a\tb\n")
-
-    def name(**settings: Any) -> str:
-        text = TextPair(file=str(tmp_path / "a.tsv"), **settings)
-        return fingerprint(Config(), [text], tmp_path)
-
-    assert name(weight=2.0) == name() != name(source_field=2, target_field=1)
+    assert of_records(weight=2.0) == of_records() != of_records(source_field=2, target_field=1)
 
 
 def test_unchanged_files_are_read_once(
