@@ -16,6 +16,7 @@ import pytest
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.config_file import dump_config
 from nmt.data import prepared
+from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
@@ -29,10 +30,8 @@ LINES = [f"{'the small dog ' * (n % 5 + 1)}number {n} ." for n in range(60)]
 def configure(tmp_path: Path, pairs: list[SentencePair] | None = None, **data: Any) -> Config:
     """Return a configuration whose training text is `pairs`."""
     pairs = pairs or [SentencePair(line, line.upper()) for line in LINES]
-    paths = (tmp_path / "text.en", tmp_path / "text.de")
-    for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    text = TextPair(source=str(paths[0]), target=str(paths[1]))
+    write_split(tmp_path, "text", ("en", "de"), pairs)
+    text = split_files(tmp_path, ["text"], ("en", "de"))["text"]
     return Config(
         data=DataConfig(train=[text], validation=text, directory=str(tmp_path / "data"), **data),
         tokenizer=TokenizerConfig(vocabulary_size=100),

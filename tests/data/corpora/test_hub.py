@@ -40,10 +40,10 @@ def parquet(tmp_path: Path) -> Path:
     """The layout of wmt/wmt14 on the Hub, two training files as there."""
     folder = tmp_path / "hub" / "de-en"
     for split, rows in ROWS.items():
-        parts = [rows[:1000], rows[1000:]] if split == "train" else [rows]
-        for number, part in enumerate(parts):
-            pairs = [{"de": german, "en": english} for german, english in part]
-            table(folder / f"{split}-{number:05}-of-{len(parts):05}.parquet", translation=pairs)
+        pairs = [{"de": german, "en": english} for german, english in rows]
+        for number, part in enumerate([pairs[:1000], pairs[1000:]]):
+            if part:
+                table(folder / f"{split}-{number:05}-of-00002.parquet", translation=part)
     return folder
 
 

@@ -7,14 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.data.corpora import splits
-from nmt.data.corpora.splits import (
-    SPLITS,
-    complete_splits,
-    divide_text,
-    hold_out,
-    split_files,
-    write_split,
-)
+from nmt.data.corpora.splits import SPLITS, complete_splits, divide_text, write_split
 from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError
 from tests.data.corpora.site import names, silent, split_names
@@ -30,7 +23,7 @@ def parts_of(pairs: Pairs, share: float = 0.3) -> list[Pairs]:
     """Pairs to learn from, to watch and to score; so large a share fills every part."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "_SHARE", share)
-        held_out = hold_out(pairs, len(pairs), SPLITS[1:])
+        held_out = splits.hold_out(pairs, len(pairs), SPLITS[1:])
     learnt = [pair for pair in pairs if held_out.may_be_learnt(pair)]
     return [learnt, held_out.sets["validation"], held_out.sets["test"]]
 
@@ -120,7 +113,7 @@ def test_a_set_that_is_there_is_left_alone(tmp_path: Path) -> None:
 
 def own_text(folder: Path, pairs: Pairs) -> ParallelText:
     write_split(folder, "all", ("en", "fr"), pairs)
-    return ParallelText(split_files(folder, ["all"], ("en", "fr"))["all"], ("en", "fr"))
+    return ParallelText(splits.split_files(folder, ["all"], ("en", "fr"))["all"], ("en", "fr"))
 
 
 def test_no_sentence_of_the_users_text_is_in_two_parts(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from nmt.data.tokens.token_store import Sentences
 from nmt.data.tokens.tokenizer import SubwordModel, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
-from tests.data.tokens.small_tokenizers import ALPHABET, SIZES, TEXTS, foreign_model, learn
+from tests.data.tokens.tokenizers import ALPHABET, SIZES, TEXTS, foreign_model, learn
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
 LINES[7] = LINES[20] = ""

@@ -14,14 +14,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import DataError
-from tests.data.tokens.small_tokenizers import (
-    ALPHABET,
-    PAIRS,
-    SIZES,
-    every_kind,
-    foreign_model,
-    learn,
-)
+from tests.data.tokens.tokenizers import ALPHABET, PAIRS, SIZES, every_kind, foreign_model, learn
 
 IdPair = tuple[list[int], list[int]]
 EXACT = learn(vocabulary_size=90, normalization="identity")
@@ -168,9 +161,8 @@ def test_in_one_process_a_draw_is_a_function_of_seed_step_and_pair() -> None:
 
 
 def test_more_dropout_gives_more_pieces_and_none_the_usual_ones() -> None:
-    sources, targets = zip(*resampled(EXACT, 0.0, 1, [0, 1, 2]), strict=True)
-    assert list(sources) == EXACT.source.encode([pair.source for pair in TEXTS])
-    assert list(targets) == EXACT.target.encode([pair.target for pair in TEXTS])
+    encoded = (EXACT.source.encode(side) for side in zip(*TEXTS, strict=True))
+    assert resampled(EXACT, 0.0, 1, [0, 1, 2]) == list(zip(*encoded, strict=True))
     lengths = [
         sum(len(resampled(EXACT, alpha, step, [0])[0][0]) for step in range(50))
         for alpha in (0.0, 0.1, 0.5, 0.99)
