@@ -189,33 +189,29 @@ BOOKS = "1f9f6191d0e91a3c539c2595e2fe48fc1420de9b"
 
 
 @pytest.mark.parametrize(
-    ("name", "languages", "data"),
+    ("name", "language", "data"),
     [
-        ("wmt14", ("en", "de"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
-        ("wmt14", ("de", "en"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
-        ("wmt14", ("en", "fr"), HubData("wmt/wmt14", "fr-en", WMT14, SPLITS)),
-        ("opus_books", ("it", "en"), HubData("Helsinki-NLP/opus_books", "en-it", BOOKS)),
-        ("hf:wmt/wmt16:de-en", ("de", "en"), HubData("wmt/wmt16", "de-en", None)),
-        ("hf:bentrevett/multi30k", ("de", "en"), HubData("bentrevett/multi30k", None, None)),
-        ("hf:a/b@v1.0:c_d", ("de", "en"), HubData("a/b", "c_d", "v1.0")),
-        ("hf:a/b@refs/heads/x", ("de", "en"), HubData("a/b", None, "refs/heads/x")),
-        ("opus:Books", ("de", "en"), {"corpus": "Books", "version": None}),
-        ("opus:QED:v2.0a", ("de", "en"), {"corpus": "QED", "version": "v2.0a"}),
+        ("wmt14", "de", HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
+        ("wmt14", "fr", HubData("wmt/wmt14", "fr-en", WMT14, SPLITS)),
+        ("opus_books", "it", HubData("Helsinki-NLP/opus_books", "en-it", BOOKS)),
+        ("hf:wmt/wmt16:de-en", "de", HubData("wmt/wmt16", "de-en", None)),
+        ("hf:bentrevett/multi30k", "de", HubData("bentrevett/multi30k", None, None)),
+        ("hf:a/b@v1.0:c_d", "de", HubData("a/b", "c_d", "v1.0")),
+        ("hf:a/b@refs/heads/x", "de", HubData("a/b", None, "refs/heads/x")),
+        ("opus:Books", "de", {"corpus": "Books", "version": None}),
+        ("opus:QED:v2.0a", "de", {"corpus": "QED", "version": "v2.0a"}),
     ],
 )
 def test_the_hub_and_opus_are_asked_for_the_corpus(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    languages: Languages,
-    data: HubData | dict[str, str | None],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, language: str, data: Any
 ) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(registry, "write_hub_text", lambda _, *call, data: calls.append(data))
     monkeypatch.setattr(registry, "write_moses", lambda _, *call, **data: calls.append(data))
     corpus = find_corpus(name)
-    corpus.write(tmp_path, languages, origin_in(tmp_path))
-    assert calls == [data]
+    for languages in ((language, "en"), ("en", language)):
+        corpus.write(tmp_path, languages, origin_in(tmp_path))
+    assert calls == [data, data]
     assert Path(corpus.folder).name == corpus.folder and ":" not in corpus.folder
 
 
@@ -233,15 +229,11 @@ def test_the_hub_and_opus_are_asked_for_the_corpus(
     ],
 )
 def test_a_corpus_comes_verified_from_copies_and_is_split_alike_everywhere(
-    tmp_path: Path,
-    test_data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    languages: Languages,
-    sizes: list[int],
+    tmp_path: Path, test_data: Path, name: str, languages: Languages, sizes: list[int]
 ) -> None:
-    monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
-    splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NMT_TEST_DATA", str(test_data))
+        splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
     assert counts(splits) == sizes
     assert str(splits.train[0].source).endswith(f".{languages[0]}")
     assert names(tmp_path / name / "-".join(sorted(languages))) == split_names(*languages)
