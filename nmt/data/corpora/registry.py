@@ -236,22 +236,18 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     return Splits(train, validation, test)
 
 
-def is_at_hand(config: DataConfig) -> bool:
-    """Return whether `resolve` has nothing to download."""
-    if not config.corpus or (config.train and config.validation and config.test):
-        return True
-    corpus = find_corpus(config.corpus)
-    languages = corpus.pair_of(*config.languages)
-    return _folder_of(corpus, languages, Path(config.directory)).is_dir()
-
-
 def find_splits(config: DataConfig) -> Splits | None:
     """Return what `resolve` does, but None if the corpus would have to be downloaded.
 
     Raises:
         ConfigError: as `resolve`.
     """
-    return resolve(config) if is_at_hand(config) else None
+    if config.corpus and not (config.train and config.validation and config.test):
+        corpus = find_corpus(config.corpus)
+        languages = corpus.pair_of(*config.languages)
+        if not _folder_of(corpus, languages, Path(config.directory)).is_dir():
+            return None
+    return resolve(config)
 
 
 def obtain_corpus(

@@ -11,7 +11,7 @@ from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import demo_corpus, registry
 from nmt.data.corpora.hub import HubData
 from nmt.data.corpora.origin import Origin
-from nmt.data.corpora.registry import find_corpus, is_at_hand, obtain_corpus, resolve
+from nmt.data.corpora.registry import find_corpus, find_splits, obtain_corpus, resolve
 from nmt.data.corpora.splits import SPLITS, Languages
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
@@ -61,13 +61,13 @@ def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files
     monkeypatch.setattr(demo_corpus, "write", write)
     config = DataConfig(corpus="demo", directory=str(tmp_path))
     back = config.model_copy(update={"source_language": "de", "target_language": "en"})
-    assert is_at_hand(DataConfig()) and not is_at_hand(config)
+    assert find_splits(config) is None
     messages: list[str] = []
     there = resolve(config, messages.append)
     assert messages == ["generating the demo corpus"]
     assert there.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
     assert counts(there) == [3, 3, 3]
-    assert is_at_hand(config)
+    assert find_splits(config) == there
     monkeypatch.setattr(demo_corpus, "write", None)
     train = there.train[0]
     assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
