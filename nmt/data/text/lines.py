@@ -86,13 +86,10 @@ def _decompressed(path: Path) -> io.BufferedIOBase:
 
 
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
-    """Return a line as text, without its end.
+    """Return a line of a file as text, without its end.
 
-    Args:
-        line: The bytes of the line.
-        path: The file, for the message.
-        number: The number of the line in the file, from 1. Line 1 may begin with a byte order mark.
-        errors: That of `bytes.decode`: what to do where the bytes are not UTF-8.
+    `number` counts the lines from 1; line 1 may begin with a byte order mark, which is dropped.
+    `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
 
     Raises:
         DataError: naming file and line: it is not UTF-8 and `errors` is "strict".

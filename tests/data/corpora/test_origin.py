@@ -166,11 +166,18 @@ def test_entries_are_kept_side_by_side(tmp_path: Path) -> None:
     assert names(tmp_path / "deep") == ["record.json"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "\x00"])
+@pytest.mark.parametrize("version", ["", '"format": 1, '])
+def test_a_record_without_a_version_has_the_first(tmp_path: Path, version: str) -> None:
+    (tmp_path / "record.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
+    assert origin_in(tmp_path).recall("a") == {"sha256": "1"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "\x00", '{"format": 2}'])
 def test_a_file_that_is_no_record_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "record.json").write_text(text)
     message = "record.json: not a record of downloads .*; delete it to accept what"
-    with pytest.raises(DataError, match=message):
+    newer = r"record\.json was written by a newer nmt \(format 2"
+    with pytest.raises(DataError, match=newer if "2" in text else message):
         origin_in(tmp_path).recall("a")
 
 
@@ -178,13 +185,3 @@ def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="(cannot be written|not a record).*"):
         origin_in(tmp_path / "file").remember("a", {})
-
-
-@pytest.mark.parametrize("version", ["", '"format": 1, ', '"format": 2, '])
-def test_only_a_record_of_a_newer_format_is_rejected(tmp_path: Path, version: str) -> None:
-    (tmp_path / "record.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
-    if "2" in version:
-        with pytest.raises(DataError, match=r"record\.json was written by a newer nmt \(format 2"):
-            origin_in(tmp_path).recall("a")
-    else:
-        assert origin_in(tmp_path).recall("a") == {"sha256": "1"}
