@@ -1,9 +1,7 @@
 """The registry of known corpora: what they are, where each comes from, and how to get one.
 
-`known_corpora.yaml` lists them. A name may also be the address of a corpus that no list can hold:
-
-    hf:OWNER/NAME[@REVISION][:CONFIGURATION]     any translation data set of the Hugging Face Hub
-    opus:CORPUS[:VERSION]                        any corpus of OPUS
+`known_corpora.yaml` lists them. A name may also be an address: of any translation data set of the
+Hugging Face Hub (`hf:…`), or of any corpus of OPUS (`opus:…`).
 
 The text of a corpus is in `<data.directory>/NAME/PAIR/{train,validation,test}.LANGUAGE`. Nothing is
 downloaded if the environment variable NMT_TEST_DATA names a folder that holds copies.
