@@ -16,12 +16,8 @@ EN = "".join(f"the sentence number {n}\n" for n in range(500))
 FR = "".join(f"la phrase numero {n}\n" for n in range(500))
 V1 = "/OPUS-Books/v1/moses/en-fr.txt.zip"
 API = "/opusapi/"
-
-
-def moses(french: str = FR) -> bytes:
-    """A zip as OPUS packs it."""
-    texts = {"Books.en-fr.en": EN, "Books.en-fr.fr": french}
-    return zipped({"README": "about the corpus", "../LICENSE": "not to be written", **texts})
+TEXTS = {"Books.en-fr.en": EN, "Books.en-fr.fr": FR}
+ZIP = zipped({"README": "about the corpus", "../LICENSE": "not to be written", **TEXTS})
 
 
 def answer(version: str) -> bytes:
@@ -34,7 +30,7 @@ def books(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """OPUS with one corpus in versions v1 and v2, v1 being the latest."""
     monkeypatch.setattr(opus, "API", f"{site.url}{API}")
     monkeypatch.setattr(opus, "STORAGE", site.url)
-    site.files = {V1: moses(), V1.replace("v1", "v2"): moses(), API: answer("v1")}
+    site.files = {V1: ZIP, V1.replace("v1", "v2"): ZIP, API: answer("v1")}
     return site
 
 
@@ -71,7 +67,7 @@ def test_the_first_version_stays(tmp_path: Path, books: Site) -> None:
 
 def test_copies_need_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opus, "fetch", None)
-    (tmp_path / "en-fr.txt.zip").write_bytes(moses())
+    (tmp_path / "en-fr.txt.zip").write_bytes(ZIP)
     get(tmp_path, copies=tmp_path)
 
 
