@@ -11,25 +11,12 @@ import yaml
 
 pytestmark = pytest.mark.slow
 
-SMALL: dict[str, Any] = {
-    "model": {
-        "d_model": 128,
-        "heads": 4,
-        "d_ff": 256,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "initialization_gain": 0.5,
-    },
-    "training": {
-        "batch_tokens": 2048,
-        "max_steps": 400,
-        "warmup_steps": 100,
-        "cooldown_steps": 200,
-        "peak_learning_rate": 4e-3,
-        "optimizer": "muon",
-        "validate_every": 400,
-    },
-}
+SMALL: dict[str, Any] = yaml.safe_load("""
+model: {d_model: 128, heads: 4, d_ff: 256, encoder_layers: 2, decoder_layers: 2,
+  initialization_gain: 0.5}
+training: {batch_tokens: 2048, max_steps: 400, warmup_steps: 100, cooldown_steps: 200,
+  peak_learning_rate: 0.004, optimizer: muon, validate_every: 400}
+""")
 
 
 def nmt(folder: Path, *arguments: object, text: str = "") -> str:

@@ -13,7 +13,7 @@ from nmt.cli.options.groups import CommandWithGroups, JsonObjectOption, with_opt
 from nmt.cli.options.recipe import RecipeOptions
 
 if TYPE_CHECKING:
-    from nmt.data.corpora.corpus import Corpus
+    from nmt.data.corpora.registry import Corpus
 
 app = typer.Typer(
     name="data",

@@ -96,6 +96,7 @@ def init(options: InitOptions) -> None:
     output = options.output
     if output.exists():
         raise ConfigError(f"{output} exists; remove it, or choose another name with --output")
+    from nmt.data.corpora.folders import new_folder
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.parallel_text import ParallelText
     from nmt.planning.first_recipe import Request, choose_recipe, describe_recipe
@@ -115,7 +116,8 @@ def init(options: InitOptions) -> None:
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and options.missing():
         pairs = ParallelText(text, data.languages)
-        counts = divide_text(pairs, profile.pairs, options.missing(), options.folder)
+        with new_folder(options.folder) as folder:
+            counts = divide_text(pairs, profile.pairs, options.missing(), folder)
         found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         log(f"split into {options.folder}: {found} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")

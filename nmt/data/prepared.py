@@ -6,6 +6,9 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
+import hashlib
+import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +17,8 @@ from typing import Any
 from nmt.config import CleaningConfig, Config, TextPair
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import find_splits, resolve
-from nmt.data.fingerprint import fingerprint
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
+from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks
@@ -23,13 +26,18 @@ from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import DataError
-from nmt.files import FORMAT_KEY, check_format, read_json, write_json
+from nmt.files import FORMAT_KEY, check_format, read_json, read_json_or_empty, write_json
 from nmt.processor import available_cores
 
 FORMAT = 1
 """The version of the folder's layout: of its files and of the keys of the manifest."""
 
+CONTENT_VERSION = 2
+"""Raise this when the same inputs and settings give other ids than before."""
+
 _MANIFEST = "manifest.json"
+# A file changed more recently than this could change again without another time stamp.
+_UNSETTLED_NS = 2_000_000_000
 # The vocabulary is learnt from at most so many pairs, evenly spread over the corpus.
 _TOKENIZER_PAIRS = 1_000_000
 # With fewer pairs for each process, starting it takes longer than it saves.
@@ -109,6 +117,60 @@ def describe_dropped(counts: dict[str, Any]) -> str:
     dropped = counts["dropped"]
     words = [f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped[reason]]
     return ", ".join(words) or "none left out"
+
+
+def fingerprint(
+    config: Config, texts: list[TextPair], directory: Path, *, remember: bool = True
+) -> str:
+    """Return sixteen hex digits of a hash of `texts` and every setting that shapes a token store.
+
+    The hash of each file is kept in `directory` under the file's path, size and time stamp, so that
+    an unchanged corpus is not read again. `remember=False` only reads these hashes.
+
+    Raises:
+        DataError: a file of `texts` cannot be read.
+    """
+    memory = directory / "hashes.json"
+    known = read_json_or_empty(memory)
+    parts = {
+        "format": CONTENT_VERSION,
+        "texts": [
+            {
+                "files": [_hash_file(Path(path), known) for path in text.paths],
+                "fields": [text.source_field, text.target_field],
+                # the keys of records if `fields` names none
+                "languages": config.data.languages if text.file else None,
+            }
+            for text in texts
+        ],
+        "tokenizer": {
+            **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
+            "models": [_hash_file(Path(path), known) for path in config.tokenizer.models],
+        },
+        "cleaning": config.data.cleaning.model_dump(),
+    }
+    if remember:
+        with contextlib.suppress(OSError):  # the directory may be read-only
+            directory.mkdir(parents=True, exist_ok=True)
+            write_json(memory, known)
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _hash_file(path: Path, known: dict[str, Any]) -> str:
+    """Return the file's suffix, which decides how it is decompressed, and its sha256.
+
+    `known` holds the size, the time stamp and the hash of files, by path; this file is added.
+    """
+    with read_errors(path):
+        stat = path.stat()
+        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        if known.get(key, [])[:2] == state:
+            return str(known[key][2])
+        with open(path, "rb") as file:
+            digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
+        known[key] = [*state, digest]
+    return digest
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from nmt.config import DataConfig
-from nmt.data.corpora.registry import is_at_hand, resolve
+from nmt.data.corpora.registry import find_splits, resolve
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import NmtError
 from nmt.evaluation.metrics import PLAIN, bleu, bleu_tokenizer, words_of
@@ -176,6 +176,6 @@ def training_words(
 def local_training_words(config: DataConfig) -> TrainingWords | None:
     """Count the words of the training text, or return None if it is not here or not readable."""
     try:
-        return training_words(config) if is_at_hand(config) else None
+        return training_words(config) if find_splits(config) else None
     except NmtError:
         return None

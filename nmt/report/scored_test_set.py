@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nmt.data.corpora.registry import is_at_hand, resolve
+from nmt.data.corpora.registry import find_splits
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
@@ -58,12 +58,13 @@ def score_test_set(
         NmtError: the text cannot be read.
     """
     config = translator.run.config.data
-    if not is_at_hand(config):
+    splits = find_splits(config)
+    if splits is None:
         raise DataError(
             f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
             f"it: nmt data download {config.corpus} --directory {config.directory}"
         )
-    name = name or ("test" if resolve(config, log).test else "validation")
+    name = name or ("test" if splits.test else "validation")
     pairs = list(find_split(config, name, log))
     test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
     sources, references = test_set.sources or [], test_set.references

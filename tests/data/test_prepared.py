@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.config_file import dump_config
 from nmt.data import prepared
-from nmt.data.corpora.folders import locked
+from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
@@ -29,10 +30,8 @@ LINES = [f"{'the small dog ' * (n % 5 + 1)}number {n} ." for n in range(60)]
 def configure(tmp_path: Path, pairs: list[SentencePair] | None = None, **data: Any) -> Config:
     """Return a configuration whose training text is `pairs`."""
     pairs = pairs or [SentencePair(line, line.upper()) for line in LINES]
-    paths = (tmp_path / "text.en", tmp_path / "text.de")
-    for path, lines in zip(paths, zip(*pairs, strict=True), strict=True):
-        path.write_bytes("".join(f"{line}\n" for line in lines).encode())
-    text = TextPair(source=str(paths[0]), target=str(paths[1]))
+    write_split(tmp_path, "text", ("en", "de"), pairs)
+    text = split_files(tmp_path, ["text"], ("en", "de"))["text"]
     return Config(
         data=DataConfig(train=[text], validation=text, directory=str(tmp_path / "data"), **data),
         tokenizer=TokenizerConfig(vocabulary_size=100),
@@ -92,9 +91,7 @@ def test_a_second_call_does_nothing_and_counts_are_read_without_the_text(
 
 
 @pytest.mark.parametrize("version", [None, 1, 2])
-def test_a_folder_of_a_newer_format_is_refused_and_one_without_a_version_is_read(
-    tmp_path: Path, version: int | None
-) -> None:
+def test_only_a_folder_of_a_newer_format_is_refused(tmp_path: Path, version: int | None) -> None:
     config = configure(tmp_path)
     path = prepare_quietly(config).directory / "manifest.json"
     manifest = {**json.loads(path.read_text()), "format": version}
@@ -123,12 +120,10 @@ def test_pairs_left_out_are_counted_by_reason(tmp_path: Path) -> None:
     assert (counts["read"], counts["kept"]) == (66, 60)
     assert {k: n for k, n in counts["dropped"].items() if n} == dropped
     assert json.loads(json.dumps(counts)) == counts
-    lines = configure(tmp_path)
-    longest = int(prepare_quietly(lines).train.target.lengths.max()) - 1
-    for limit, all_kept in ((longest, True), (longest - 1, False)):
-        some = configure(tmp_path, cleaning=CleaningConfig(max_length=limit))
-        kept = prepare_quietly(some).counts
-        assert (kept["kept"] == 60) == (describe_dropped(kept) == "none left out") == all_kept
+    longest = int(prepare_quietly(configure(tmp_path)).train.target.lengths.max()) - 1
+    limits = CleaningConfig(max_length=longest)
+    all_kept = prepare_quietly(configure(tmp_path, cleaning=limits)).counts
+    assert (all_kept["kept"], describe_dropped(all_kept)) == (60, "none left out")
     assert describe_dropped(counts) == (
         "3 empty, 2 longer than data.cleaning.max_length, 1 beyond data.cleaning.max_length_ratio"
     )
@@ -160,24 +155,20 @@ def test_a_damaged_folder_is_made_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "limits", "message"),
+    ("source", "target", "message"),
     [
-        (b"a\nb\n", b"a\n", {}, "has 2 lines, .* has 1 line"),
-        (b"", b"", {}, "are empty"),
-        (b"a\n", b"\xff\n", {}, "text.de:1: not valid UTF-8"),
-        (b"a\n", b"b\n", {}, "vocabulary_size is 100, but .* at most"),
-        (b"\n\n", b"\n\n", {}, "is blank"),
-        (None, None, {"max_length": 1}, r"all 60 training pairs are left out \(60 longer than"),
+        (b"a\nb\n", b"a\n", "has 2 lines, .* has 1 line"),
+        (b"", b"", "are empty"),
+        (b"a\n", b"\xff\n", "text.de:1: not valid UTF-8"),
+        (b"a\n", b"b\n", "vocabulary_size is 100, but .* at most"),
+        (b"\n\n", b"\n\n", "is blank"),
+        (None, None, r"all 60 training pairs are left out \(60 longer than"),
     ],
 )
 def test_bad_text_leaves_nothing_behind(
-    tmp_path: Path,
-    source: bytes | None,
-    target: bytes | None,
-    limits: dict[str, Any],
-    message: str,
+    tmp_path: Path, source: bytes | None, target: bytes | None, message: str
 ) -> None:
-    config = configure(tmp_path, cleaning=CleaningConfig(**limits))
+    config = configure(tmp_path, cleaning=CleaningConfig(max_length=1))
     for name, data in (("text.en", source), ("text.de", target)):
         if data is not None:
             (tmp_path / name).write_bytes(data)
@@ -234,37 +225,29 @@ def test_prepared_data_can_be_read_from_a_place_that_cannot_be_written(tmp_path:
         root.chmod(0o700)
 
 
-def start(folder: Path, script: str, config: Config, **options: Any) -> "subprocess.Popen[str]":
-    """Run a script whose first argument is the configuration file."""
-    (folder / "c.yaml").write_text(dump_config(config))
-    (folder / "script.py").write_text(script)
-    command = [sys.executable, str(folder / "script.py"), str(folder / "c.yaml")]
-    return subprocess.Popen(command, text=True, **options)
-
-
-def test_a_second_process_finds_what_the_first_one_made(tmp_path: Path) -> None:
+def test_data_that_another_process_made_meanwhile_are_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = configure(tmp_path)
     first = prepare_quietly(config)
     first.directory.rename(tmp_path / "made")
-    script = (
-        "import sys\n"
-        "from nmt.config_file import load_config\n"
-        "from nmt.data.prepared import prepare\n"
-        "print(prepare(load_config(sys.argv[1]), lambda m: print(m, flush=True)).fingerprint)\n"
-    )
-    with locked(first.directory.parent, first.fingerprint, lambda message: None):
-        second = start(tmp_path, script, config, stdout=subprocess.PIPE)
-        assert second.stdout is not None
-        assert second.stdout.readline().startswith("waiting for another process")
-        (tmp_path / "made").rename(first.directory)
-    assert second.communicate(timeout=60)[0] == f"{first.fingerprint}\n"
+
+    @contextlib.contextmanager
+    def wait_for_other_process(directory: Path, name: str, log: object) -> Iterator[None]:
+        (tmp_path / "made").rename(directory / name)
+        yield
+
+    monkeypatch.setattr(prepared, "locked", wait_for_other_process)
+    monkeypatch.setattr(prepared, "_make", None)
+    assert prepare_quietly(config).fingerprint == first.fingerprint
 
 
 @pytest.mark.parametrize("moment", ["encoding", "writing"])
 def test_ctrl_c_leaves_no_folder_no_process_and_no_traceback(tmp_path: Path, moment: str) -> None:
     """Ctrl-C comes while the processes that encode are starting, or while their ids are written."""
     config = configure(tmp_path, [SentencePair(line, line) for line in LINES * 400])
-    script = (
+    (tmp_path / "c.yaml").write_text(dump_config(config))
+    (tmp_path / "script.py").write_text(
         "import sys, time\n"
         "from nmt.cli import app\n"
         "from nmt.data import prepared\n"
@@ -278,11 +261,15 @@ def test_ctrl_c_leaves_no_folder_no_process_and_no_traceback(tmp_path: Path, mom
         "    prepared.available_cores = lambda: 2\n"
         "    token_store.SideWriter.add = write_slowly\n"
         "    prepared._PAIRS_PER_PROCESS = 1\n"
-        "    sys.argv = ['nmt', 'prepare', '--config', sys.argv[1]]\n"
         "    app.main()\n"
     )
-    # a terminal sends the signal to a whole group of processes
-    process = start(tmp_path, script, config, stderr=subprocess.PIPE, start_new_session=True)
+    script, recipe = str(tmp_path / "script.py"), str(tmp_path / "c.yaml")
+    process = subprocess.Popen(
+        [sys.executable, script, "prepare", "--config", recipe],
+        text=True,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # a terminal sends the signal to a whole group of processes
+    )
     assert process.stderr is not None
     assert any(moment in line for line in process.stderr)
     os.killpg(process.pid, signal.SIGINT)

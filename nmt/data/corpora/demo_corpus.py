@@ -2,56 +2,283 @@
 
 It trains a translation model in minutes without a download. The German shows what makes the pair
 worth learning: gender and case, verb-second and verb-final order, separable verbs, negation.
+There is one function for each construction of a sentence; its docstring gives an example.
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
-from nmt.data.corpora.demo_lexicon import Pair
-from nmt.data.corpora.demo_sentences import random_pair
+from nmt.data.corpora import demo_grammar as grammar
+from nmt.data.corpora import demo_lexicon as words
+from nmt.data.corpora.demo_grammar import Clause, sentence
+from nmt.data.corpora.demo_lexicon import Adjective, Noun, Pair, Phrase, Verb
+from nmt.data.corpora.splits import write_split
 
-TRAIN_PAIRS = 32_000
-VALIDATION_PAIRS = 500
-TEST_PAIRS = 500
+TRAIN_PAIRS, HELD_OUT_PAIRS = 32_000, 500
 MIN_WORDS, MAX_WORDS = 3, 14
+# settings that always follow their verb, and those that are no phrase
+COMPLEMENTS = ("goal", "nach", "stay", "game", "language")
+MARKS = ("receiver", "clock", "once", "unwilled")
+DEFINITE_KINDS = ("room", "opening", "appliance")
+
+
+def adjective(rng: Random, noun: Noun) -> Adjective | None:
+    """Return now and then an adjective that suits a noun."""
+    fitting = [adjective for adjective in words.ADJECTIVES if noun.kind in adjective.kinds]
+    return rng.choice(fitting) if fitting and rng.random() < 0.2 else None
+
+
+def pronoun_for(phrase: Phrase) -> Phrase:
+    """Return the pronoun that takes up a phrase again."""
+    same_person = [pronoun for pronoun in words.PRONOUNS if pronoun.person == phrase.person]
+    return next((p for p in same_person if p.gender == phrase.gender), same_person[0])
+
+
+def own(rng: Random, who: Phrase | None) -> words.Determiner:
+    """Return the possessive of `who`, or anybody's."""
+    return words.POSSESSIVES[pronoun_for(who) if who else rng.choice(words.PRONOUNS)]
+
+
+def person(rng: Random, who: Phrase | None = None) -> Phrase:
+    """Return somebody; where `who` is the subject, somebody else."""
+    draw = rng.random()
+    if draw < 0.35:
+        return rng.choice([p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3])
+    if draw < 0.6:
+        return rng.choice([name for name in words.NAMES if name != who])
+    return people(rng, rng.choice(words.nouns_of(words.PEOPLE)), who)
+
+
+def people(rng: Random, noun: Noun, who: Phrase | None) -> Phrase:
+    """Return somebody by a noun, relatives as somebody's."""
+    plural = bool(noun.english_plural) and rng.random() < 0.25
+    if noun.kind in ("sibling", "parent") or (noun.kind == "acquaintance" and rng.random() < 0.4):
+        return grammar.noun_phrase(own(rng, who), noun, plural)
+    determiner = rng.choice([words.THE, words.THE, words.THE, words.THIS])
+    return grammar.noun_phrase(determiner, noun, plural, adjective(rng, noun))
+
+
+def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
+    """Return an object of one of the kinds for a subject."""
+    noun, draw = rng.choice(words.nouns_of([rng.choice(kinds)])), rng.random()
+    if noun.kind in words.PEOPLE:
+        return person(rng, who) if draw < 0.5 else people(rng, noun, who)
+    count, plural = grammar.NOTHING, False
+    if noun.kind in words.MASS_KINDS:
+        determiner = words.BARE if draw < 0.75 else words.THE
+    elif draw < 0.5 or noun.kind in DEFINITE_KINDS:
+        determiner = rng.choice([words.THE, words.THE, words.THIS, own(rng, who)])
+        plural = draw < 0.1
+    elif draw < 0.75:
+        determiner = words.A
+    else:
+        determiner, plural = rng.choice([words.MANY, words.SOME, words.BARE]), True
+        if determiner is words.BARE and rng.random() < 0.7:
+            count = grammar.number(rng.randint(2, 6))
+    return grammar.noun_phrase(determiner, noun, plural, adjective(rng, noun), count)
+
+
+def setting(rng: Random, kind: str, who: Phrase) -> Pair:
+    """Return where, how, with whom or for whom somebody does something."""
+    if kind not in ("with", "for"):
+        return rng.choice(words.PHRASES[kind])
+    other = person(rng, who)
+    german = f"mit {other.dative}" if kind == "with" else f"für {other.accusative}"
+    return f"{kind} {other.english_object}", german
+
+
+def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
+    """Return a clause in the present with all that its verb needs, and often a setting."""
+    clause = Clause(who, verb)
+    if verb.objects:
+        clause = replace(clause, object=thing(rng, verb.objects, who))
+    if "receiver" in verb.settings:
+        clause = replace(clause, dative=person(rng, who))
+    needed = [kind for kind in verb.settings if kind in COMPLEMENTS]
+    if needed:
+        clause = replace(clause, ending=setting(rng, rng.choice(needed), who))
+    optional = [kind for kind in verb.settings if kind not in (*COMPLEMENTS, *MARKS)]
+    if optional and (verb.english == "live" or rng.random() < 0.4):
+        clause = replace(clause, setting=setting(rng, rng.choice(optional), who))
+    return clause
+
+
+def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
+    """Return the clause, now and then negated where the negation has only one meaning."""
+    what = clause.object
+    vague = what and what.indefinite and not what.negative
+    return clause if vague or clause.setting[0] else replace(clause, negated=rng.random() < share)
+
+
+def timed(rng: Random, who: Phrase) -> Clause:
+    """Return what somebody did, does, will or may do, with its time."""
+    verb, draw = rng.choice(words.EVENTS), rng.random()
+    clause, later = act(rng, verb, who), rng.choice(words.PHRASES["future"])
+    if draw < 0.35:
+        times = words.PHRASES["past"][:1] if "clock" in verb.settings else words.PHRASES["past"]
+        return deny(rng, replace(clause, tense=grammar.PAST, time=rng.choice(times)))
+    if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):
+        return deny(rng, replace(clause, tense=grammar.FUTURE, time=later))
+    if draw < 0.6:
+        time = rng.choice(words.PHRASES["present"])
+        return deny(rng, replace(clause, tense=grammar.PROGRESSIVE, time=time))
+    if draw < 0.75 and "once" not in verb.settings:
+        if rng.random() < 0.5:
+            return replace(clause, time=rng.choice(words.PHRASES["habit"]))
+        return replace(clause, frequency=rng.choice(words.PHRASES["frequency"]))
+    modal = rng.choice(words.MODALS)
+    if modal.preterite and rng.random() < 0.3:
+        return replace(clause, modal=modal, tense=grammar.PAST, time=words.PHRASES["past"][0])
+    clause = replace(clause, modal=modal, time=later)
+    return clause if modal is words.MAY else deny(rng, clause)
+
+
+def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Clause:
+    """Return what makes it easy (`good`) or hard for somebody to do something."""
+    rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
+    rows = [row for row in rows if not past or "past" not in row[1]]
+    _, about, verb, english, german = rng.choice(rows)
+    clause = Clause(
+        words.IT if about == "it" else who, words.BY_INFINITIVE[verb], ending=(english, german)
+    )
+    tense = grammar.PAST if past or "past" in about else grammar.PRESENT
+    return replace(clause, modal=words.MUST if "must" in about else None, tense=tense)
+
+
+def plain_statement(rng: Random) -> Pair:
+    """I need an umbrella. Ich brauche einen Regenschirm."""
+    return sentence(grammar.statement(deny(rng, act(rng, rng.choice(words.STATES), person(rng)))))
+
+
+def timed_statement(rng: Random) -> Pair:
+    """Yesterday he called us at half past two. Gestern hat er uns um halb drei angerufen."""
+    clause = timed(rng, person(rng))
+    if clause.time[0] and rng.random() < 0.4:
+        clause = replace(clause, fronted=clause.time, time=grammar.NOTHING)
+        dated = clause.tense == grammar.PAST and not clause.negated and not clause.setting[0]
+        if dated and "clock" in clause.verb.settings:
+            hour = rng.randint(2, 11)
+            english, half = grammar.number(hour)[0], grammar.number(hour + 1)[1]
+            clause = replace(clause, time=(f"at half past {english}", f"um halb {half}"))
+    return sentence(grammar.statement(clause))
+
+
+def question(rng: Random) -> Pair:
+    """Did you see Anna? Where did she buy the book? Who is he looking for?"""
+    clause = replace(timed(rng, person(rng)), negated=False, frequency=grammar.NOTHING)
+    if rng.random() < 0.15:
+        return sentence(grammar.statement(replace(clause, subject=words.WHO)), "?")
+    what = clause.object
+    choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]
+    if clause.time[0] and clause.tense in (grammar.PAST, grammar.FUTURE):
+        choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
+    if clause.setting[0].startswith(("in ", "at ")):
+        choices.append((("where", "wo"), replace(clause, setting=grammar.NOTHING)))
+    if what and set(clause.verb.objects) <= set(words.PEOPLE):
+        choices.append((("who", "wen"), replace(clause, object=None)))
+    elif what and not clause.dative and "person" not in clause.verb.objects:
+        choices.append((("what", "was"), replace(clause, object=None)))
+    elif clause.dative and not what:
+        choices.append((("who", "wem"), replace(clause, dative=None)))
+    asked, clause = rng.choice(choices)
+    return sentence(grammar.question(clause, *asked), "?")
+
+
+def reason(rng: Random) -> Pair:
+    """She is not working today because she is ill. He helped me although he had no time."""
+    who, draw = person(rng), rng.random()
+    past = draw < 0.4
+    clause = act(rng, rng.choice(words.WILLED), who)
+    if past:
+        clause = replace(clause, tense=grammar.PAST)
+    elif draw < 0.7:
+        clause = replace(clause, tense=grammar.PROGRESSIVE, time=words.PHRASES["present"][0])
+    else:
+        clause = replace(clause, modal=rng.choice([words.CAN, words.WANT]))
+    clause, contrast = deny(rng, clause, 0.5), rng.random() < 0.5
+    why = circumstance(rng, pronoun_for(who), clause.negated == contrast, past)
+    if why.verb.english in ("rain", "snow") and not past:
+        why = replace(why, tense=grammar.PROGRESSIVE)
+    conjunction = ("although", "obwohl") if contrast else ("because", "weil")
+    return grammar.complex_sentence(
+        grammar.statement(clause), grammar.subordinate(*conjunction, why)
+    )
+
+
+def condition(rng: Random) -> Pair:
+    """If Anna is tired, she does not work. Wenn Anna müde ist, arbeitet sie nicht."""
+    who = person(rng)
+    clause = deny(rng, act(rng, rng.choice(words.WILLED), pronoun_for(who)), 0.4)
+    tense = rng.choice([grammar.PRESENT, grammar.FUTURE])
+    why = circumstance(rng, who, not clause.negated)
+    english, german = grammar.subordinate("if", "wenn", why)
+    clause = replace(clause, tense=tense, fronted=(f"{english},", f"{german},"))
+    return sentence(grammar.statement(clause))
+
+
+def reported(rng: Random) -> Pair:
+    """He says that Anna will come back tomorrow. Do you know whether she is sleeping?"""
+    who = person(rng)
+    told = timed(rng, pronoun_for(who) if rng.random() < 0.5 else person(rng))
+    if rng.random() < 0.7:
+        main = grammar.statement(Clause(who, rng.choice(words.REPORTS)))
+        return grammar.complex_sentence(main, grammar.subordinate("that", "dass", told))
+    main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))
+    inner = grammar.subordinate("whether", "ob", replace(told, negated=False))
+    return grammar.complex_sentence(main, inner, "?")
+
+
+def description(rng: Random) -> Pair:
+    """The soup is hot. This coat costs thirty euros."""
+    adjective = rng.choice(words.ADJECTIVES)
+    kinds = [kind for kind in adjective.kinds if kind not in ("sibling", "parent")]
+    noun = rng.choice(words.nouns_of([rng.choice(kinds)]))
+    what = grammar.noun_phrase(rng.choice([words.THE, words.THIS, own(rng, None)]), noun)
+    clause = Clause(what, words.BE, ending=(adjective.english, adjective.german))
+    if noun.kind in ("clothes", "luggage", "furniture", "book") and rng.random() < 0.4:
+        english, german = grammar.number(rng.randint(2, 99))
+        price = f"{english} euros", f"{german} Euro"
+        clause = Clause(what, words.BY_INFINITIVE["kosten"], ending=price)
+    return sentence(grammar.statement(clause))
+
+
+def random_pair(rng: Random) -> Pair:
+    """Return one pair of sentences of any construction."""
+    statements = (plain_statement, timed_statement, question)
+    constructions = (*statements, reason, condition, reported, description)
+    return rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))[0](rng)
 
 
 @dataclass(frozen=True)
 class DemoCorpus:
     """Pairs of (English, German) sentences; no test or validation sentence is in `train`."""
 
-    train: tuple[Pair, ...]
-    validation: tuple[Pair, ...]
-    test: tuple[Pair, ...]
+    train: list[Pair]
+    validation: list[Pair]
+    test: list[Pair]
 
 
 def generate(seed: int = 1) -> DemoCorpus:
     """Return the corpus of a seed: distinct sources, one translation each."""
     rng = Random(seed)
     translations: dict[str, str] = {}
-    while len(translations) < TRAIN_PAIRS + VALIDATION_PAIRS + TEST_PAIRS:
+    while len(translations) < TRAIN_PAIRS + 2 * HELD_OUT_PAIRS:
         english, german = random_pair(rng)
         if all(MIN_WORDS <= len(side.split()) <= MAX_WORDS for side in (english, german)):
             known = translations.setdefault(english, german)
             assert known == german, f"two translations of {english!r}: {known!r}, {german!r}"
-    pairs, targets = list(translations.items()), Counter(translations.values())
-    unique = [pair for pair in pairs if targets[pair[1]] == 1]
-    held_out = rng.sample(unique, VALIDATION_PAIRS + TEST_PAIRS)
+    targets = Counter(translations.values())
+    unique = [pair for pair in translations.items() if targets[pair[1]] == 1]
+    held_out = rng.sample(unique, 2 * HELD_OUT_PAIRS)
     withheld = set(held_out)
-    return DemoCorpus(
-        train=tuple(pair for pair in pairs if pair not in withheld),
-        validation=tuple(held_out[:VALIDATION_PAIRS]),
-        test=tuple(held_out[VALIDATION_PAIRS:]),
-    )
+    train = [pair for pair in translations.items() if pair not in withheld]
+    return DemoCorpus(train, held_out[:HELD_OUT_PAIRS], held_out[HELD_OUT_PAIRS:])
 
 
-def write(directory: Path, seed: int = 1) -> None:
+def write(folder: Path) -> None:
     """Write {train,validation,test}.{en,de}: UTF-8, one sentence a line, line feeds at the ends."""
-    corpus = generate(seed)
-    directory.mkdir(parents=True, exist_ok=True)
-    for split in ("train", "validation", "test"):
-        for side, language in enumerate(("en", "de")):
-            text = "".join(f"{pair[side]}\n" for pair in getattr(corpus, split))
-            (directory / f"{split}.{language}").write_text(text, encoding="utf-8", newline="\n")
+    for split, pairs in vars(generate()).items():
+        write_split(folder, split, ("en", "de"), pairs)

@@ -209,6 +209,11 @@ def sentence(pair: Pair, mark: str = ".") -> Pair:
     return english[0].upper() + english[1:] + mark, german[0].upper() + german[1:] + mark
 
 
+def complex_sentence(main: Pair, inner: Pair, mark: str = ".") -> Pair:
+    """Return a main clause and what depends on it, which German sets off by a comma."""
+    return sentence((f"{main[0]} {inner[0]}", f"{main[1]}, {inner[1]}"), mark)
+
+
 def number(value: int) -> Pair:
     """Return a number from 2 to 99 in words: "twenty-one", "einundzwanzig"."""
     numbers = words.PHRASES["number"]

@@ -1,8 +1,11 @@
 """The words of the demo corpus and their forms, read from demo_lexicon.txt."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib.resources import files
+from typing import Any, TypeVar, get_type_hints
 
+Entry = TypeVar("Entry")
 # a phrase or a sentence in English and in German
 Pair = tuple[str, str]
 
@@ -97,49 +100,47 @@ def _read_tables() -> dict[str, list[list[str]]]:
     return tables
 
 
-def _kinds(text: str) -> tuple[str, ...]:
-    return tuple(text.replace("people", " ".join(PEOPLE)).split())
+def _entries(kind: type[Entry], table: str) -> tuple[Entry, ...]:
+    """Return the rows of a table as objects; a field of type tuple takes the words of its cell."""
+    types = get_type_hints(kind).values()
 
+    def value(cell: str, wanted: Any) -> Any:
+        return wanted(cell) if wanted in (str, int) else tuple(cell.split())
 
-def _verb(row: list[str]) -> Verb:
-    use, base, third, past, ing, particle, prefix, infinitive, *rest = row
-    present, participle, auxiliary, preterite, objects, settings = rest
-    return Verb(
-        *(use, base, third, past, ing, particle, prefix, infinitive),
-        present=tuple(present.split()),
-        participle=participle,
-        auxiliary=auxiliary,
-        preterite=tuple(preterite.split()),
-        objects=_kinds(objects),
-        settings=tuple(settings.split()),
-    )
+    return tuple(kind(*map(value, row, types)) for row in _TABLES[table])
 
 
 PEOPLE = ("person", "acquaintance", "sibling", "parent")
 MASS_KINDS = ("food", "dish", "drink")
 _TABLES = _read_tables()
-_DETERMINERS = [Determiner(*row) for row in _TABLES["determiners"]]
+_DETERMINERS = _entries(Determiner, "determiners")
 THE, THIS, A, NO = _DETERMINERS[:4]
 MANY, SOME, BARE = _DETERMINERS[-3:]
-PRONOUNS = tuple(
-    Phrase(row[0], row[1], row[2], row[3], row[4], int(row[5]), row[6], is_pronoun=True)
-    for row in _TABLES["pronouns"]
-)
+PRONOUNS = tuple(replace(p, is_pronoun=True) for p in _entries(Phrase, "pronouns"))
+IT = Phrase("it", "it", "es", "es", "ihm", 2, "n")
+WHO = Phrase("who", "who", "wer", "wen", "wem", 2, "m")
 POSSESSIVES = dict(zip(PRONOUNS, _DETERMINERS[4:-3], strict=True))
-NOUNS = tuple(Noun(*row) for row in _TABLES["nouns"])
+NOUNS = _entries(Noun, "nouns")
 NAMES = tuple(
     Phrase(name, name, name, name, name, 2, gender, is_name=True)
     for gender, names in _TABLES["names"]
     for name in names.split()
 )
-ADJECTIVES = tuple(
-    Adjective(english, german, _kinds(kinds)) for english, german, kinds in _TABLES["adjectives"]
+ADJECTIVES = _entries(Adjective, "adjectives")
+VERBS = _entries(Verb, "verbs")
+EVENTS, STATES, REPORTS = (
+    [verb for verb in VERBS if verb.use == use] for use in ("event", "state", "report")
 )
-VERBS = tuple(map(_verb, _TABLES["verbs"]))
+WILLED = [verb for verb in EVENTS if "unwilled" not in verb.settings]
 BY_INFINITIVE = {verb.prefix + verb.infinitive: verb for verb in VERBS}
 BE, HAVE, WILL = (BY_INFINITIVE[infinitive] for infinitive in ("sein", "haben", "werden"))
-CAN, MUST, WANT, SHOULD, MAY, WOULD_LIKE = MODALS = tuple(map(_verb, _TABLES["modals"]))
+CAN, MUST, WANT, SHOULD, MAY, WOULD_LIKE = MODALS = _entries(Verb, "modals")
 CIRCUMSTANCES = _TABLES["circumstances"]
 PHRASES: dict[str, list[Pair]] = {}
 for kind, english, german in _TABLES["phrases"]:
     PHRASES.setdefault(kind, []).append((english, german))
+
+
+def nouns_of(kinds: Sequence[str]) -> list[Noun]:
+    """Return the nouns of the kinds; "object:key" is the key alone."""
+    return [n for n in NOUNS if n.kind in kinds or f"{n.kind}:{n.english}" in kinds]

@@ -7,17 +7,16 @@ same text; without one, it is the revision of the first download.
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt.data.corpora.folders import Log, disk_errors
+from nmt.data.corpora.folders import Log
 from nmt.data.corpora.origin import Origin
-from nmt.data.corpora.splits import SPLITS, complete_splits
+from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
 
@@ -64,7 +63,7 @@ class HubData:
         return f"{self.repository} {self.configuration or ''}".rstrip()
 
 
-def write_hub_text(folder: Path, languages: tuple[str, str], origin: Origin, data: HubData) -> None:
+def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
     Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
@@ -83,7 +82,8 @@ def write_hub_text(folder: Path, languages: tuple[str, str], origin: Origin, dat
         for split in SPLITS:
             name = next((name for name in _UPSTREAM[split] if name in rows), None)
             if name is not None:
-                _write_split(rows[name], folder / split, languages, data, origin.log)
+                pairs = _pairs(rows[name], split, languages, data, origin.log)
+                write_split(folder, split, languages, pairs)
             elif split in data.splits:
                 raise DataError(
                     f"{data}: has no split '{split}', only {', '.join(rows) or 'none'}; choose "
@@ -145,33 +145,28 @@ def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
     return files
 
 
-def _write_split(
-    rows: Any, path: Path, languages: tuple[str, str], data: HubData, log: Log
-) -> None:
-    """Write `path`.LANGUAGE, a sentence a line: line ends inside a sentence become spaces."""
+def _pairs(
+    rows: Any, split: str, languages: Languages, data: HubData, log: Log
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of a split; line ends inside a sentence become spaces."""
     pairs = joined = 0
     fields: list[Field] = []
-    with ExitStack() as stack:
-        paths = [path.with_name(f"{path.name}.{language}") for language in languages]
-        files = [stack.enter_context(open(side, "wb")) for side in paths]
-        for batch in tqdm(rows.iter(_ROWS), desc=path.name, unit_scale=_ROWS, disable=None):
-            if not fields:
-                fields = _fields(batch, languages, data)
-                names = [name for name, _ in fields]
-                if path.name == "train" and {*names}.isdisjoint({TRANSLATION, *languages}):
-                    columns = " and ".join(f"'{name}'" for name in names)
-                    log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
-            for file, field in zip(files, fields, strict=True):
-                sentences = _sentences(batch, field, data)
-                lines = [_LINE_ENDS.sub(" ", sentence) for sentence in sentences]
-                joined += sum(map(str.__ne__, lines, sentences))
-                with disk_errors(path.parent):
-                    file.write("".join(f"{line}\n" for line in lines).encode())
-            pairs += len(lines)
-    log(f"{path.name}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
+    for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
+        if not fields:
+            fields = _fields(batch, languages, data)
+            names = [name for name, _ in fields]
+            if split == "train" and {*names}.isdisjoint({TRANSLATION, *languages}):
+                columns = " and ".join(f"'{name}'" for name in names)
+                log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
+        for pair in zip(*(_sentences(batch, field, data) for field in fields), strict=True):
+            source, target = (_LINE_ENDS.sub(" ", sentence) for sentence in pair)
+            joined += (source != pair[0]) + (target != pair[1])
+            pairs += 1
+            yield source, target
+    log(f"{split}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
 
 
-def _fields(batch: Batch, languages: tuple[str, str], data: HubData) -> list[Field]:
+def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
     """Return where each language stands, judged by the first rows."""
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):

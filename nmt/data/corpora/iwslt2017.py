@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
-from nmt.data.corpora.splits import write_split
+from nmt.data.corpora.splits import Languages, write_split
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import SentencePair, read_pairs
 from nmt.errors import DataError
@@ -26,7 +26,7 @@ _BILINGUAL = {"de", "fr", "ar", "ja", "ko", "zh"}
 _SEGMENT = re.compile(r'<seg id="([^"]*)">(.*)</seg>')
 
 
-def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+def write(folder: Path, languages: Languages, origin: Origin) -> None:
     """Write {train,validation,test}.{language}: dev2010 validates, all later years test.
 
     Raises:

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from nmt.data.corpora.download import AbsentError, fetch
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
-from nmt.data.corpora.splits import complete_splits
+from nmt.data.corpora.splits import Languages, complete_splits
 from nmt.errors import DataError
 
 API = "https://opus.nlpl.eu/opusapi/"
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\w[\w.-]*")
 
 
 def write_moses(
-    folder: Path, languages: tuple[str, str], origin: Origin, corpus: str, version: str | None
+    folder: Path, languages: Languages, origin: Origin, corpus: str, version: str | None
 ) -> None:
     """Write {train,validation,test}.{language} in `folder`, the last two cut from the one text.
 
@@ -46,7 +46,7 @@ def write_moses(
     complete_splits(folder, languages, origin.log)
 
 
-def _newest(corpus: str, languages: tuple[str, str], origin: Origin) -> str:
+def _newest(corpus: str, languages: Languages, origin: Origin) -> str:
     """Return the version that was downloaded first, else the one that OPUS calls the latest."""
     address = f"opus:{corpus}"
     known = origin.recall(address).get("version")

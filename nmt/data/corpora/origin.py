@@ -101,11 +101,10 @@ class Origin:
 
 
 def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
-    """Put a verified text at `path`.
+    """Put a verified text at `path`, in a new folder that the caller removes after an error.
 
     Raises:
-        DataError: it cannot be downloaded or read, or is not the text that was expected; nothing is
-            then at `path`.
+        DataError: it cannot be downloaded or read, or is not the text that was expected.
     """
     if origin.folder is not None:
         _install(_find_copy(origin.folder, text), text, path, origin)
@@ -139,29 +138,25 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
     """Unpack `archive` to `path` if its text is the expected one; return its size and sha256."""
     before = {} if text.sha256 else origin.recall(text.address)
     digest, size = hashlib.sha256(), 0
-    try:
-        with disk_errors(path), open(path, "wb") as file:
-            for chunk in _unpacked(archive, text.member):
-                digest.update(chunk)
-                size += len(chunk)
-                if text.size is not None and size > text.size:
-                    break
-                file.write(chunk)
-        found = digest.hexdigest()
-        if text.sha256 not in (None, found) or text.size not in (None, size):
-            raise DataError(
-                f"{archive}: not the text expected from {text.url} (sha256 {text.sha256}, "
-                f"{text.size} bytes); it was changed, or damaged on its way: try again"
-            )
-        if before.get("sha256", found) != found:
-            raise DataError(
-                f"{archive}: not the text that {text.address} gave when it was first downloaded "
-                f"(sha256 {found}, expected {before['sha256']}); it was changed upstream, or "
-                f"damaged on its way: try again, or delete {origin.record} to accept it"
-            )
-    except DataError:
-        path.unlink(missing_ok=True)
-        raise
+    with disk_errors(path), open(path, "wb") as file:
+        for chunk in _unpacked(archive, text.member):
+            digest.update(chunk)
+            size += len(chunk)
+            if text.size is not None and size > text.size:
+                break
+            file.write(chunk)
+    found = digest.hexdigest()
+    if text.sha256 not in (None, found) or text.size not in (None, size):
+        raise DataError(
+            f"{archive}: not the text expected from {text.url} (sha256 {text.sha256}, "
+            f"{text.size} bytes); it was changed, or damaged on its way: try again"
+        )
+    if before.get("sha256", found) != found:
+        raise DataError(
+            f"{archive}: not the text that {text.address} gave when it was first downloaded "
+            f"(sha256 {found}, expected {before['sha256']}); it was changed upstream, or "
+            f"damaged on its way: try again, or delete {origin.record} to accept it"
+        )
     return {"sha256": found, "bytes": size}
 
 

@@ -1,9 +1,7 @@
 """The registry of known corpora: what they are, where each comes from, and how to get one.
 
-`known_corpora.yaml` lists them. A name may also be the address of a corpus that no list can hold:
-
-    hf:OWNER/NAME[@REVISION][:CONFIGURATION]     any translation data set of the Hugging Face Hub
-    opus:CORPUS[:VERSION]                        any corpus of OPUS
+`known_corpora.yaml` lists them. A name may also be an address: of any translation data set of the
+Hugging Face Hub (`hf:…`), or of any corpus of OPUS (`opus:…`).
 
 The text of a corpus is in `<data.directory>/NAME/PAIR/{train,validation,test}.LANGUAGE`. Nothing is
 downloaded if the environment variable NMT_TEST_DATA names a folder that holds copies.
@@ -23,12 +21,11 @@ from typing import Any
 from nmt import strict_yaml
 from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import demo_corpus, iwslt2017
-from nmt.data.corpora.corpus import Corpus
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
-from nmt.data.corpora.splits import SPLITS, complete_splits, split_files, write_split
+from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
 
@@ -38,8 +35,66 @@ _HUB = re.compile(
     re.ASCII,
 )
 _OPUS = re.compile(rf"opus:(?P<corpus>{_WORD})(:(?P<version>{_WORD}))?", re.ASCII)
+# it becomes a part of file names
+_LANGUAGE = re.compile(r"[_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
 # a configuration that names its languages: en-de, wmt_de-en
 _PAIR = re.compile(r"(?:^|.*[-_])([a-z]{2})[-_]([a-z]{2})")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus, and what `nmt data list` tells of it."""
+
+    name: str
+    language_pairs: tuple[Languages, ...]
+    """both directions can be learnt; the pair in most use comes first. Empty: only its text says
+    which languages it has"""
+    write: Callable[[Path, Languages, Origin], None]
+    """writes {train,validation,test}.LANGUAGE into a folder"""
+    description: str = ""
+    pairs: str = ""
+    """how many training pairs"""
+    download: str = ""
+    """how much is downloaded"""
+    licence: str = ""
+    url: str = ""
+    """where it is described"""
+    copy: str = ""
+    """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
+
+    @property
+    def folder(self) -> str:
+        """The name of its folder, which is one folder whatever the corpus's name is."""
+        return self.name.replace("/", "--").replace(":", "--")
+
+    def pair_of(self, source: str | None, target: str | None) -> Languages:
+        """Return the languages in the order asked for; for None, the first one that fits.
+
+        Raises:
+            ConfigError: the corpus has no such pair, or its languages must be named by their codes.
+        """
+        for first, second in self.language_pairs:
+            for pair in ((first, second), (second, first)):
+                if source in (None, pair[0]) and target in (None, pair[1]):
+                    return pair
+        if self.language_pairs:
+            pairs = ", ".join(f"{first}-{second}" for first, second in self.language_pairs)
+            raise ConfigError(
+                f"corpus '{self.name}' has no {source or 'any'}-{target or 'any'}; it has {pairs}, "
+                "in both directions (data.source_language, data.target_language)"
+            )
+        for language in (source, target):
+            if language is not None and not _LANGUAGE.fullmatch(language):
+                raise ConfigError(
+                    f"'{language}' is not the code of a language, such as en or pt_br"
+                )
+        if source is None or target is None or source == target:
+            raise ConfigError(
+                f"corpus '{self.name}': which languages? got {source or 'none'} and "
+                f"{target or 'none'}; name two (data.source_language and data.target_language, or "
+                "--source-language and --target-language)"
+            )
+        return source, target
 
 
 @dataclass(frozen=True)
@@ -51,13 +106,13 @@ class Splits:
     test: TextPair | None
 
 
-def _write_demo(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
+def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
     origin.log("generating the demo corpus")
     demo_corpus.write(folder)
 
 
 def _write_files(
-    folder: Path, languages: tuple[str, str], origin: Origin, texts: Mapping[str, Any]
+    folder: Path, languages: Languages, origin: Origin, texts: Mapping[str, Any]
 ) -> None:
     """Write a corpus that has one text for each split and language."""
     for split in SPLITS:
@@ -68,10 +123,10 @@ def _write_files(
 
 def _write_table(
     folder: Path,
-    languages: tuple[str, str],
+    languages: Languages,
     origin: Origin,
     table: Mapping[str, Any],
-    columns: tuple[str, str],
+    columns: Languages,
 ) -> None:
     """Write a corpus that is one tab-separated text; `columns` are the languages of the first."""
     path = folder / "table.tsv"
@@ -83,7 +138,7 @@ def _write_table(
 
 def _write_hub(
     folder: Path,
-    languages: tuple[str, str],
+    languages: Languages,
     origin: Origin,
     repository: str,
     revision: str,
@@ -179,26 +234,22 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     return Splits(train, validation, test)
 
 
-def is_at_hand(config: DataConfig) -> bool:
-    """Return whether `resolve` has nothing to download."""
-    if not config.corpus or (config.train and config.validation and config.test):
-        return True
-    corpus = find_corpus(config.corpus)
-    languages = corpus.pair_of(*config.languages)
-    return _folder_of(corpus, languages, Path(config.directory)).is_dir()
-
-
 def find_splits(config: DataConfig) -> Splits | None:
     """Return what `resolve` does, but None if the corpus would have to be downloaded.
 
     Raises:
         ConfigError: as `resolve`.
     """
-    return resolve(config) if is_at_hand(config) else None
+    if config.corpus and not (config.train and config.validation and config.test):
+        corpus = find_corpus(config.corpus)
+        languages = corpus.pair_of(*config.languages)
+        if not _folder_of(corpus, languages, Path(config.directory)).is_dir():
+            return None
+    return resolve(config)
 
 
 def obtain_corpus(
-    corpus: Corpus, languages: tuple[str, str], directory: Path, copies: Path | None, log: Log
+    corpus: Corpus, languages: Languages, directory: Path, copies: Path | None, log: Log
 ) -> Splits:
     """Put the corpus into `directory` unless it is there; `copies` holds its upstream files.
 
@@ -220,7 +271,7 @@ def obtain_corpus(
     return Splits([texts["train"]], texts["validation"], texts["test"])
 
 
-def _folder_of(corpus: Corpus, languages: tuple[str, str], directory: Path) -> Path:
+def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:
     return directory / corpus.folder / "-".join(sorted(languages))
 
 

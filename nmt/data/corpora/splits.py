@@ -10,14 +10,17 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from nmt.config import TextPair
-from nmt.data.corpora.folders import Log, new_folder
+from nmt.data.corpora.folders import Log, disk_errors
 from nmt.data.text.lines import raw_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import DataError
 
+Languages = tuple[str, str]
+"""the codes of the source and the target language"""
 SPLITS = ("train", "validation", "test")
 LARGEST = 3000
 """pairs of a held-out set, as many as newstest has: scoring more takes long"""
@@ -25,6 +28,7 @@ LARGEST = 3000
 _SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
 _MIN_WORDS = 3
 _MIN_LETTERS = 8
+_AT_ONCE = 1000  # pairs
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,7 @@ def _fraction(key: str) -> float:
     return int.from_bytes(digest) / 2**64
 
 
-def split_files(
-    folder: Path, names: Iterable[str], languages: tuple[str, str]
-) -> dict[str, TextPair]:
+def split_files(folder: Path, names: Iterable[str], languages: Languages) -> dict[str, TextPair]:
     """Return the two files of each split in `folder`: NAME.LANGUAGE."""
     sides = {name: [str(folder / f"{name}.{side}") for side in languages] for name in names}
     return {
@@ -94,63 +96,36 @@ def split_files(
 
 
 def write_split(
-    folder: Path, split: str, languages: tuple[str, str], pairs: Iterable[SentencePair]
+    folder: Path, split: str, languages: Languages, pairs: Iterable[tuple[str, str]]
 ) -> int:
-    """Write SPLIT.LANGUAGE for both sides, and return how many lines they have."""
-    count = 0
+    """Write SPLIT.LANGUAGE for both sides, and return how many lines they have.
+
+    Raises:
+        DiskError: the files cannot be written.
+    """
+    count, pairs = 0, iter(pairs)
     with ExitStack() as stack:
         paths = [folder / f"{split}.{language}" for language in languages]
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        for pair in pairs:
-            for file, side in zip(files, pair, strict=True):
-                file.write(f"{side}\n".encode())
-            count += 1
+        while some := list(islice(pairs, _AT_ONCE)):
+            with disk_errors(folder):
+                for file, lines in zip(files, zip(*some, strict=True), strict=True):
+                    file.write("".join(f"{line}\n" for line in lines).encode())
+            count += len(some)
     return count
 
 
 def divide_text(
-    text: ParallelText, pairs: int, names: Sequence[str], folder: Path
+    text: ParallelText, pairs: int, names: Sequence[str], folder: Path, rest: str = "train"
 ) -> dict[str, int]:
-    """Write a user's text as the held-out sets `names` and `train`; return the lines of each.
+    """Write a text as the held-out sets `names` and, as `rest`, the pairs to learn from.
 
     `text` has so many `pairs`. No sentence of a held-out set is in another file, on neither side.
-    The folder is complete or absent.
+    Returns the number of lines of each.
 
     Raises:
         DataError: the text is too small or too repetitive to hold out a set.
     """
-    with new_folder(folder) as new:
-        return _divide(text, pairs, names, new, "train")
-
-
-def complete_splits(folder: Path, languages: tuple[str, str], log: Log) -> None:
-    """Hold the validation and the test set out of train.LANGUAGE, where `folder` has none.
-
-    The sets depend on the text alone, not on the direction.
-
-    Raises:
-        DataError: there is no training text, its sides differ in length, or it is too small.
-    """
-    missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
-    if not missing:
-        return
-    pair = (min(languages), max(languages))
-    train = split_files(folder, ["train"], pair)["train"]
-    total = sum(1 for _ in raw_lines(Path(train.paths[0])))
-    counts = _divide(ParallelText(train, pair), total, missing, folder, "left")
-    for path in map(Path, train.paths):
-        path.with_stem("left").replace(path)
-    sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)
-    log(
-        f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "
-        f"sentence ({sizes}; {counts['left']:,} of {total:,} pairs stay to learn from)"
-    )
-
-
-def _divide(
-    text: ParallelText, pairs: int, names: Sequence[str], folder: Path, rest: str
-) -> dict[str, int]:
-    """Write the held-out sets and, as `rest`, the pairs to learn from; return the lines of each."""
     held_out = hold_out(text, pairs, names)
     counts = {}
     for name, chosen in held_out.sets.items():
@@ -164,3 +139,27 @@ def _divide(
     learnt = (pair for pair in text if held_out.may_be_learnt(pair))
     counts[rest] = write_split(folder, rest, text.languages, learnt)
     return counts
+
+
+def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
+    """Hold the validation and the test set out of train.LANGUAGE, where `folder` has none.
+
+    The sets depend on the text alone, not on the direction.
+
+    Raises:
+        DataError: there is no training text, its sides differ in length, or it is too small.
+    """
+    missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
+    if not missing:
+        return
+    pair = (min(languages), max(languages))
+    train = split_files(folder, ["train"], pair)["train"]
+    total = sum(1 for _ in raw_lines(Path(train.paths[0])))
+    counts = divide_text(ParallelText(train, pair), total, missing, folder, "left")
+    for path in map(Path, train.paths):
+        path.with_stem("left").replace(path)
+    sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)
+    log(
+        f"no {' and no '.join(missing)} set upstream: cut from the training text by a hash of each "
+        f"sentence ({sizes}; {counts['left']:,} of {total:,} pairs stay to learn from)"
+    )

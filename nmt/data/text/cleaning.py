@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ RULES = {
 """Each reason to leave a pair out with its words for people, in the order of the checks."""
 
 Hashes = npt.NDArray[np.uint64]
+DroppedPair = dict[str, Any]
+"""a pair that was left out: `source` and `target`, shortened, `file` and `line` of its source"""
 _Rule = Callable[[SentencePair], object]  # whether to leave a pair out
 
 EXAMPLES = 3
@@ -36,15 +38,6 @@ _LETTER = regex.compile(r"\p{L}")
 _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
 # what `surrogateescape` makes of a byte that is not UTF-8
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
-
-
-class DroppedPair(TypedDict):
-    """A pair that was left out, shortened to be shown, and the file and line of its source."""
-
-    file: str
-    line: int
-    source: str
-    target: str
 
 
 @dataclass

@@ -44,6 +44,22 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 
 @contextlib.contextmanager
+def read_errors(path: Path, setting: str = "the path in the configuration") -> Iterator[None]:
+    """Turn an error of the system inside the block into a DataError about `path`.
+
+    An `OSError` without a number, which a decompressor raises for damaged data, stays as it is.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: no such file; check {setting}") from error
+    except OSError as error:
+        if not error.errno:
+            raise
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+@contextlib.contextmanager
 def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading, decompressed by suffix; lines end with a line feed alone.
 
@@ -51,13 +67,9 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
         DataError: also while reading: the file is missing, unreadable, damaged or cut short.
     """
     try:
-        with _decompressed(path) as file:
+        with read_errors(path), _decompressed(path) as file:
             yield file
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check the path in the configuration") from error
     except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        if isinstance(error, OSError) and error.errno:  # from the system, not from a decompressor
-            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         raise DataError(f"{path}: damaged or cut short ({error}); fetch the file again") from error
 
 
@@ -74,13 +86,10 @@ def _decompressed(path: Path) -> io.BufferedIOBase:
 
 
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
-    """Return a line as text, without its end.
+    """Return a line of a file as text, without its end.
 
-    Args:
-        line: The bytes of the line.
-        path: The file, for the message.
-        number: The number of the line in the file, from 1. Line 1 may begin with a byte order mark.
-        errors: That of `bytes.decode`: what to do where the bytes are not UTF-8.
+    `number` counts the lines from 1; line 1 may begin with a byte order mark, which is dropped.
+    `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
 
     Raises:
         DataError: naming file and line: it is not UTF-8 and `errors` is "strict".

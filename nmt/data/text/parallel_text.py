@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import TextPair
-from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines
+from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
 from nmt.errors import DataError
 
 BLOCK = 20_000
@@ -212,12 +212,11 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
     import pyarrow.parquet
 
     try:
-        file = pyarrow.parquet.ParquetFile(path, memory_map=True)
+        with read_errors(path):
+            file = pyarrow.parquet.ParquetFile(path, memory_map=True)
         batches = (batch.to_pylist() for batch in file.iter_batches(batch_size=10_000))
         for number, record in enumerate(itertools.chain.from_iterable(batches), start=1):
             yield f"{path}, row {number}", record
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check the path in the configuration") from error
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise DataError(f"{path}: not a parquet file, or a damaged one ({error})") from error
 

@@ -14,6 +14,7 @@ from typing import Any
 import sentencepiece
 
 from nmt.config import TokenizerConfig
+from nmt.data.text.lines import read_errors
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import ERRORS_ONLY, UNKNOWN, SubwordModel, Tokenizer
 from nmt.errors import ConfigError, DataError
@@ -94,12 +95,10 @@ def _read_model(path: Path) -> Any:
     from sentencepiece import sentencepiece_model_pb2
 
     proto: Any = sentencepiece_model_pb2.ModelProto()
+    with read_errors(path, "tokenizer.model"):
+        model = path.read_bytes()
     try:
-        proto.ParseFromString(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataError(f"{path}: no such file; check tokenizer.model") from error
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+        proto.ParseFromString(model)
     except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
         raise DataError(f"{path}: not a SentencePiece model ({error})") from error
     if not proto.pieces:

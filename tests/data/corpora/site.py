@@ -1,7 +1,9 @@
 """A web server of this machine, in the place of the sites that corpora are downloaded from."""
 
+import io
 import threading
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -104,3 +106,12 @@ def names(folder: Path) -> list[str]:
 def split_names(*languages: str) -> list[str]:
     """The files of a whole corpus."""
     return sorted(f"{s}.{n}" for s in ("train", "validation", "test") for n in languages)
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    """A zip archive of these members."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return data.getvalue()

@@ -1,8 +1,8 @@
 """A folder is there with everything in it, or it is not there."""
 
-import subprocess
-import sys
+import threading
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
@@ -30,26 +30,12 @@ def test_nothing_stays_after_an_error(tmp_path: Path, error: type[BaseException]
     assert names(tmp_path) == []
 
 
-def run(script: str, *arguments: object) -> "subprocess.Popen[str]":
-    """Start a program that knows `folder`, its first argument."""
-    head = (
-        "import os, pathlib, sys\n"
-        "from nmt.data.corpora.folders import locked, new_folder\n"
-        "folder = pathlib.Path(sys.argv[1])\n"
-    )
-    command = [sys.executable, "-c", head + script, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    script = "with new_folder(folder) as new:\n    (new / 'half').touch()\n    os._exit(9)\n"
-    with run(script, folder) as killed:
-        assert killed.wait() == 9
-    assert names(tmp_path) == ["folder.partial"]
-    with new_folder(folder) as new:
+    (tmp_path / "folder.partial").mkdir()
+    (tmp_path / "folder.partial" / "half").touch()
+    with new_folder(tmp_path / "folder") as new:
         (new / "file").write_text("text")
-    assert (names(tmp_path), names(folder)) == (["folder"], ["file"])
+    assert (names(tmp_path), names(tmp_path / "folder")) == (["folder"], ["file"])
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
@@ -62,22 +48,18 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_second_process_waits_for_the_first(tmp_path: Path) -> None:
-    script = (
-        "with locked(folder, 'thing', lambda m: print(m, flush=True)):\n"
-        "    print('mine', flush=True)\n"
-    )
+def test_a_second_user_of_a_lock_waits_for_the_first(tmp_path: Path) -> None:
+    messages: Queue[str] = Queue()
+
+    def second() -> None:
+        with locked(tmp_path, "thing", messages.put):
+            messages.put("mine")
+
+    thread = threading.Thread(target=second)
     with locked(tmp_path, "thing", silent):
-        second = run(script, tmp_path)
-        assert second.stdout is not None
-        assert second.stdout.readline().startswith("waiting for another process that works on")
-        assert second.poll() is None
-    assert second.communicate(timeout=30)[0] == "mine\n"
-
-
-def test_a_lock_can_be_taken_again(tmp_path: Path) -> None:
-    messages: list[str] = []
-    for _ in range(2):
-        with locked(tmp_path, "thing", messages.append):
-            pass
-    assert messages == []
+        thread.start()
+        assert messages.get(timeout=30).startswith("waiting for another process that works on")
+        assert messages.empty()
+    thread.join(30)
+    second()  # it can be taken again
+    assert [messages.get(timeout=30) for _ in range(2)] == ["mine"] * 2 and messages.empty()

@@ -11,11 +11,12 @@ import pytest
 
 from nmt.data.corpora import hub
 from nmt.data.corpora.hub import HubData, write_hub_text
-from nmt.data.corpora.splits import SPLITS
+from nmt.data.corpora.splits import SPLITS, Languages
 from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from tests.data.corpora.site import Site, names, origin_in, split_names
 
+Patch = pytest.MonkeyPatch
 REVISION = "b199e406369ec1b7634206d3ded5ba45de2fe696"
 WMT14 = HubData("wmt/wmt14", "de-en", REVISION, SPLITS)
 ANY = HubData("a/b", None, REVISION)
@@ -39,28 +40,25 @@ def parquet(tmp_path: Path) -> Path:
     """The layout of wmt/wmt14 on the Hub, two training files as there."""
     folder = tmp_path / "hub" / "de-en"
     for split, rows in ROWS.items():
-        parts = [rows[:1000], rows[1000:]] if split == "train" else [rows]
-        for number, part in enumerate(parts):
-            pairs = [{"de": german, "en": english} for german, english in part]
-            table(folder / f"{split}-{number:05}-of-{len(parts):05}.parquet", translation=pairs)
+        pairs = [{"de": german, "en": english} for german, english in rows]
+        for number, part in enumerate([pairs[:1000], pairs[1000:]]):
+            if part:
+                table(folder / f"{split}-{number:05}-of-00002.parquet", translation=part)
     return folder
 
 
 def write(
-    tmp_path: Path,
-    data: HubData,
-    copies: Path | None = None,
-    languages: tuple[str, str] = ("de", "en"),
+    folder: Path, data: HubData, copies: Path | None = None, languages: Languages = ("de", "en")
 ) -> tuple[Path, list[str]]:
     """The folder that a data set is written to, and what is logged."""
     log: list[str] = []
-    out = tmp_path / "out"
+    out = folder / "out"
     out.mkdir()
-    write_hub_text(out, languages, origin_in(tmp_path, copies, log), data)
+    write_hub_text(out, languages, origin_in(folder, copies, log), data)
     return out, log
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, found: Any) -> list[Any]:
+def answer(monkeypatch: Patch, found: Any) -> list[Any]:
     """Let the library find this, or fail with it; return the list of what it is asked for."""
     calls: list[Any] = []
 
@@ -84,18 +82,6 @@ def test_parquet_becomes_aligned_lines(tmp_path: Path, parquet: Path, up: int) -
     assert log[0] == "train: 2,100 pairs; line ends inside 2,100 sentences became spaces"
 
 
-def test_the_hub_is_asked_for_the_pinned_revision(
-    tmp_path: Path, parquet: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    files = {split: str(parquet / f"{split}-*.parquet") for split in ROWS}
-    cache = str(tmp_path / "cache")
-    rows = datasets.load_dataset("parquet", data_files=files, cache_dir=cache)
-    calls = answer(monkeypatch, rows)
-    out, _ = write(tmp_path, WMT14)
-    assert calls == [(("wmt/wmt14", "de-en"), {"revision": REVISION})]
-    assert len(list(read_lines(out / "train.en"))) == 2100
-
-
 @pytest.mark.parametrize(
     ("damage", "languages", "message"),
     [
@@ -110,7 +96,7 @@ def test_the_hub_is_asked_for_the_pinned_revision(
     ],
 )
 def test_files_that_do_not_hold_the_text_are_told(
-    tmp_path: Path, parquet: Path, damage: bytes | None, languages: tuple[str, str], message: str
+    tmp_path: Path, parquet: Path, damage: bytes | None, languages: Languages, message: str
 ) -> None:
     file = next(parquet.glob("test-*"))
     if damage is None:
@@ -135,33 +121,25 @@ def test_one_split_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "configuration", "languages", "taken"),
     [
-        (("de", "en"), None, ("de", "en"), None),
-        (("source", "target"), "de-en", ("de", "en"), "'source' and 'target' are taken for de"),
-        (("german", "english"), None, ("de", "en"), "'german' and 'english' are taken for de"),
-        (("source", "target"), "x-de-en", ("en", "de"), "'target' and 'source' are taken for en"),
+        ("de en", None, ("de", "en"), None),
+        ("source target", "de-en", ("de", "en"), "'source' and 'target'"),
+        ("german english", None, ("de", "en"), "'german' and 'english'"),
+        ("source target", "x-de-en", ("en", "de"), "'target' and 'source'"),
     ],
 )
 def test_two_columns_of_text_will_do(
-    tmp_path: Path,
-    columns: tuple[str, str],
-    configuration: str | None,
-    languages: tuple[str, str],
-    taken: str | None,
+    tmp_path: Path, columns: str, configuration: str | None, languages: Languages, taken: str | None
 ) -> None:
-    sides = dict(zip(columns, (GERMAN, ENGLISH), strict=True))
+    sides = dict(zip(columns.split(), (GERMAN, ENGLISH), strict=True))
     table(tmp_path / "copies" / "train-00000.parquet", id=list(range(500)), **sides)
     data = HubData("a/b", configuration, None)
     out, log = write(tmp_path, data, tmp_path / "copies", languages)
     assert next(read_lines(out / "train.de")).startswith("der satz")
-    said = [line for line in log if line.startswith("columns")]
-    assert len(said) == (taken is not None) and all(
-        line[8:].startswith(taken or "") for line in said
-    )
+    said = f"columns {taken} are taken for {languages[0]} and {languages[1]}"
+    assert [line for line in log if line.startswith("columns")] == ([said] if taken else [])
 
 
-def test_named_columns_are_found_among_others_and_dev_is_the_validation_set(
-    tmp_path: Path,
-) -> None:
+def test_named_columns_are_found_and_dev_is_the_validation_set(tmp_path: Path) -> None:
     table(tmp_path / "copies" / "train-0.parquet", fr=["x"] * 500, de=GERMAN, en=ENGLISH)
     table(tmp_path / "copies" / "dev-0.parquet", fr=["x"] * 2, de=["ja", None], en=["yes", "no"])
     out, log = write(tmp_path, ANY, tmp_path / "copies")
@@ -176,14 +154,11 @@ def test_named_columns_are_found_among_others_and_dev_is_the_validation_set(
         ({"text": ["a"]}, "a/b: no text of de and en, found text; expected translation.de"),
         ({"label": [1]}, "no text of de and en, found no text at all"),
         ({"a": ["x"], "b": ["y"], "c": ["z"]}, "found a, b, c; expected"),
-        (
-            {"de": ["x", "y"], "en": ["x", "y"], "translation": [["x"], ["y"]]},
-            "no sentence is left",
-        ),
+        ({"de": ["x"] * 2, "en": ["x"] * 2, "translation": [["x"]] * 2}, "no sentence is left"),
         ({"translation": [{"de": ["x"], "en": "y"}]}, "a text in each row under 'de', got a list"),
     ],
 )
-def test_rows_that_are_no_translations_are_told(
+def test_rows_without_translations_are_told(
     tmp_path: Path, columns: dict[str, Any], message: str
 ) -> None:
     table(tmp_path / "copies" / "train-0.parquet", **columns)
@@ -216,44 +191,45 @@ UNKNOWN = datasets.exceptions.DatasetNotFoundError("no 'a/b'")
     ],
 )
 def test_what_the_hub_does_not_have_is_told_with_the_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str, found: Any, message: str
+    tmp_path: Path, monkeypatch: Patch, repository: str, found: Any, message: str
 ) -> None:
     answer(monkeypatch, found)
     with pytest.raises(DataError, match=message):
         write(tmp_path, HubData(repository, "x", REVISION))
 
 
-def test_a_folder_of_that_name_is_not_taken_for_the_data_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_is_not_taken_for_the_data_set(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a" / "b").mkdir(parents=True)
     with pytest.raises(DataError, match="a/b is also a folder here, which would be read instead"):
         write(tmp_path, ANY)
 
 
-@pytest.mark.parametrize(("revision", "place"), [(None, ""), ("v1", "/revision/v1")])
-def test_a_revision_is_looked_up_once_and_kept(
-    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, revision: str | None, place: str
+@pytest.mark.parametrize(
+    ("revision", "place"), [(None, ""), ("v1", "/revision/v1"), (REVISION, None)]
+)
+def test_a_revision_is_looked_up_once_and_kept_and_a_commit_is_never_looked_up(
+    tmp_path: Path, site: Site, monkeypatch: Patch, revision: str | None, place: str
 ) -> None:
     monkeypatch.setattr(hub, "ENDPOINT", site.url)
     copy = str(table(tmp_path / "train-0.parquet", de=GERMAN, en=ENGLISH))
     cache = str(tmp_path / "cache")
     rows = datasets.load_dataset("parquet", data_files={"train": copy}, cache_dir=cache)
     calls = answer(monkeypatch, rows)
+    expected = REVISION if revision == REVISION else "1" * 40
     for number in (1, 2):
         sha = str(number) * 40
         site.files[f"/api/datasets/a/b{place}"] = json.dumps({"id": "a/b", "sha": sha}).encode()
-        _, log = write(tmp_path, HubData("a/b", None, revision))
-        assert log[0] == f"loading a/b from the Hugging Face Hub, revision {'1' * 40}"
+        _, log = write(tmp_path, HubData("a/b", "x", revision))
+        assert log[0] == f"loading a/b x from the Hugging Face Hub, revision {expected}"
         (tmp_path / "out").rename(tmp_path / f"out{number}")
-    assert [named["revision"] for _, named in calls] == ["1" * 40] * 2
-    assert origin_in(tmp_path).recall(f"a/b@{revision or ''}") == {"revision": "1" * 40}
+    assert calls == [(("a/b", "x"), {"revision": expected})] * 2
+    assert len(site.asked) == (revision != REVISION)
+    known = {} if revision == REVISION else {"revision": expected}
+    assert origin_in(tmp_path).recall(f"a/b@{revision or ''}") == known
 
 
-def test_a_data_set_that_the_hub_does_not_know_is_told(
-    tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unknown_data_set_is_told(tmp_path: Path, site: Site, monkeypatch: Patch) -> None:
     monkeypatch.setattr(hub, "ENDPOINT", site.url)
     with pytest.raises(DataError, match="a/b cannot be read: .*404"):
         write(tmp_path, HubData("a/b", None, None))

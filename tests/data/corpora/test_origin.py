@@ -2,20 +2,15 @@
 
 import gzip
 import hashlib
-import io
-import lzma
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 
-from nmt.data.corpora import origin
-from nmt.data.corpora.origin import RemoteText, obtain
+from nmt.data.corpora.origin import Entry, RemoteText, obtain
 from nmt.errors import DataError
-from tests.data.corpora.site import Site, names, origin_in
+from tests.data.corpora.site import Site, names, origin_in, zipped
+from tests.data.text.test_lines import COMPRESS
 
 TEXT = b"".join(b"sentence number %d\n" % n for n in range(2000))
 HASH = hashlib.sha256(TEXT).hexdigest()
@@ -61,79 +56,57 @@ UNEXPECTED = "not the text expected from http.*text.en.gz .sha256 "
         (gzip.compress(TEXT)[:-5], "text.en.gz: damaged or cut short .*; fetch the file again"),
     ],
 )
-def test_another_text_is_rejected_and_leaves_nothing(
+def test_another_text_is_rejected_and_not_kept(
     tmp_path: Path, site: Site, url: str, body: bytes, message: str
 ) -> None:
     site.files["/some/text.en.gz"] = body
     with pytest.raises(DataError, match=message):
         obtain(remote(url), tmp_path / "text", origin_in(tmp_path))
-    assert names(tmp_path) == ["downloads"]
     assert names(tmp_path / "downloads") == []
 
 
 def test_a_decompression_bomb_is_stopped_at_the_expected_size(
-    tmp_path: Path, site: Site, url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, site: Site, url: str
 ) -> None:
     site.files["/some/text.en.gz"] = gzip.compress(bytes(50_000_000))
-    unpacked, sizes = origin._unpacked, list[int]()
-
-    def counted(archive: Path, member: str | None) -> Iterator[bytes]:
-        for chunk in unpacked(archive, member):
-            sizes.append(len(chunk))
-            yield chunk
-
-    monkeypatch.setattr(origin, "_unpacked", counted)
     with pytest.raises(DataError, match="not the text expected"):
         obtain(remote(url), tmp_path / "text", origin_in(tmp_path))
-    assert sum(sizes) <= len(TEXT) + origin._CHUNK
+    assert (tmp_path / "text").stat().st_size <= len(TEXT)
 
 
 # -- copies and archives --------------------------------------------------------------------------
 
 
-def zipped(*members: str) -> bytes:
-    data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
-        for member in members:
-            archive.writestr(member, TEXT if member.endswith("fra.txt") else b"something else")
-    return data.getvalue()
-
-
-@pytest.mark.parametrize("place", ["fra.txt", "fra-eng/fra.txt", "../../fra.txt", "/fra.txt"])
-def test_the_wanted_member_is_read_whatever_its_path_in_the_archive(
-    tmp_path: Path, place: str
-) -> None:
-    (tmp_path / "copies").mkdir()
-    (tmp_path / "copies" / "fra-eng.zip").write_bytes(zipped("../evil", "fra.txt.old", place))
-    text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path / "copies"))
-    assert (tmp_path / "text").read_bytes() == TEXT
-    assert names(tmp_path) == ["copies", "text"]
-    assert "evil" not in names(tmp_path.parent)
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (zipped("other.txt"), "fra-eng.zip: holds no file called fra.txt"),
+        *(
+            (zipped({"../evil": "x", "fra.txt.old": "y", f"{place}fra.txt": TEXT}), None)
+            for place in ("", "fra-eng/", "../../", "/")
+        ),
+        (zipped({"other.txt": "x"}), "fra-eng.zip: holds no file called fra.txt"),
         (b"not a zip", "fra-eng.zip: damaged or cut short"),
     ],
 )
-def test_an_archive_without_the_text_is_rejected(tmp_path: Path, data: bytes, message: str) -> None:
-    (tmp_path / "fra-eng.zip").write_bytes(data)
+def test_the_wanted_member_is_read_whatever_its_path_in_the_archive(
+    tmp_path: Path, data: bytes, message: str | None
+) -> None:
+    copies, path = tmp_path / "copies", tmp_path / "text"
+    copies.mkdir()
+    (copies / "fra-eng.zip").write_bytes(data)
     text = remote("https://example.org/fra-eng.zip", member="fra.txt")
-    with pytest.raises(DataError, match=message):
-        obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path))
+    if message:
+        with pytest.raises(DataError, match=message):
+            obtain(text, path, origin_in(tmp_path, copies))
+    else:
+        obtain(text, path, origin_in(tmp_path, copies))
+        assert path.read_bytes() == TEXT
+        assert names(tmp_path) == ["copies", "text"] and "evil" not in names(tmp_path.parent)
 
 
 @pytest.mark.parametrize("name", ["train.en.gz", "train.en", "train.en.xz", "all.tsv.zst"])
 def test_a_copy_may_be_compressed_in_any_way(tmp_path: Path, name: str) -> None:
-    compress: dict[str, Any] = {
-        ".gz": gzip.compress,
-        ".xz": lzma.compress,
-        ".zst": zstandard.compress,
-    }
-    (tmp_path / name).write_bytes(compress.get(Path(name).suffix, bytes)(TEXT))
+    (tmp_path / name).write_bytes(COMPRESS.get(Path(name).suffix, bytes)(TEXT))
     text = remote("https://example.org/x/train.en.gz", also=("all.tsv",))
     obtain(text, tmp_path / "text", origin_in(tmp_path, tmp_path))
     assert (tmp_path / "text").read_bytes() == TEXT
@@ -149,12 +122,10 @@ def test_a_missing_copy_names_what_was_looked_for(tmp_path: Path) -> None:
 # -- without a published hash ---------------------------------------------------------------------
 
 
-def test_the_first_download_decides_what_later_ones_must_be(
-    tmp_path: Path, site: Site, url: str
-) -> None:
+def test_the_first_download_decides(tmp_path: Path, site: Site, url: str) -> None:
     where, text = origin_in(tmp_path), RemoteText(url)
     archive = tmp_path / "downloads" / "text.en.gz"
-    first: dict[str, str | int] = {"sha256": HASH, "bytes": len(TEXT)}
+    first: Entry = {"sha256": HASH, "bytes": len(TEXT)}
     for _ in range(2):
         obtain(text, tmp_path / "text", where)
         assert where.recall(url) == first
@@ -168,7 +139,6 @@ def test_the_first_download_decides_what_later_ones_must_be(
     )
     with pytest.raises(DataError, match=message):
         obtain(text, tmp_path / "text", where)
-    assert names(tmp_path) == ["downloads", "record.json"]
     assert where.recall(url) == first
     where.record.unlink()
     obtain(text, tmp_path / "text", where)
@@ -183,28 +153,31 @@ def test_a_copy_is_compared_with_the_first_download_but_is_none(tmp_path: Path) 
     where.remember(text.url, {"sha256": "0" * 64})
     with pytest.raises(DataError, match="expected 0000"):
         obtain(text, tmp_path / "other", where)
-    assert not (tmp_path / "other").exists()
 
 
 def test_entries_are_kept_side_by_side(tmp_path: Path) -> None:
     where = origin_in(tmp_path / "deep")
     assert where.recall("a") == {}
-    where.remember("a", {"sha256": "1", "bytes": 2})
-    where.remember("b", {"version": "v1"})
-    where.remember("a", {"sha256": "3", "bytes": 4})
+    entries: list[Entry] = [{"bytes": 2}, {"version": "v1"}, {"bytes": 4}]
+    for address, entry in zip("aba", entries, strict=True):
+        where.remember(address, entry)
     again = origin_in(tmp_path / "deep")
-    assert (again.recall("a"), again.recall("b")) == (
-        {"sha256": "3", "bytes": 4},
-        {"version": "v1"},
-    )
+    assert (again.recall("a"), again.recall("b")) == ({"bytes": 4}, {"version": "v1"})
     assert names(tmp_path / "deep") == ["record.json"]
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "\x00"])
+@pytest.mark.parametrize("version", ["", '"format": 1, '])
+def test_a_record_without_a_version_has_the_first(tmp_path: Path, version: str) -> None:
+    (tmp_path / "record.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
+    assert origin_in(tmp_path).recall("a") == {"sha256": "1"}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"a": 1}', "\x00", '{"format": 2}'])
 def test_a_file_that_is_no_record_is_told(tmp_path: Path, text: str) -> None:
     (tmp_path / "record.json").write_text(text)
     message = "record.json: not a record of downloads .*; delete it to accept what"
-    with pytest.raises(DataError, match=message):
+    newer = r"record\.json was written by a newer nmt \(format 2"
+    with pytest.raises(DataError, match=newer if "2" in text else message):
         origin_in(tmp_path).recall("a")
 
 
@@ -212,15 +185,3 @@ def test_a_record_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="(cannot be written|not a record).*"):
         origin_in(tmp_path / "file").remember("a", {})
-
-
-@pytest.mark.parametrize("version", ["", '"format": 1, ', '"format": 2, '])
-def test_a_record_of_a_newer_format_is_rejected_and_no_version_means_the_first(
-    tmp_path: Path, version: str
-) -> None:
-    (tmp_path / "record.json").write_text(f'{{{version}"a": {{"sha256": "1"}}}}')
-    if "2" in version:
-        with pytest.raises(DataError, match=r"record\.json was written by a newer nmt \(format 2"):
-            origin_in(tmp_path).recall("a")
-    else:
-        assert origin_in(tmp_path).recall("a") == {"sha256": "1"}

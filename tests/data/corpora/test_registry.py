@@ -10,9 +10,9 @@ import pytest
 from nmt.config import DataConfig, TextPair
 from nmt.data.corpora import demo_corpus, registry
 from nmt.data.corpora.hub import HubData
-from nmt.data.corpora.origin import Origin, RemoteText
-from nmt.data.corpora.registry import CORPORA, find_corpus, is_at_hand, obtain_corpus, resolve
-from nmt.data.corpora.splits import SPLITS
+from nmt.data.corpora.origin import Origin
+from nmt.data.corpora.registry import find_corpus, find_splits, obtain_corpus, resolve
+from nmt.data.corpora.splits import SPLITS, Languages
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError, DataError
 from tests.data.corpora.site import names, origin_in, silent, split_names
@@ -23,15 +23,10 @@ def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NMT_TEST_DATA", raising=False)
 
 
-@pytest.fixture
-def short_demo(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A demo corpus that is quickly written."""
-
-    def write(directory: Path) -> None:
-        for name in split_names("en", "de"):
-            (directory / name).write_text("a line\n" * 3)
-
-    monkeypatch.setattr(demo_corpus, "write", write)
+def obtained_by(write: Any, name: str, folder: Path, copies: Path | None = None) -> None:
+    """Obtain a corpus whose text another function writes."""
+    corpus = replace(find_corpus(name), write=lambda _, languages, origin: write(origin))
+    obtain_corpus(corpus, ("de", "en"), folder, copies, silent)
 
 
 def pair(name: str) -> TextPair:
@@ -56,19 +51,23 @@ def test_own_files_need_no_corpus(tmp_path: Path) -> None:
     assert resolve(DataConfig(train=[pair("a")], validation=pair("b"))).test is None
 
 
-@pytest.mark.usefixtures("short_demo")
 def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def write(directory: Path) -> None:
+        for name in split_names("en", "de"):
+            (directory / name).write_text("a line\n" * 3)
+
+    monkeypatch.setattr(demo_corpus, "write", write)
     config = DataConfig(corpus="demo", directory=str(tmp_path))
     back = config.model_copy(update={"source_language": "de", "target_language": "en"})
-    assert is_at_hand(DataConfig()) and not is_at_hand(config)
+    assert find_splits(config) is None
     messages: list[str] = []
     there = resolve(config, messages.append)
     assert messages == ["generating the demo corpus"]
     assert there.train[0].source == str(tmp_path / "demo" / "de-en" / "train.en")
     assert counts(there) == [3, 3, 3]
-    assert is_at_hand(config)
+    assert find_splits(config) == there
     monkeypatch.setattr(demo_corpus, "write", None)
     train = there.train[0]
     assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
@@ -90,30 +89,21 @@ def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_copies_are_used_where_the_environment_names_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    origins: list[Path | None] = []
+    origins: list[Origin] = []
     for name in ("multi30k_tok", "elsewhere"):
         (tmp_path / name).mkdir()
-
-    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
-        origins.append(origin.folder)
-
-    corpus = replace(find_corpus("multi30k_tokenized"), write=write)
     monkeypatch.setenv("NMT_TEST_DATA", str(tmp_path))
     for number, copies in enumerate((None, tmp_path / "elsewhere")):
-        obtain_corpus(corpus, ("en", "de"), tmp_path / str(number), copies, silent)
-    assert origins == [tmp_path / "multi30k_tok", tmp_path / "elsewhere"]
+        obtained_by(origins.append, "multi30k_tokenized", tmp_path / str(number), copies)
+    folders = [origin.folder for origin in origins]
+    assert folders == [tmp_path / "multi30k_tok", tmp_path / "elsewhere"]
 
 
 def test_downloads_of_one_pair_outlive_those_of_another(tmp_path: Path) -> None:
     waiting = tmp_path / "multi30k" / "de-fr.downloads" / "train.de.gz.part"
     waiting.parent.mkdir(parents=True)
     waiting.write_bytes(b"half")
-
-    def write(folder: Path, languages: tuple[str, str], origin: Origin) -> None:
-        origin.downloads.mkdir(parents=True)
-
-    corpus = replace(find_corpus("multi30k"), write=write)
-    obtain_corpus(corpus, ("de", "en"), tmp_path, None, silent)
+    obtained_by(lambda origin: origin.downloads.mkdir(), "multi30k", tmp_path)
     assert waiting.read_bytes() == b"half"
     assert not (tmp_path / "multi30k" / "de-en.downloads").exists()
 
@@ -172,7 +162,7 @@ def test_a_wrong_address_is_told(name: str) -> None:
     ],
 )
 def test_a_language_left_open_is_the_first_that_fits(
-    name: str, source: str | None, target: str | None, expected: tuple[str, str]
+    name: str, source: str | None, target: str | None, expected: Languages
 ) -> None:
     corpus = find_corpus(name)
     assert corpus.pair_of(source, target) == expected
@@ -192,12 +182,6 @@ def test_languages_that_nothing_tells_must_be_named(name: str) -> None:
             corpus.pair_of(bad, "fr")
 
 
-@pytest.mark.parametrize("name", ["hf:a/b@refs/x:c-d", "hf:a/b", "opus:Books:v1"])
-def test_the_folder_of_an_address_is_one_folder(name: str) -> None:
-    folder = find_corpus(name).folder
-    assert Path(folder).name == folder and ":" not in folder
-
-
 # -- what is asked for ----------------------------------------------------------------------------
 
 WMT14 = "b199e406369ec1b7634206d3ded5ba45de2fe696"
@@ -205,90 +189,54 @@ BOOKS = "1f9f6191d0e91a3c539c2595e2fe48fc1420de9b"
 
 
 @pytest.mark.parametrize(
-    ("name", "languages", "data"),
+    ("name", "language", "data"),
     [
-        ("wmt14", ("en", "de"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
-        ("wmt14", ("de", "en"), HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
-        ("wmt14", ("en", "fr"), HubData("wmt/wmt14", "fr-en", WMT14, SPLITS)),
-        ("opus_books", ("it", "en"), HubData("Helsinki-NLP/opus_books", "en-it", BOOKS)),
-        ("hf:wmt/wmt16:de-en", ("de", "en"), HubData("wmt/wmt16", "de-en", None)),
-        ("hf:bentrevett/multi30k", ("de", "en"), HubData("bentrevett/multi30k", None, None)),
-        ("hf:a/b@v1.0:c_d", ("de", "en"), HubData("a/b", "c_d", "v1.0")),
-        ("hf:a/b@refs/heads/x", ("de", "en"), HubData("a/b", None, "refs/heads/x")),
-        ("opus:Books", ("de", "en"), {"corpus": "Books", "version": None}),
-        ("opus:QED:v2.0a", ("de", "en"), {"corpus": "QED", "version": "v2.0a"}),
+        ("wmt14", "de", HubData("wmt/wmt14", "de-en", WMT14, SPLITS)),
+        ("wmt14", "fr", HubData("wmt/wmt14", "fr-en", WMT14, SPLITS)),
+        ("opus_books", "it", HubData("Helsinki-NLP/opus_books", "en-it", BOOKS)),
+        ("hf:wmt/wmt16:de-en", "de", HubData("wmt/wmt16", "de-en", None)),
+        ("hf:bentrevett/multi30k", "de", HubData("bentrevett/multi30k", None, None)),
+        ("hf:a/b@v1.0:c_d", "de", HubData("a/b", "c_d", "v1.0")),
+        ("hf:a/b@refs/heads/x", "de", HubData("a/b", None, "refs/heads/x")),
+        ("opus:Books", "de", {"corpus": "Books", "version": None}),
+        ("opus:QED:v2.0a", "de", {"corpus": "QED", "version": "v2.0a"}),
     ],
 )
 def test_the_hub_and_opus_are_asked_for_the_corpus(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    languages: tuple[str, str],
-    data: HubData | dict[str, str | None],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, language: str, data: Any
 ) -> None:
     calls: list[Any] = []
     monkeypatch.setattr(registry, "write_hub_text", lambda _, *call, data: calls.append(data))
     monkeypatch.setattr(registry, "write_moses", lambda _, *call, **data: calls.append(data))
-    find_corpus(name).write(tmp_path, languages, origin_in(tmp_path))
-    assert calls == [data]
-
-
-def test_each_text_of_multi30k_is_asked_for_where_upstream_keeps_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    texts: dict[str, RemoteText] = {}
-    monkeypatch.setattr(registry, "obtain", lambda text, path, _: texts.update({path.name: text}))
-    root = (
-        "https://raw.githubusercontent.com/multi30k/dataset/"
-        "a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1"
-    )
-    CORPORA["multi30k"].write(tmp_path, ("en", "fr"), origin_in(tmp_path))
-    upstream = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
-    assert {name: text.url for name, text in texts.items()} == {
-        f"{split}.{language}": f"{root}/raw/{name}.{language}.gz"
-        for split, name in upstream.items()
-        for language in ("en", "fr")
-    }
-    assert texts["test.en"].size == 62_076
-    assert str(texts["train.en"].sha256).startswith("460a15fb")
-    texts.clear()
-    CORPORA["multi30k_tokenized"].write(tmp_path, ("en", "de"), origin_in(tmp_path))
-    assert texts["train.de"].url == f"{root}/tok/train.lc.norm.tok.de"
-    assert texts["test.de"].url == f"{root}/tok/test_2016_flickr.lc.norm.tok.de"
-    assert (texts["validation.de"].size, len(texts)) == (77_273, 6)
+    corpus = find_corpus(name)
+    for languages in ((language, "en"), ("en", language)):
+        corpus.write(tmp_path, languages, origin_in(tmp_path))
+    assert calls == [data, data]
+    assert Path(corpus.folder).name == corpus.folder and ":" not in corpus.folder
 
 
 # -- real text ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("name", "languages"),
+    ("name", "languages", "sizes"),
     [
-        ("multi30k", ("en", "de")),
-        ("multi30k", ("fr", "en")),
-        ("multi30k_tokenized", ("de", "fr")),
-        ("multi30k_tokenized", ("en", "de")),
+        ("multi30k", ("en", "de"), [29_000, 1014, 1000]),
+        ("multi30k", ("fr", "en"), [29_000, 1014, 1000]),
+        ("multi30k_tokenized", ("de", "fr"), [29_000, 1014, 1000]),
+        ("multi30k_tokenized", ("en", "de"), [29_000, 1014, 1000]),
+        ("tatoeba_en_fr", ("en", "fr"), [160_858, 2009, 2063]),
     ],
 )
-def test_multi30k_comes_verified_from_copies(
-    tmp_path: Path,
-    test_data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    languages: tuple[str, str],
+def test_a_corpus_comes_verified_from_copies_and_is_split_alike_everywhere(
+    tmp_path: Path, test_data: Path, name: str, languages: Languages, sizes: list[int]
 ) -> None:
-    monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
-    splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
-    assert counts(splits) == [29_000, 1014, 1000]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NMT_TEST_DATA", str(test_data))
+        splits = obtain_corpus(find_corpus(name), languages, tmp_path, None, silent)
+    assert counts(splits) == sizes
     assert str(splits.train[0].source).endswith(f".{languages[0]}")
-
-
-def test_tatoeba_is_split_alike_everywhere(
-    tmp_path: Path, test_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NMT_TEST_DATA", str(test_data))
-    splits = obtain_corpus(find_corpus("tatoeba_en_fr"), ("en", "fr"), tmp_path, None, silent)
-    digest = hashlib.sha256(Path(splits.validation.paths[0]).read_bytes()).hexdigest()
-    assert digest.startswith("d56671897ad7")
-    assert counts(splits) == [160_858, 2009, 2063]
-    assert names(tmp_path / "tatoeba_en_fr" / "en-fr") == split_names("en", "fr")
+    assert names(tmp_path / name / "-".join(sorted(languages))) == split_names(*languages)
+    if name == "tatoeba_en_fr":
+        digest = hashlib.sha256(Path(splits.validation.paths[0]).read_bytes()).hexdigest()
+        assert digest.startswith("d56671897ad7")

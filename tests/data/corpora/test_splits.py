@@ -6,16 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import TextPair
 from nmt.data.corpora import splits
-from nmt.data.corpora.splits import (
-    SPLITS,
-    complete_splits,
-    divide_text,
-    hold_out,
-    split_files,
-    write_split,
-)
+from nmt.data.corpora.splits import SPLITS, complete_splits, divide_text, write_split
 from nmt.data.text.parallel_text import ParallelText, SentencePair, read_pairs
 from nmt.errors import DataError
 from tests.data.corpora.site import names, silent, split_names
@@ -31,7 +23,7 @@ def parts_of(pairs: Pairs, share: float = 0.3) -> list[Pairs]:
     """Pairs to learn from, to watch and to score; so large a share fills every part."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(splits, "_SHARE", share)
-        held_out = hold_out(pairs, len(pairs), SPLITS[1:])
+        held_out = splits.hold_out(pairs, len(pairs), SPLITS[1:])
     learnt = [pair for pair in pairs if held_out.may_be_learnt(pair)]
     return [learnt, held_out.sets["validation"], held_out.sets["test"]]
 
@@ -45,9 +37,7 @@ def check_disjoint(parts: list[Pairs]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(some_pairs)
-def test_no_sentence_is_in_two_parts_and_held_out_ones_are_whole_and_come_once(
-    pairs: Pairs,
-) -> None:
+def test_no_sentence_is_in_two_parts_and_held_out_ones_come_once(pairs: Pairs) -> None:
     parts = parts_of(pairs)
     check_disjoint(parts)
     held_out = [*parts[1], *parts[2]]
@@ -72,9 +62,7 @@ def test_case_and_punctuation_make_no_other_sentence() -> None:
     assert min(len(train), len(validation), len(test)) > 20
 
 
-def test_shares_are_about_as_asked_and_small_enough_to_be_scored(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shares_are_about_as_asked_and_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     for largest, size in ((3000, 1200), (100, 100)):
         monkeypatch.setattr(splits, "LARGEST", largest)
         pairs = [SentencePair(f"sentence number {n}", f"phrase {n}") for n in range(4000)]
@@ -86,8 +74,8 @@ def test_shares_are_about_as_asked_and_small_enough_to_be_scored(
 # -- a corpus without held-out sets ---------------------------------------------------------------
 
 
-def read(folder: Path, *named: str) -> list[Pairs]:
-    return [list(read_pairs(folder / f"{s}.en", folder / f"{s}.fr")) for s in named or SPLITS]
+def read(folder: Path) -> list[Pairs]:
+    return [list(read_pairs(folder / f"{s}.en", folder / f"{s}.fr")) for s in SPLITS]
 
 
 def test_missing_sets_are_cut_from_the_training_text_and_it_is_said(tmp_path: Path) -> None:
@@ -120,37 +108,28 @@ def test_a_set_that_is_there_is_left_alone(tmp_path: Path) -> None:
     complete_splits(tmp_path, ("en", "fr"), silent)  # a whole corpus is not even read
 
 
-def test_a_text_that_is_too_small_is_told(tmp_path: Path) -> None:
-    write_split(tmp_path, "train", ("en", "fr"), PAIRS[:3])
-    message = "no sentence is left for a validation set .3 pairs, .*; give a .*choose a larger text"
-    with pytest.raises(DataError, match=message):
-        complete_splits(tmp_path, ("en", "fr"), silent)
-
-
 # -- a user's own text ----------------------------------------------------------------------------
 
 
 def own_text(folder: Path, pairs: Pairs) -> ParallelText:
     write_split(folder, "all", ("en", "fr"), pairs)
-    files = TextPair(source=str(folder / "all.en"), target=str(folder / "all.fr"))
-    return ParallelText(files, ("en", "fr"))
+    return ParallelText(splits.split_files(folder, ["all"], ("en", "fr"))["all"], ("en", "fr"))
 
 
 def test_no_sentence_of_the_users_text_is_in_two_parts(tmp_path: Path) -> None:
     pairs = [SentencePair(f"the dog number {n}", f"le chien numero {n}") for n in range(1500)]
     pairs += [SentencePair(f"The dog, number {n}!", "une autre phrase ici") for n in range(1500)]
     pairs += [SentencePair(f"quite another {n} here", f"le chien numero {n}") for n in range(1500)]
-    folder = tmp_path / "split"
-    counts = divide_text(own_text(tmp_path, pairs), len(pairs), SPLITS[1:], folder)
-    files = split_files(folder, SPLITS, ("en", "fr"))
-    parts = {name: list(read_pairs(*map(Path, text.paths))) for name, text in files.items()}
-    assert {name: len(part) for name, part in parts.items()} == counts
+    counts = divide_text(own_text(tmp_path, pairs), len(pairs), SPLITS[1:], tmp_path)
+    parts = read(tmp_path)
+    assert dict(zip(SPLITS, map(len, parts), strict=True)) == counts
     assert all(counts.values())
-    check_disjoint(list(parts.values()))
+    check_disjoint(parts)
 
 
-def test_a_text_of_one_sentence_cannot_be_divided(tmp_path: Path) -> None:
-    text = own_text(tmp_path, [SentencePair("one two three", "un deux trois")] * 1200)
-    with pytest.raises(DataError, match="no sentence is left for a .* set"):
-        divide_text(text, 1200, SPLITS[1:], tmp_path / "split")
-    assert not (tmp_path / "split").exists()
+@pytest.mark.parametrize("pairs", [PAIRS[:3], [SentencePair("one two three", "un deux trois")] * 9])
+def test_a_text_that_is_too_small_or_repetitive_is_refused(tmp_path: Path, pairs: Pairs) -> None:
+    text = own_text(tmp_path, pairs)
+    message = f"set .{len(pairs)} pairs, .*; give a .* set of your own .*choose a larger text"
+    with pytest.raises(DataError, match=f"no sentence is left for a validation {message}"):
+        divide_text(text, len(pairs), SPLITS[1:], tmp_path)

@@ -60,9 +60,7 @@ def test_a_file_has_a_term_and_its_translation_on_each_line(tmp_path: Path) -> N
         (b"a\t\xff\n", "g:1: not valid UTF-8 (byte 0xff); convert the file to UTF-8"),
     ],
 )
-def test_a_bad_line_is_refused_by_its_number(
-    tmp_path: Path, text: str | bytes | None, message: str
-) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, text: str | bytes | None, message: str) -> None:
     if text is not None:
         write(tmp_path / "g", text)
     with pytest.raises(DataError, match=re.escape(message)):

@@ -34,7 +34,7 @@ def written(path: Path, data: bytes) -> Path:
 
 
 @every_suffix
-def test_lines_end_at_line_feeds_alone_and_marks_of_windows_are_dropped(
+def test_lines_end_at_line_feeds_and_marks_of_windows_are_dropped(
     tmp_path: Path, suffix: str
 ) -> None:
     path = written(tmp_path / f"text{suffix}", f"\ufeff{STRANGE}\ntwo\ufeff\r\n".encode())

@@ -37,34 +37,24 @@ def pairs_of(path: Path, **fields: Any) -> list[SentencePair]:
     return list(ParallelText(TextPair(file=str(path), **fields), ("en", "de")))
 
 
+characters = st.sampled_from(STRANGE) | st.characters(exclude_categories=["Cs"])
+lines_of_text = st.text(characters).map(lambda text: re.sub(r"[\n\t]", " ", text))
+
+
 @settings(max_examples=150, deadline=None)
-@given(
-    rows=st.lists(
-        st.text(st.sampled_from(STRANGE) | st.characters(exclude_categories=["Cs"])).map(
-            lambda text: re.sub(r"[\n\t]", " ", text)
-        ),
-        min_size=1,
-        max_size=30,
-    ),
-    layout=st.sampled_from(["two files", "tsv", "jsonl"]),
-    suffix=st.sampled_from(sorted(COMPRESS)),
-    end=st.sampled_from([b"\n", b"\r\n"]),
-    last_end=st.booleans(),
-)
+@given(st.lists(lines_of_text, min_size=1, max_size=30), st.data())
 def test_every_pair_keeps_its_number(
-    tmp_path_factory: pytest.TempPathFactory,
-    rows: list[str],
-    layout: str,
-    suffix: str,
-    end: bytes,
-    last_end: bool,
+    tmp_path_factory: pytest.TempPathFactory, rows: list[str], data: st.DataObject
 ) -> None:
     folder = tmp_path_factory.mktemp("corpus")
+    layout = data.draw(st.sampled_from(["two files", "tsv", "jsonl"]), "layout")
+    suffix = data.draw(st.sampled_from(sorted(COMPRESS)), "suffix")
+    end, last_end = data.draw(st.sampled_from([b"\n", b"\r\n"])), data.draw(st.booleans())
 
     def write(name: str, lines: Iterable[str]) -> str:
         path = folder / f"{name}{suffix.replace('.txt', '')}"
-        data = end.join(line.encode() for line in lines) + end * last_end
-        path.write_bytes(COMPRESS[suffix](data))
+        text = end.join(line.encode() for line in lines) + end * last_end
+        path.write_bytes(COMPRESS[suffix](text))
         return str(path)
 
     pairs = [(f"{n} {text}|", f"{n} {text[::-1]}|") for n, text in enumerate(rows)]
@@ -147,13 +137,10 @@ def test_keys_of_records(tmp_path: Path, name: str) -> None:
     assert pairs_of(tmp_path / name, source_field="translation.x.deep")[0].source == "down"
 
 
-def test_json_lines_may_be_blank_and_a_line_break_inside_a_record_is_a_space(
-    tmp_path: Path,
-) -> None:
+def test_json_lines_may_be_blank_and_a_line_break_inside_is_a_space(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"en": "one\\r\\ntwo\\nthree\\u2028", "de": "eins\\r"}\n\n{"en": "", "de": ""}\n'
-    )
+    record = '{"en": "one\\r\\ntwo\\nthree\\u2028", "de": "eins\\r"}'
+    path.write_text(record + '\n\n{"en": "", "de": ""}\n')
     assert pairs_of(path) == [SentencePair("one two three\u2028", "eins "), SentencePair("", "")]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.text.quality import BINS, Quality, find_leaks, inspect, normalize
+from nmt.data.text.quality import BINS, find_leaks, inspect, normalize
 from nmt.report.tables import render_quality
 
 TRAIN = [
@@ -44,8 +44,7 @@ def test_normalising_twice_is_normalising_once(text: str) -> None:
     assert normalize(f" {text.upper()}") == normalize(text.upper())
 
 
-@pytest.fixture
-def quality(tmp_path: Path) -> Quality:
+def test_report_of_a_small_corpus_and_its_table(tmp_path: Path) -> None:
     def written(name: str, pairs: list[SentencePair]) -> TextPair:
         path = tmp_path / f"{name}.tsv"
         path.write_text("".join(f"{p.source}\t{p.target}\n" for p in pairs), "utf-8")
@@ -58,10 +57,7 @@ def quality(tmp_path: Path) -> Quality:
         cleaning=CleaningConfig(duplicates=True),
     )
     tokenizer = TokenizerConfig(kind="char", vocabulary_size=60)
-    return inspect(Config(data=data, tokenizer=tokenizer), lambda message: None)
-
-
-def test_report_of_a_small_corpus(quality: Quality) -> None:
+    quality = inspect(Config(data=data, tokenizer=tokenizer), lambda message: None)
     assert (quality.counts["read"], quality.counts["kept"]) == (28, 3)
     assert (quality.counts["dropped"]["duplicate"], quality.counts["dropped"]["empty"]) == (24, 1)
     # characters, and the mark in front of the first word
@@ -75,9 +71,6 @@ def test_report_of_a_small_corpus(quality: Quality) -> None:
     assert quality.source.tokens_per_word == pytest.approx(characters / 7)
     assert [(leak.split, leak.pairs) for leak in quality.leaks] == [("validation", 1)]
     assert json.loads(json.dumps(quality.as_json()))["target"]["language"] == "de"
-
-
-def test_the_table_names_rules_examples_and_leaks(quality: Quality) -> None:
     table = render_quality(quality)
     for part in (
         "left out: duplicate",

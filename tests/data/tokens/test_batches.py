@@ -13,12 +13,13 @@ from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import DataError
 
+Pairs = list[tuple[int, int]]
 Lengths = npt.NDArray[np.int64]
 
 lengths_of_pairs = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1)
 
 
-def sides(pairs: list[tuple[int, int]]) -> tuple[Lengths, Lengths]:
+def sides(pairs: Pairs) -> tuple[Lengths, Lengths]:
     source, target = np.array(pairs, np.int64).T
     return source, target
 
@@ -38,8 +39,8 @@ def epoch_of(plan: BatchPlan, epoch: int) -> list[Indices]:
 
 @settings(max_examples=150, deadline=None)
 @given(lengths_of_pairs, st.integers(1, 120), st.integers(0, 3))
-def test_every_pair_comes_once_an_epoch_and_no_step_is_over_budget(
-    pairs: list[tuple[int, int]], budget: int, epoch: int
+def test_every_pair_comes_once_and_no_step_is_over_budget(
+    pairs: Pairs, budget: int, epoch: int
 ) -> None:
     source, target = sides(pairs)
     steps = epoch_of(BatchPlan(source, target, budget, seed=1), epoch)
@@ -76,9 +77,7 @@ def test_similar_lengths_share_a_step_and_steps_are_nearly_as_few_as_the_budget_
     assert 1 - target.sum() / padded_target < 0.08
 
 
-def test_noise_that_needs_too_many_steps_is_left_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_noise_that_needs_too_many_steps_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def worst_order(plan: BatchPlan, pairs: Indices, random: np.random.Generator) -> Indices:
         return worst
 
@@ -96,7 +95,7 @@ def test_noise_that_needs_too_many_steps_is_left_out(
 @settings(max_examples=150, deadline=None)
 @given(lengths_of_pairs, st.integers(1, 200), st.sampled_from([1, 8, 32]))
 def test_micro_batches_hold_the_step_and_fit_in_memory(
-    pairs: list[tuple[int, int]], budget: int, multiple: int
+    pairs: Pairs, budget: int, multiple: int
 ) -> None:
     source, target = sides(pairs)
     indices = np.arange(len(pairs))[::2]
@@ -140,9 +139,7 @@ def times_in(plan: BatchPlan, epochs: int, pairs: int) -> npt.NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("weights", [(1.0, 3.0, 2.0), (3.0, 1.0, 1.0), (1.0, 1.0, 1.0)])
-def test_whole_weights_repeat_the_pairs_of_a_text_and_those_of_one_change_nothing(
-    weights: tuple[float, ...],
-) -> None:
+def test_whole_weights_repeat_the_pairs_of_a_text(weights: tuple[float, ...]) -> None:
     source, target = natural(300)
     texts = [CorpusWeight(100, weight) for weight in weights]
     plan, plain = (BatchPlan(source, target, 200, 1, some) for some in (texts, ()))

@@ -33,9 +33,7 @@ def test_rows_come_back(tmp_path_factory: pytest.TempPathFactory, rows: list[lis
 
 
 @pytest.mark.parametrize(("size", "kind"), [(65_536, np.uint16), (65_537, np.uint32)])
-def test_ids_take_two_bytes_where_the_vocabulary_allows(
-    tmp_path: Path, size: int, kind: type
-) -> None:
+def test_ids_take_two_bytes_where_that_is_enough(tmp_path: Path, size: int, kind: type) -> None:
     write(tmp_path, [[size - 1]], size)
     assert TokenStore.open(tmp_path).source.sentence(0).dtype == kind
     assert TokenStore.open(tmp_path).source.sentence(0).tolist() == [size - 1]
@@ -70,3 +68,9 @@ def test_sides_of_different_runs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "source.offsets.npy").write_bytes(offsets)
     with pytest.raises(DataError, match="3 ids, but the last offset is 4"):
         TokenStore.open(tmp_path)
+
+
+def test_gathered_sentences_keep_their_ids() -> None:
+    chosen = Sentences.of([[1, 2, 3], [4, 3], [5, 6, 3]]).gather(np.array([0, 2]))
+    assert (chosen.ids.tolist(), chosen.lengths.tolist()) == ([1, 2, 3, 5, 6, 3], [3, 3])
+    assert Sentences.of([]).ids.tolist() == []

@@ -14,21 +14,13 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
 from nmt.errors import ConfigError, DataError
-from tests.data.tokens.small_tokenizers import (
-    ALPHABET,
-    PAIRS,
-    SIZES,
-    TEXTS,
-    every_kind,
-    foreign_model,
-    learn,
-)
+from tests.data.tokens.tokenizers import PAIRS, SIZES, TEXTS, every_kind, foreign_model, learn
 
 
 def test_a_character_vocabulary_ends_with_the_alphabet() -> None:
     tokenizer = learn("char", vocabulary_size=5000)
     specials = tokenizer.target.pieces_of([PAD, UNK, BOS, EOS])
-    assert set(tokenizer.target.pieces) == {*specials, *ALPHABET.replace(" ", "▁")}
+    assert set(tokenizer.target.pieces) == {*specials, *"".join(TEXTS).replace(" ", "▁")}
 
 
 @every_kind
