@@ -63,19 +63,15 @@ def test_each_name_finds_its_weights(run: RunDirectory, name: str, folder: str) 
     assert find_run(run.path / folder).path == run.path
 
 
-def test_best_follows_best_json_or_is_the_last_while_there_is_none(run: RunDirectory) -> None:
+def test_best_follows_best_json_or_is_the_last_and_is_ready_to_translate(run: RunDirectory) -> None:
+    loaded = load_run(str(run.path), CPU)
+    assert (loaded.config, loaded.path) == (CONFIG, run.checkpoint(1))
+    assert not loaded.model.training
+    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
     write_json(run.best, {"weights": "averaged"})
     assert weights_folder(run.path) == run.averaged
     run.best.unlink()
     assert weights_folder(run.path) == run.checkpoint(2)
-
-
-def test_a_loaded_run_is_ready_to_translate(run: RunDirectory) -> None:
-    loaded = load_run(str(run.path), CPU)
-    assert loaded.config == CONFIG
-    assert not loaded.model.training
-    assert loaded.path == run.checkpoint(1)
-    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
 
 
 @pytest.mark.parametrize("name", ["step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""])
@@ -87,12 +83,12 @@ def test_an_unknown_checkpoint_is_refused_and_the_existing_ones_are_listed(
         load_run(run.path, CPU, name)
 
 
-@pytest.mark.parametrize("name", ["best", "last", "averaged"])
-def test_a_run_without_checkpoints_says_so(run: RunDirectory, name: str) -> None:
+def test_a_run_without_checkpoints_says_so(run: RunDirectory) -> None:
     shutil.rmtree(run.checkpoints)
     shutil.rmtree(run.averaged)
-    with pytest.raises(CheckpointError, match=f"no checkpoint '{name}'; it has: no checkpoint yet"):
-        load_run(run.path, CPU, name)
+    for name in ("best", "last", "averaged"):
+        with pytest.raises(CheckpointError, match=f"'{name}'; it has: no checkpoint yet"):
+            load_run(run.path, CPU, name)
 
 
 def test_a_folder_that_is_no_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
