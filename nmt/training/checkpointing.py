@@ -74,11 +74,7 @@ class Checkpointer:
     """
 
     def __init__(
-        self,
-        run: LoadedModel,
-        state: RunState,
-        monitor: Monitor,
-        group: ProcessGroup,
+        self, run: LoadedModel, state: RunState, monitor: Monitor, group: ProcessGroup
     ) -> None:
         self._model, self._training = run.model, run.config.training
         self._directory, self._state = RunDirectory(run.path), state

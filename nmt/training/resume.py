@@ -41,10 +41,7 @@ CHANGEABLE_KEYS = {
 }
 _CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
 
-FINGERPRINTS = {
-    "data_fingerprint": "training text",
-    "validation_fingerprint": "validation set",
-}
+FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
 """digests of the text of a run, by their names in environment.json"""
 MAX_ROLL_BACKS = 10
 """in one run; a recipe that needs more does not work"""

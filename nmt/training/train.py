@@ -34,12 +34,7 @@ from nmt.training.result import (
     text_fingerprint,
     write_result,
 )
-from nmt.training.resume import (
-    check_recipe_unchanged,
-    check_text_unchanged,
-    resume,
-    roll_back,
-)
+from nmt.training.resume import check_recipe_unchanged, check_text_unchanged, resume, roll_back
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer

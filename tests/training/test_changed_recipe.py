@@ -1,7 +1,6 @@
 """A run continues under the recipe and with the text that it began with, or not at all."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from nmt.run_directory import RunDirectory
 from nmt.training.resume import check_recipe_unchanged
 from nmt.training.state import FORMAT
 from nmt.training.train import train
-from tests.training.runs import Recipe, copied, quiet
+from tests.training.runs import Recipe, Trained, copied, quiet
 
 FIRST = "training.max_steps=4"
 SECOND = "training.max_steps=5"
@@ -117,7 +116,7 @@ def test_another_end_is_refused_if_the_rate_had_begun_to_fall_towards_the_first(
 
 
 def test_a_training_state_of_another_version_is_refused(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     """A state of format 1 may have no format at all, as those of the first versions."""
     run = copied(trained(FIRST), tmp_path)
@@ -163,7 +162,7 @@ def test_other_text_is_refused_and_the_run_stays_the_same(
 
 
 def test_another_tokenizer_is_refused_and_a_lost_one_is_written_again(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     run = copied(trained(FIRST), tmp_path)
     other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
@@ -178,7 +177,7 @@ def test_another_tokenizer_is_refused_and_a_lost_one_is_written_again(
 
 
 def test_nothing_remains_of_a_start_that_failed(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     """It died before its first checkpoint, with other text and two vocabularies."""
     other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
@@ -194,7 +193,7 @@ def test_nothing_remains_of_a_start_that_failed(
 
 
 def test_copies_beside_the_checkpoints_stay(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     run = copied(trained(FIRST, "training.average=best"), tmp_path)
     copies = [run.checkpoints / "step-00000004-good", run.checkpoints / "step-00000004.tar"]

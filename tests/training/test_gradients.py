@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,8 +22,8 @@ from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer
 from nmt.training.layers import enable_activation_checkpointing
 from nmt.training.trainer import Trainer
+from tests.training.runs import MakeTrainer
 
-MakeTrainer = Callable[..., Trainer]
 NO_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried 8 GB"
 
 

@@ -11,13 +11,13 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory, weights_folder
 from nmt.training.train import train
-from tests.training.runs import Recipe, quiet, same_weights
+from tests.training.runs import Recipe, Trained, quiet, same_weights
 
 BEGIN = "training.initialize_from={}"
 
 
 @pytest.fixture
-def first(trained: Callable[..., RunDirectory]) -> RunDirectory:
+def first(trained: Trained) -> RunDirectory:
     """The run that other ones begin with."""
     return trained()
 
@@ -96,7 +96,7 @@ def test_a_model_that_is_absent_or_does_not_fit_is_an_error(
 
 
 def test_a_resumed_run_keeps_its_own_weights(
-    recipe: Recipe, trained: Callable[..., RunDirectory], first: RunDirectory, tmp_path: Path
+    recipe: Recipe, trained: Trained, first: RunDirectory, tmp_path: Path
 ) -> None:
     begin = BEGIN.format(first.path)
     for last in (8, 12):

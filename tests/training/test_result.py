@@ -1,7 +1,6 @@
 """A finished run says what it scores, once and exactly, however its end was interrupted."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
 from nmt.translation.translator import Translator
-from tests.training.runs import Recipe, copied, quiet
+from tests.training.runs import Recipe, Trained, copied, quiet
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def tested(recipe: Recipe, test_set: str) -> Recipe:
 
 
 @pytest.fixture
-def finished(trained: Callable[..., RunDirectory], test_set: str) -> RunDirectory:
+def finished(trained: Trained, test_set: str) -> RunDirectory:
     """A run that is trained and scored; tests only read or copy it."""
     return trained(test_set)
 

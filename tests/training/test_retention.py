@@ -15,7 +15,8 @@ from nmt.training.retention import (
     update_after_checkpoint,
 )
 
-Changes, Steps = dict[str, Any], list[int]
+Changes = dict[str, Any]
+Steps = list[int]
 TRAINING = TrainingConfig(checkpoint_every=10, average_checkpoints=3)
 
 

@@ -112,9 +112,7 @@ def test_a_process_may_have_nothing_to_do(told_by: TellBy) -> None:
     assert_same_steps(found, told_by(1, "few"))
 
 
-def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(
-    told_by: TellBy,
-) -> None:
+def test_one_of_several_processes_that_lacks_memory_computes_less_at_once(told_by: TellBy) -> None:
     found = told_by(2, "scarce")
     assert_same_steps(found, told_by(1, "1"))
     last = load_state(found[0]["run"].saved_checkpoints()[-1])

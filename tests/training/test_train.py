@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator
 from tests.training.conftest import write_corpus
-from tests.training.runs import Recipe, comparable, quiet, records
+from tests.training.runs import Recipe, Trained, comparable, quiet, records
 
 CPU = torch.device("cpu")
 STEPS = [60, 120, 180, 240]
@@ -168,9 +167,7 @@ def test_every_kind_of_model_trains_and_loads(
     assert math.isfinite(translation.score)
 
 
-def test_the_best_checkpoints_by_loss_may_be_averaged_instead_of_the_last(
-    trained: Callable[..., RunDirectory],
-) -> None:
+def test_the_best_checkpoints_by_loss_may_be_averaged_instead_of_the_last(trained: Trained) -> None:
     run = trained(
         "training.max_steps=15",
         "training.validate_every=3",

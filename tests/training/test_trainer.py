@@ -1,17 +1,14 @@
 """What a step is, whatever it is cut into, and what a trainer continues from."""
 
 import copy
-from collections.abc import Callable
 
 import pytest
 import torch
 
-from nmt.training.trainer import Trainer
-
-New = Callable[..., Trainer]
+from tests.training.runs import MakeTrainer
 
 
-def test_micro_batches_add_up_to_one_batch(small_trainer: New) -> None:
+def test_micro_batches_add_up_to_one_batch(small_trainer: MakeTrainer) -> None:
     """The same recipe trains the same model however its steps are cut to fit in memory."""
     # Attention ignores a constant added to every key, so the gradient of that bias is rounding
     # errors alone; an epsilon above them keeps Adam from magnifying it.
@@ -27,14 +24,14 @@ def test_micro_batches_add_up_to_one_batch(small_trainer: New) -> None:
         torch.testing.assert_close(weight, its_like, rtol=0, atol=1e-6)
 
 
-def test_a_step_counts_each_target_token_once(small_trainer: New) -> None:
+def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> None:
     trained = small_trainer(micro_batch_tokens=40)
     counted = sum(trained.stepper.take().tokens for _ in range(trained.plan.steps_per_epoch))
     assert counted == trained.store.target.lengths.sum()
 
 
 def test_seeded_training_is_deterministic_also_from_a_saved_state(
-    small_trainer: New,
+    small_trainer: MakeTrainer,
 ) -> None:
     first, second = (small_trainer(dropout=0.3) for _ in range(2))
     losses = [first.stepper.take().loss for _ in range(10)]
