@@ -58,28 +58,18 @@ class ThreadTeam:
         """
         self._cancelled.clear()
         tasks: list[Future[_T]] = []
-        failed: BaseException | None = None
         try:
             tasks += [self._pool.submit(compute, number) for number in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
-            failed = _first_exception(tasks)
-            if failed:
-                raise failed
-            return [task.result() for task in tasks]
+            self._stop(tasks)
+            return list(map(Future.result, tasks))
         finally:
-            self._cancelled.set()
-            _cancel(tasks)
-            failed = None  # its traceback keeps this frame, and so every tensor named here
+            self._stop(tasks)
+            tasks.clear()  # the traceback of an exception keeps this frame, and so the results
 
-
-def _first_exception(tasks: list[Future[_T]]) -> BaseException | None:
-    exceptions = (task.exception() for task in tasks if task.done())
-    return next(filter(None, exceptions), None)
-
-
-def _cancel(tasks: list[Future[_T]]) -> None:
-    """Start none of the tasks any more, wait for the running ones, and drop all results."""
-    for task in tasks:
-        task.cancel()
-    wait(tasks)
-    tasks.clear()
+    def _stop(self, tasks: list[Future[_T]]) -> None:
+        """Start none of the tasks any more, and wait for the running ones."""
+        self._cancelled.set()
+        for task in tasks:
+            task.cancel()
+        wait(tasks)
