@@ -63,7 +63,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         contextlib.ExitStack() as stack,
     ):
         group.main_process_first(lambda: group.is_main and stack.enter_context(directory.reserve()))
-        log_in_main = log if group.is_main else _silent
+        log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
             lambda: _build_trainer(config, directory, group, log_in_main)
         )
@@ -72,10 +72,6 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         finally:
             trainer.gradients.release_process_group()
     return directory
-
-
-def _silent(message: str) -> None:
-    """Log nothing."""
 
 
 def _build_trainer(
