@@ -5,7 +5,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -115,21 +115,6 @@ def diverge(monkeypatch: pytest.MonkeyPatch) -> Diverge:
     return diverging
 
 
-@pytest.fixture
-def make_trainer(tmp_path: Path) -> MakeTrainer:
-    """A function of (config, store, vocabulary size) that gives a trainer with a new model."""
-
-    def made(config: Config, store: Any, vocabulary_size: int, tokenizer: Any = None) -> Trainer:
-        torch.manual_seed(config.seed)
-        model = Transformer(config.model, vocabulary_size, vocabulary_size)
-        if config.training.device == "cuda":
-            model.to("cuda")
-        run = LoadedModel(config, tokenizer, model, tmp_path / "run")
-        return Trainer(run, store, None, "fp32")  # type: ignore[arg-type]
-
-    return made
-
-
 class Spelling:
     """A tokenizer that spells ids as words."""
 
@@ -141,7 +126,7 @@ class Spelling:
 
 
 @pytest.fixture
-def small_trainer(make_trainer: MakeTrainer) -> Iterator[MakeTrainer]:
+def small_trainer(tmp_path: Path) -> Iterator[MakeTrainer]:
     """A function of threads, rates of dropout and training settings that gives a new trainer."""
     before, draw, vocabulary = torch.get_num_threads(), random.Random(1), 16
     rows = [[*draw.choices(range(4, vocabulary), k=draw.randint(1, 6)), EOS] for _ in range(300)]
@@ -157,7 +142,10 @@ def small_trainer(make_trainer: MakeTrainer) -> Iterator[MakeTrainer]:
             model=ModelConfig(**sizes, **rates),  # type: ignore[arg-type]
             training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
         )
-        return make_trainer(config, TokenStore.of(rows, rows), vocabulary, Spelling())
+        torch.manual_seed(config.seed)
+        model = Transformer(config.model, vocabulary, vocabulary).to(config.training.device)
+        run = LoadedModel(config, cast(Any, Spelling()), model, tmp_path / "run")
+        return Trainer(run, TokenStore.of(rows, rows), cast(Any, None), "fp32")
 
     yield made
     torch.set_num_threads(before)

@@ -94,6 +94,13 @@ def contents(run: RunDirectory) -> list[Any]:
     return [records(run), weights, states, pointers, names]
 
 
+def files_of(run: RunDirectory, *others: str) -> dict[Path, tuple[bytes, int]]:
+    """Contents and time of each file of a run, but for its lock and `others`."""
+    files = (path for path in run.path.rglob("*") if path.is_file())
+    kept = [path for path in files if path.name not in (".lock", *others)]
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept}
+
+
 def ending(run: RunDirectory) -> list[Any]:
     """What a finished run has recorded, its last state, its best weights and its translations."""
     last = run.saved_checkpoints()[-1]

@@ -243,7 +243,7 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
     small_trainer: MakeTrainer, sampling: float
 ) -> None:
     trainer = small_trainer()
-    store, pairs, drawn = trainer.store, trainer.plan.step(2), []
+    store, pairs, drawn = trainer.store, trainer.plan.step(2), list[int]()
 
     def resample(store: TokenStore, rows: Indices, *_: object) -> TokenStore:
         longer = [[4] * ((len(drawn) + row) % 7) + [EOS] for row in rows.tolist()]

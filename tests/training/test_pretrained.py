@@ -13,6 +13,7 @@ from nmt.run_directory import RunDirectory, weights_folder
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet, same_weights
 
+Begin = Callable[..., tuple[RunDirectory, list[str]]]
 BEGIN = "training.initialize_from={}"
 
 
@@ -23,7 +24,7 @@ def first(trained: Trained) -> RunDirectory:
 
 
 @pytest.fixture
-def begin(recipe: Recipe, tmp_path: Path) -> Callable[..., tuple[RunDirectory, list[str]]]:
+def begin(recipe: Recipe, tmp_path: Path) -> Begin:
     """Begin with the weights in a folder and take one step that changes hardly anything.
 
     Returns the run and its log.
@@ -39,7 +40,7 @@ def begin(recipe: Recipe, tmp_path: Path) -> Callable[..., tuple[RunDirectory, l
 
 
 def test_the_same_recipe_begins_with_all_of_the_best_weights(
-    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory
+    begin: Begin, first: RunDirectory
 ) -> None:
     run, log = begin(first.path)
     found, expected = load_weights(run.checkpoint(1)), load_weights(weights_folder(first.path))
@@ -49,7 +50,7 @@ def test_the_same_recipe_begins_with_all_of_the_best_weights(
 
 
 def test_rows_of_another_vocabulary_are_taken_by_spelling(
-    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory
+    begin: Begin, first: RunDirectory
 ) -> None:
     run, _ = begin(first.path, "tokenizer.vocabulary_size=44")
     old, new = (Tokenizer.load(r.tokenizer).target.pieces for r in (first, run))
@@ -75,10 +76,7 @@ def test_rows_of_another_vocabulary_are_taken_by_spelling(
     ],
 )
 def test_what_does_not_fit_is_named(
-    begin: Callable[..., tuple[RunDirectory, list[str]]],
-    first: RunDirectory,
-    settings: list[str],
-    named: list[str],
+    begin: Begin, first: RunDirectory, settings: list[str], named: list[str]
 ) -> None:
     _, log = begin(first.checkpoint(12), *settings)
     (new,) = (line for line in log if "new, or new in part" in line)
@@ -86,7 +84,7 @@ def test_what_does_not_fit_is_named(
 
 
 def test_a_model_that_is_absent_or_does_not_fit_is_an_error(
-    begin: Callable[..., tuple[RunDirectory, list[str]]], first: RunDirectory, tmp_path: Path
+    begin: Begin, first: RunDirectory, tmp_path: Path
 ) -> None:
     with pytest.raises(CheckpointError, match="nowhere: not a run directory: no such directory"):
         begin(Path("nowhere"))

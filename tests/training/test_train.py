@@ -64,18 +64,9 @@ def events(run: RunDirectory, event: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_holds_all_it_needs(run: RunDirectory) -> None:
-    assert {path.name for path in run.path.iterdir()} == {
-        ".lock",
-        "averaged",
-        "best.json",
-        "checkpoints",
-        "config.yaml",
-        "environment.json",
-        "last.json",
-        "metrics.jsonl",
-        "tokenizer",
-        "translations",
-    }
+    folders = "averaged checkpoints tokenizer translations"
+    files = ".lock best.json config.yaml environment.json last.json metrics.jsonl"
+    assert {path.name for path in run.path.iterdir()} == {*folders.split(), *files.split()}
     assert read_json(run.last) == {"weights": "checkpoints/step-00000240"}
 
 
