@@ -30,14 +30,9 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 
 
-@dataclass(frozen=True)
-class MicroBatch:
-    """A part of a step that was computed at once."""
-
-    rows: Indices
-    """its pairs, as rows of a token store"""
-    loss: Tensor
-    """summed over its tokens, in nats: scalar"""
+MicroBatch = tuple[Indices, Tensor]
+"""a part of a step that was computed at once: its pairs, as rows of a token store, and their summed
+loss in nats, a scalar"""
 
 
 @dataclass(frozen=True)
@@ -136,7 +131,7 @@ class GradientComputer:
             tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
-        losses = [micro_batch.loss for micro_batch in micro_batches]
+        losses = [loss for _, loss in micro_batches]
         loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return StepGradient(
             step=step,
@@ -207,7 +202,7 @@ class GradientComputer:
                 loss = self._parallel(batch).total
                 self._reducing = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append(MicroBatch(part, loss.detach()))
+            computed.append((part, loss.detach()))
         if not parts:  # the sum needs every process, so this one adds zero
             zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
             self._reducing = True
@@ -253,7 +248,7 @@ class GradientComputer:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append(MicroBatch(part, loss.detach()))
+                computed.append((part, loss.detach()))
         return computed, total
 
     def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
@@ -271,7 +266,7 @@ class GradientComputer:
         They come from a micro-batch whose loss is NaN or infinite, if there is one.
         All processes must call this together.
         """
-        divergent = [part.rows for part in gradient.micro_batches if not part.loss.isfinite()]
+        divergent = [rows for rows, loss in gradient.micro_batches if not loss.isfinite()]
         store, rows = (gradient.store, divergent[0]) if divergent else (self._store, gradient.pairs)
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.target.decode(targets))

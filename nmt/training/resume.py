@@ -139,10 +139,7 @@ def resume(trainer: Trainer) -> None:
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
     """
-    path = _load_newest_checkpoint(trainer)
-    if path is None:
-        _drop_later_records(trainer)  # those of a start that failed
-    else:
+    if path := _load_newest_checkpoint(trainer):
         trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
 
 
@@ -184,7 +181,11 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
 
 
 def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
-    """Load the newest intact checkpoint and return its folder; return None if there is none."""
+    """Load the newest intact checkpoint and return its folder; return None if there is none.
+
+    The records and example translations of all steps that will be taken again are removed; without
+    a checkpoint, those of a start that failed.
+    """
     saved = trainer.directory.saved_checkpoints
     path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))
     if path is not None:
@@ -193,13 +194,8 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
         load_into(trainer.model, load_weights(path), path)
         trainer.stepper.discard_pending()
         trainer.state.load_state(state)
-        _drop_later_records(trainer)
-    return path
-
-
-def _drop_later_records(trainer: Trainer) -> None:
-    """Remove the records and example translations of all steps that will be taken again."""
     step, validation_due = trainer.state.step, trainer.state.validation_due
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:
         delete_examples_after(trainer.directory.translations, step - validation_due)
+    return path

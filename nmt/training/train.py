@@ -145,7 +145,16 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         return
     if not is_trained:
         choose_best_weights(trainer)
-    _score(trainer, is_trained=is_trained)
+    pairs = read_test_set(trainer.config)
+    is_scored = not pairs or has_result(directory, pairs)
+    if is_trained:
+        rest = "nothing to do" if is_scored else "its test set is not scored yet"
+        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {rest}")
+    if not is_scored:
+        directory.write_config(trainer.config)  # it may name another test set than before
+        write_result(trainer, pairs)
+    if not (is_trained and is_scored):
+        trainer.log(f"translate with: nmt translate --model {directory.path}")
 
 
 def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
@@ -158,21 +167,3 @@ def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         directory, trainer.device, trainer.precision, trainer.group.size, fingerprints
     )
     directory.write_config(trainer.config)
-
-
-def _score(trainer: Trainer, *, is_trained: bool) -> None:
-    """Score the test set, if there is one and its result is not written yet.
-
-    `is_trained` says that training had been finished by an earlier call.
-    """
-    directory, config, log = trainer.directory, trainer.config, trainer.log
-    pairs = read_test_set(config)
-    is_scored = not pairs or has_result(directory, pairs)
-    if is_trained:
-        rest = "nothing to do" if is_scored else "its test set is not scored yet"
-        log(f"{directory.path}: already trained to step {trainer.state.step:,}; {rest}")
-    if not is_scored:
-        directory.write_config(config)  # it may name another test set than before
-        write_result(trainer, pairs)
-    if not (is_trained and is_scored):
-        log(f"translate with: nmt translate --model {directory.path}")
