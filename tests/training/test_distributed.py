@@ -19,7 +19,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import NmtError
 from nmt.run_directory import RunDirectory
 from nmt.training import distributed
-from nmt.training.distributed import ProcessGroup, join_process_group, rendezvous, shard
+from nmt.training.distributed import join_process_group, rendezvous, shard
 from nmt.training.train import train
 from tests.training.runs import (
     Recipe,
@@ -43,14 +43,6 @@ def test_shards_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     assert sorted(np.concatenate(shards)) == sorted(indices)
     tokens = [int(lengths[rows].sum()) for rows in shards]
     assert max(tokens) - min(tokens) <= 60
-
-
-def test_a_process_that_trains_alone_is_the_main_process() -> None:
-    alone = ProcessGroup()
-    assert alone.is_main and alone.all_reduce_sum(torch.tensor(1.5)) == 1.5
-    assert alone.all_reduce_max(7) == 7 and alone.all_gather("a") == ["a"]
-    assert alone.broadcast_from_main(lambda: 3) == 3
-    assert alone.main_process_first(lambda: 4) == 4
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])

@@ -41,6 +41,12 @@ def assert_near(one: Sequence[Tensor], other: Sequence[Tensor]) -> None:
         torch.testing.assert_close(*pair, rtol=1e-4, atol=1e-4)
 
 
+def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> None:
+    trained = small_trainer(micro_batch_tokens=40)
+    counted = sum(trained.stepper.take().tokens for _ in range(trained.plan.steps_per_epoch))
+    assert counted == trained.store.target.lengths.sum()
+
+
 def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Let a forward pass of more padded tokens run out of memory; returns how many each had."""
     seen = []

@@ -129,13 +129,6 @@ def test_extreme_logits_stay_finite_and_cost_what_the_formula_says(size: float) 
     assert hopeless.total.item() == pytest.approx(size * B * T)
 
 
-def test_without_a_gradient_there_is_the_loss_alone() -> None:
-    logits, target = batch()
-    with torch.inference_mode():
-        loss = label_smoothed_cross_entropy(logits, IDENTITY, target, PAD, 0.1)
-    torch.testing.assert_close(loss.total, computed(logits, target)[0].total.detach())
-
-
 # -- the loss of a model on a batch ---------------------------------------------------------------
 
 
