@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -36,9 +37,7 @@ def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> list[bool]:
     return [torch.equal(*pair) for pair in zip(one, other, strict=True)]
 
 
-def assert_near(one: Sequence[Tensor], other: Sequence[Tensor]) -> None:
-    for pair in zip(one, other, strict=True):
-        torch.testing.assert_close(*pair, rtol=1e-4, atol=1e-4)
+assert_near = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
 
 
 def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> None:
