@@ -134,7 +134,6 @@ def bomb() -> bytes:
         (STATE, load_state, bomb()),
         (STATE, load_state, pickle.dumps({"step": Bomb()}, protocol=2)),
     ],
-    ids=["no safetensors", "torch bomb", "pickle bomb"],
 )
 def test_content_that_the_manifest_vouches_for_is_still_not_trusted(
     tmp_path: Path, name: str, load: Callable[[Path], object], content: bytes
@@ -260,7 +259,6 @@ def test_average_is_the_mean(tmp_path: Path, count: int) -> None:
         {"layer.weight": torch.zeros(3, 4)},
         {"layer.weight": torch.zeros(3, 4), "layer.bias": torch.zeros(3), "x": torch.zeros(1)},
     ],
-    ids=["shape", "missing", "additional"],
 )
 def test_different_models_are_not_averaged(tmp_path: Path, other: dict[str, Tensor]) -> None:
     first, second = saved(tmp_path / "first"), tmp_path / "second"
@@ -292,7 +290,6 @@ def test_weights_move_from_model_to_model_and_tied_ones_are_saved_once(tmp_path:
         ({"gain": torch.zeros(1)}, r"gain is \(1,\), .* expects no such tensor"),
         ({"bias": None}, r"bias is missing, the configuration expects \(3,\)"),
     ],
-    ids=["shape", "additional", "missing"],
 )
 def test_weights_of_another_model_are_refused(change: dict[str, Any], message: str) -> None:
     changed = {**weights_of(nn.Linear(4, 3)), **change}

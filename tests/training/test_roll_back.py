@@ -24,26 +24,20 @@ def roll_backs(run: RunDirectory) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "steps", "message"),
+    ("choice", "steps", "message"),
     [
-        ((), (7,), r"step 7: .* for \d+ pairs .*\. All checkpoints in .* are from before"),
-        ((ROLL_BACK,), (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
-        ((ROLL_BACK,), (6, 7, 8, 9, 10), "step 9: .* an earlier checkpoint 3 times already"),
+        ("stop", (7,), r"step 7: .* for \d+ pairs .*\. All checkpoints in .* are from before"),
+        ("roll_back", (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
+        ("roll_back", range(6, 11), "step 9: .* an earlier checkpoint 3 times already"),
     ],
 )
 def test_divergence_stops_with_advice(
-    recipe: Recipe,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    diverge: Diverge,
-    settings: tuple[str, ...],
-    steps: tuple[int, ...],
-    message: str,
+    recipe: Recipe, tmp_path: Path, diverge: Diverge, choice: str, steps: Any, message: str
 ) -> None:
-    monkeypatch.setattr(resume_module, "MAX_ROLL_BACKS", 3)
     diverge(*steps)
-    with pytest.raises(DivergedError, match=message):
-        train(recipe(*settings), tmp_path / "run", quiet)
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(DivergedError, match=message):
+        patched.setattr(resume_module, "MAX_ROLL_BACKS", 3)
+        train(recipe(f"training.on_divergence={choice}"), tmp_path / "run", quiet)
 
 
 def test_a_run_may_roll_back_instead(
@@ -76,10 +70,9 @@ def test_weights_that_are_not_finite_are_not_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The update of step 7 ruins them; step 6 remains to go back to."""
-    original = update_weights
 
     def ruined(optimizers: Any, *arguments: Any) -> None:
-        original(optimizers, *arguments)
+        update_weights(optimizers, *arguments)
         calls.append(1)
         if len(calls) == 7:
             optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))
