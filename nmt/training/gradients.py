@@ -240,7 +240,7 @@ class GradientComputer:
         total: list[Tensor] = []
         with masks_from(generator):
             for part in self._cut(store, rows):
-                if team.cancelled:
+                if team.cancelled.is_set():
                     break
                 loss = self._objective(self._collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)

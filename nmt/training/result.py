@@ -187,17 +187,14 @@ def configuration_digest(config: Config) -> str:
 
 def portable_command(argv: Sequence[str]) -> str:
     """Return a command line without the options that name folders of this machine."""
-    words = list(argv[1:])
-    joined: list[str] = []
-    while words:
-        word = words.pop(0)
+    words, joined = iter(argv[1:]), ["nmt"]
+    for word in words:
         option, separator, value = word.partition("=")
-        if option in ("--run-dir", "--set", "--config"):
-            value = value if separator else (words.pop(0) if words else "")
-            if f"{option} {value}".startswith(_LOCAL_OPTIONS):
-                continue
-            value = Path(value).name if option == "--config" else value
-            joined.append(f"{option} {shlex.quote(value)}")
-        else:
+        if option not in ("--run-dir", "--set", "--config"):
             joined.append(shlex.quote(word))
-    return " ".join(["nmt", *joined])
+            continue
+        value = value if separator else next(words, "")
+        value = Path(value).name if option == "--config" else value
+        if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
+            joined.append(f"{option} {shlex.quote(value)}")
+    return " ".join(joined)

@@ -43,12 +43,8 @@ class ThreadTeam:
         self._pool = ThreadPoolExecutor(
             members, "gradient", lambda: torch.set_num_threads(next(cores))
         )
-        self._cancelled = threading.Event()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the results of the running tasks are not needed any more."""
-        return self._cancelled.is_set()
+        self.cancelled = threading.Event()
+        """set when the results of the running tasks are not needed any more"""
 
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
         """Return `compute(number)` for each number below `count`; raises the first exception.
@@ -56,7 +52,7 @@ class ThreadTeam:
         No task is running any more when this returns or raises, so a long task should look at
         `cancelled` now and then.
         """
-        self._cancelled.clear()
+        self.cancelled.clear()
         tasks: list[Future[_T]] = []
         try:
             tasks += [self._pool.submit(compute, number) for number in range(count)]
@@ -69,7 +65,7 @@ class ThreadTeam:
 
     def _stop(self, tasks: list[Future[_T]]) -> None:
         """Start none of the tasks any more, and wait for the running ones."""
-        self._cancelled.set()
+        self.cancelled.set()
         for task in tasks:
             task.cancel()
         wait(tasks)

@@ -121,12 +121,11 @@ class Trainer:
         if measured is None:
             raise Interrupted
         score, figures = measured
-        if not math.isfinite(figures["loss"]):
-            raise DivergedError(
-                f"step {self.state.step:,}: the validation loss is {figures['loss']}"
-            )
+        step, loss = self.state.step, figures["loss"]
+        if not math.isfinite(loss):
+            raise DivergedError(f"step {step:,}: the validation loss is {loss}")
         self.state.validation_due = False
-        return self.state.ranking.add(self.state.step, score, figures)
+        return self.state.ranking.add(step, score, figures)
 
     def _measure(self) -> tuple[float, dict[str, float]] | None:
         """Return score and figures of a validation; None if a stop signal interrupted it."""
