@@ -3,8 +3,6 @@
 import math
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -170,31 +168,16 @@ def test_a_directory_in_which_nothing_was_written_is_removed(tmp_path: Path) -> 
         assert run.path.exists() is write
 
 
-ASK = """
-import sys
-from nmt.errors import NmtError
-from nmt.run_directory import RunDirectory
-try:
-    with RunDirectory(sys.argv[1]).lock():
-        pass
-except NmtError as error:
-    print(error)
-    sys.exit(error.exit_code)
-"""
-
-
-def test_a_second_process_is_refused_and_told_which_process_is_there(
-    tmp_path: Path, project: Path
-) -> None:
-    (tmp_path / ".lock").write_text("process 1 on a machine that lost power")
-    with RunDirectory(tmp_path).lock():
-        assert "lost power" not in (tmp_path / ".lock").read_text()
-        command = [sys.executable, "-c", ASK, str(tmp_path)]
-        refused = subprocess.run(command, cwd=project, capture_output=True, text=True)
-    assert refused.returncode == RunDirectoryBusyError.exit_code == 75
-    assert f"{tmp_path}: in use by process {os.getpid()} on " in refused.stdout
-    assert "wait for it or choose another --run-dir" in refused.stdout
-    assert (tmp_path / ".lock").read_text() == ""  # seen from elsewhere, nobody is there any more
+def test_a_second_lock_is_refused_and_told_which_process_is_there(tmp_path: Path) -> None:
+    run, file = RunDirectory(tmp_path), tmp_path / ".lock"
+    file.write_text("process 1 on a machine that lost power")
+    refused = rf"{tmp_path}: in use by process {os.getpid()} on .*; wait for it or choose another"
+    with run.lock():
+        assert "lost power" not in file.read_text()
+        with pytest.raises(RunDirectoryBusyError, match=refused) as raised, run.lock():
+            pass
+    assert raised.value.exit_code == 75
+    assert file.read_text() == ""  # seen from elsewhere, nobody is there any more
 
 
 def test_leftovers_of_a_killed_process_are_cleared(tmp_path: Path) -> None:
