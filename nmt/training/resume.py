@@ -51,7 +51,8 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     """Check that a run, if it has begun, can be resumed with this recipe.
 
     Raises:
-        ConfigError: it contradicts the recipe of the run; names each key with both values.
+        ConfigError: it contradicts the recipe of the run, and the message names each key with both
+            values; or another `max_steps` would change the learning rates of steps already taken.
     """
     saved = directory.saved_checkpoints()
     if not saved:
@@ -70,7 +71,16 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
             f"{directory.path}: already holds a run with another recipe; "
             f"choose another --run-dir, or undo: {'; '.join(changed)}"
         )
-    _check_learning_rates(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
+    # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
+    taken, training = RunDirectory.step_of(saved[-1]), config.training
+    for step in range(1, taken + 1):
+        if learning_rate(step, trained_with) != learning_rate(step, config):
+            raise ConfigError(
+                f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
+                f"{trained_with.training.max_steps:,} the schedule '{training.schedule}' would "
+                f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
+                f"keep max_steps, or choose another --run-dir"
+            )
 
 
 def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -82,21 +92,6 @@ def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + key] = value
     return flat
-
-
-def _check_learning_rates(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
-    """Check that another `max_steps` leaves the learning rates of the `taken` steps as they were.
-
-    A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
-    """
-    for step in range(1, taken + 1):
-        if learning_rate(step, old) != learning_rate(step, new):
-            raise ConfigError(
-                f"{directory.path}: with training.max_steps {new.training.max_steps:,} instead of "
-                f"{old.training.max_steps:,} the schedule '{new.training.schedule}' would have had "
-                f"another learning rate at step {step:,}, and {taken:,} are taken; "
-                f"keep max_steps, or choose another --run-dir"
-            )
 
 
 def check_text_unchanged(

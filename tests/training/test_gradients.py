@@ -21,7 +21,7 @@ from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
 from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer
-from nmt.training.layers import enable_activation_checkpointing
+from nmt.training.layers import prepare_layers
 from nmt.training.trainer import Trainer
 from tests.training.runs import MakeTrainer
 
@@ -98,8 +98,9 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
 
 
 def test_activations_computed_again_give_the_same_gradient(small_trainer: MakeTrainer) -> None:
-    plain, twice = small_trainer(dropout=0.3), small_trainer(dropout=0.3)
-    enable_activation_checkpointing(twice.model)
+    plain = small_trainer(dropout=0.3)
+    twice = small_trainer(dropout=0.3, activation_checkpointing=True)
+    prepare_layers(twice.model, twice.config.training)
     plain.gradients.set_cpu_shards(1)
     assert all(equal(gradients_of(plain), gradients_of(twice)))
 

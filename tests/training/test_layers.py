@@ -12,14 +12,11 @@ from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
 from nmt.training import layers
-from nmt.training.layers import (
-    can_compile,
-    compile_layers,
-    enable_activation_checkpointing,
-    prepare_layers,
-)
+from nmt.training.layers import can_compile, prepare_layers
 
 V = 32
+ONCE = TrainingConfig(compile=True)
+TWICE = TrainingConfig(compile=True, activation_checkpointing=True)
 # of what PyTorch itself imports and does while it compiles
 pytestmark = pytest.mark.filterwarnings("ignore")
 SHAPES = [(5, 7, 9), (3, 8, 16), (16, 24, 8), (2, 40, 3)]  # pairs, source and target positions
@@ -56,13 +53,14 @@ def compiled(model: Transformer) -> list[nn.Module]:
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is compiled yet; dropout is that of a GPU, as that of a CPU is not compiled."""
+    """Layers are compiled on a CPU as well, with the dropout of a GPU: that of a CPU is not."""
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
 
     def forward(self: Dropout, x: Tensor) -> Tensor:
         return torch.dropout(x, self.p, self.training)
 
+    monkeypatch.setattr(layers, "can_compile", lambda device: True)
     monkeypatch.setattr(Dropout, "forward", forward)
     monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
     # what an earlier state of the code left on disk brings its own conditions on shapes
@@ -77,7 +75,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> None:
     model, plain = small_model(), small_model()
     names = list(model.state_dict())
-    compile_layers(model)
+    prepare_layers(model, ONCE)
     assert len(compiled(model)) == 4
     assert list(model.state_dict()) == names
     assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
@@ -94,9 +92,8 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> No
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_compiled_layers_that_compute_activations_again_do_both(dropout: float) -> None:
     once, twice = small_model(dropout), small_model(dropout)
-    compile_layers(once)
-    compile_layers(twice)
-    enable_activation_checkpointing(twice)
+    prepare_layers(once, ONCE)
+    prepare_layers(twice, TWICE)
     for shape in SHAPES:
         (expected, kept), (found, kept_again) = gradients(once, shape), gradients(twice, shape)
         torch.testing.assert_close(found, expected)
@@ -106,7 +103,7 @@ def test_compiled_layers_that_compute_activations_again_do_both(dropout: float) 
 
 def test_nothing_is_compiled_on_a_cpu() -> None:
     model = small_model()
-    prepare_layers(model, TrainingConfig(compile=True))
+    prepare_layers(model, ONCE)
     assert compiled(model) == [] and not can_compile(torch.device("cpu"))
 
 
