@@ -10,7 +10,7 @@ from nmt.training.monitor import Monitor
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
-from nmt.training.stopping import Interrupted, StopSignals
+from nmt.training.stopping import StopSignals
 
 
 class Stepper:
@@ -44,14 +44,10 @@ class Stepper:
             Interrupted: a stop signal came while the gradient was computed.
         """
         state = self._state
+        # with several processes, the others would wait for one that is interrupted
+        with self._signals.interruptible(self._gradients.group.size == 1):
+            gradient = self._gradients.compute(state.step + 1)
         state.step += 1
-        try:
-            # with several processes, the others would wait for this one
-            with self._signals.interruptible(self._gradients.group.size == 1):
-                gradient = self._gradients.compute(state.step)
-        except Interrupted:
-            state.step -= 1
-            raise
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
         if is_synchronous(gradient.loss.device):
             self._pending = gradient, check
