@@ -2,11 +2,10 @@
 
 import errno
 import hashlib
+import io
 import json
 import os
 import pickle
-import random
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,37 +77,36 @@ def test_what_is_saved_is_loaded_and_named_in_the_manifest(tmp_path: Path) -> No
     assert (again / WEIGHTS).read_bytes() == (path / WEIGHTS).read_bytes()
 
 
-def change(start: int, end: int | None, new: bytes) -> Callable[[Path], None]:
-    """Return a function that replaces a part of a file."""
-
-    def changed(file: Path) -> None:
-        data = bytearray(file.read_bytes())
-        data[start:end] = new
-        file.write_bytes(data)
-
-    return changed
-
-
-DAMAGES: dict[str, Callable[[Path], object]] = {
-    "cut": change(-1, None, b""),
-    "empty": change(0, None, b""),
-    "changed": change(-2, -1, b"\xfe"),
-    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0"),
-    "absent": Path.unlink,
-}
-
-
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: b"", lambda data: data + b"\0", None]
+)
 @pytest.mark.parametrize("name", [WEIGHTS, STATE, MANIFEST])
-def test_a_damaged_file_is_refused_and_named(tmp_path: Path, name: str, damage: str) -> None:
+def test_a_file_that_is_cut_empty_longer_or_absent_is_refused_and_named(
+    tmp_path: Path, name: str, damage: Callable[[bytes], bytes] | None
+) -> None:
     path = saved(tmp_path / "step-3")
-    DAMAGES[damage](path / name)
+    data = (path / name).read_bytes()
+    (path / name).write_bytes(damage(data)) if damage else (path / name).unlink()
     for own, load in ((WEIGHTS, load_weights), (STATE, load_state)):
         if name in (own, MANIFEST):
             with pytest.raises(CheckpointError, match=rf"step-3.*{name}"):
                 load(path)
         else:
             assert load(path)
+
+
+@pytest.mark.parametrize(("name", "load"), [(WEIGHTS, load_weights), (STATE, load_state)])
+def test_a_flipped_bit_anywhere_is_noticed(
+    tmp_path: Path, name: str, load: Callable[[Path], object]
+) -> None:
+    file = saved(tmp_path / "step-3") / name
+    data = bytearray(file.read_bytes())
+    for place in range(0, len(data), 7):
+        data[place] ^= 1 << place % 8
+        file.write_bytes(data)
+        with pytest.raises(CheckpointError, match=rf"step-3.*{name}: damaged: its SHA-256 is not"):
+            load(file.parent)
+        data[place] ^= 1 << place % 8
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "null", '{"model.safetensors": 1}'])
@@ -120,30 +118,31 @@ def test_a_manifest_of_another_shape_is_refused(tmp_path: Path, text: str) -> No
 
 
 class Bomb:
-    def __init__(self, witness: Path) -> None:
-        self.witness = witness
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.witness),)
+        return pytest.fail, ("executed",)
 
 
-@pytest.mark.parametrize("content", ["no safetensors", "torch bomb", "pickle bomb"])
+def bomb() -> bytes:
+    torch.save({"step": Bomb()}, buffer := io.BytesIO())
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "load", "content"),
+    [
+        (WEIGHTS, load_weights, b"\xff" * 100),
+        (STATE, load_state, bomb()),
+        (STATE, load_state, pickle.dumps({"step": Bomb()}, protocol=2)),
+    ],
+)
 def test_content_that_the_manifest_vouches_for_is_still_not_trusted(
-    tmp_path: Path, content: str
+    tmp_path: Path, name: str, load: Callable[[Path], object], content: bytes
 ) -> None:
-    path, witness = saved(tmp_path / "step-3"), tmp_path / "executed"
-    name, load = (WEIGHTS, load_weights) if content == "no safetensors" else (STATE, load_state)
-    if content == "torch bomb":
-        torch.save({"step": Bomb(witness)}, path / name)
-    elif content == "pickle bomb":
-        (path / name).write_bytes(pickle.dumps({"step": Bomb(witness)}, protocol=2))
-    else:
-        (path / name).write_bytes(b"\xff" * 100)
-    digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
-    write_manifest(path, **{name: {"sha256": digest}})
+    path = saved(tmp_path / "step-3")
+    (path / name).write_bytes(content)
+    write_manifest(path, **{name: {"sha256": hashlib.sha256(content).hexdigest()}})
     with pytest.raises(CheckpointError, match=f"{name}: not readable"):
         load(path)
-    assert not witness.exists()
 
 
 # -- the newest -----------------------------------------------------------------------------------
@@ -158,47 +157,12 @@ def test_the_newest_intact_checkpoint_is_taken_and_damaged_ones_are_renamed(
     assert newest_checkpoint(paths, log.append) == paths[2]
     assert newest_checkpoint([], log.append) is None
     assert log == []
-    DAMAGES["cut"](paths[1] / file)
+    (paths[1] / file).write_bytes((paths[1] / file).read_bytes()[:-1])
     (paths[2] / file).unlink()
     assert newest_checkpoint(paths, log.append) == paths[0]
     assert names(tmp_path) == ["damaged-step-1", "damaged-step-2", "step-0"]
     assert "step-2" in log[0] and "step-1" in log[1]
     assert all(file in line and "set aside as damaged-step-" in line for line in log)
-
-
-def damage_somewhere(folder: Path, draw: random.Random) -> str:
-    """Flip a bit, zero a part, cut off or delete one of the files; return which, or ""."""
-    file = folder / draw.choice([WEIGHTS, STATE, MANIFEST])
-    data = bytearray(file.read_bytes())
-    place = draw.randrange(len(data))
-    how = draw.choice(["flip", "zero", "cut", "delete"])
-    if how == "flip":
-        data[place] ^= 1 << draw.randrange(8)
-    elif how == "zero":
-        data[place : place + 64] = bytes(len(data[place : place + 64]))
-    elif how == "cut":
-        del data[place:]
-    unchanged = bytes(data) == file.read_bytes()
-    file.unlink() if how == "delete" else file.write_bytes(data)
-    return file.name if how == "delete" or not unchanged else ""
-
-
-def test_damage_anywhere_is_noticed_and_named(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """A flipped bit in the manifest's white space or in its list of sizes does no harm."""
-    for seed in range(1000 if pytestconfig.getoption("--slow") else 40):
-        draw = random.Random(seed)
-        folder = tmp_path / str(seed)
-        old, new = saved(folder / "step-1"), saved(folder / "step-2", seed=2)
-        damaged = damage_somewhere(new, draw)
-        log: list[str] = []
-        taken = newest_checkpoint([old, new], log.append)
-        if taken == new:
-            assert damaged in (MANIFEST, "")
-            assert_same(load_weights(new), weights(2))
-        else:
-            assert taken == old and "step-2" in log[0] and "set aside" in log[0]
-            assert damaged in log[0] or damaged == MANIFEST
-        shutil.rmtree(folder)
 
 
 def test_if_all_are_damaged_none_is_renamed(tmp_path: Path) -> None:
@@ -240,7 +204,9 @@ def test_a_full_disk_leaves_the_old_checkpoint_and_nothing_else(
     path = saved(tmp_path / "averaged")
     with monkeypatch.context() as patched:
         patched.setattr(os, call, fail_at_number)
-        with pytest.raises(CheckpointError, match=r"not saved: No space left.*needs \d+ MiB"):
+        with pytest.raises(
+            CheckpointError, match=r"not saved: No space left.*\(needs 1 MiB, \d+ MiB"
+        ):
             save_checkpoint(path, weights(seed=2), {})
     assert names(tmp_path) == ["averaged"]
     assert_same(load_weights(path), weights())
@@ -293,7 +259,6 @@ def test_average_is_the_mean(tmp_path: Path, count: int) -> None:
         {"layer.weight": torch.zeros(3, 4)},
         {"layer.weight": torch.zeros(3, 4), "layer.bias": torch.zeros(3), "x": torch.zeros(1)},
     ],
-    ids=["shape", "missing", "additional"],
 )
 def test_different_models_are_not_averaged(tmp_path: Path, other: dict[str, Tensor]) -> None:
     first, second = saved(tmp_path / "first"), tmp_path / "second"
@@ -325,7 +290,6 @@ def test_weights_move_from_model_to_model_and_tied_ones_are_saved_once(tmp_path:
         ({"gain": torch.zeros(1)}, r"gain is \(1,\), .* expects no such tensor"),
         ({"bias": None}, r"bias is missing, the configuration expects \(3,\)"),
     ],
-    ids=["shape", "additional", "missing"],
 )
 def test_weights_of_another_model_are_refused(change: dict[str, Any], message: str) -> None:
     changed = {**weights_of(nn.Linear(4, 3)), **change}

@@ -3,8 +3,6 @@
 import math
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -63,19 +61,15 @@ def test_each_name_finds_its_weights(run: RunDirectory, name: str, folder: str) 
     assert find_run(run.path / folder).path == run.path
 
 
-def test_best_follows_best_json_or_is_the_last_while_there_is_none(run: RunDirectory) -> None:
+def test_best_follows_best_json_or_is_the_last_and_is_ready_to_translate(run: RunDirectory) -> None:
+    loaded = load_run(str(run.path), CPU)
+    assert (loaded.config, loaded.path) == (CONFIG, run.checkpoint(1))
+    assert not loaded.model.training
+    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
     write_json(run.best, {"weights": "averaged"})
     assert weights_folder(run.path) == run.averaged
     run.best.unlink()
     assert weights_folder(run.path) == run.checkpoint(2)
-
-
-def test_a_loaded_run_is_ready_to_translate(run: RunDirectory) -> None:
-    loaded = load_run(str(run.path), CPU)
-    assert loaded.config == CONFIG
-    assert not loaded.model.training
-    assert loaded.path == run.checkpoint(1)
-    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
 
 
 @pytest.mark.parametrize("name", ["step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""])
@@ -87,12 +81,12 @@ def test_an_unknown_checkpoint_is_refused_and_the_existing_ones_are_listed(
         load_run(run.path, CPU, name)
 
 
-@pytest.mark.parametrize("name", ["best", "last", "averaged"])
-def test_a_run_without_checkpoints_says_so(run: RunDirectory, name: str) -> None:
+def test_a_run_without_checkpoints_says_so(run: RunDirectory) -> None:
     shutil.rmtree(run.checkpoints)
     shutil.rmtree(run.averaged)
-    with pytest.raises(CheckpointError, match=f"no checkpoint '{name}'; it has: no checkpoint yet"):
-        load_run(run.path, CPU, name)
+    for name in ("best", "last", "averaged"):
+        with pytest.raises(CheckpointError, match=f"'{name}'; it has: no checkpoint yet"):
+            load_run(run.path, CPU, name)
 
 
 def test_a_folder_that_is_no_run_is_refused(run: RunDirectory, tmp_path: Path) -> None:
@@ -174,31 +168,16 @@ def test_a_directory_in_which_nothing_was_written_is_removed(tmp_path: Path) -> 
         assert run.path.exists() is write
 
 
-ASK = """
-import sys
-from nmt.errors import NmtError
-from nmt.run_directory import RunDirectory
-try:
-    with RunDirectory(sys.argv[1]).lock():
-        pass
-except NmtError as error:
-    print(error)
-    sys.exit(error.exit_code)
-"""
-
-
-def test_a_second_process_is_refused_and_told_which_process_is_there(
-    tmp_path: Path, project: Path
-) -> None:
-    (tmp_path / ".lock").write_text("process 1 on a machine that lost power")
-    with RunDirectory(tmp_path).lock():
-        assert "lost power" not in (tmp_path / ".lock").read_text()
-        command = [sys.executable, "-c", ASK, str(tmp_path)]
-        refused = subprocess.run(command, cwd=project, capture_output=True, text=True)
-    assert refused.returncode == RunDirectoryBusyError.exit_code == 75
-    assert f"{tmp_path}: in use by process {os.getpid()} on " in refused.stdout
-    assert "wait for it or choose another --run-dir" in refused.stdout
-    assert (tmp_path / ".lock").read_text() == ""  # seen from elsewhere, nobody is there any more
+def test_a_second_lock_is_refused_and_told_which_process_is_there(tmp_path: Path) -> None:
+    run, file = RunDirectory(tmp_path), tmp_path / ".lock"
+    file.write_text("process 1 on a machine that lost power")
+    refused = rf"{tmp_path}: in use by process {os.getpid()} on .*; wait for it or choose another"
+    with run.lock():
+        assert "lost power" not in file.read_text()
+        with pytest.raises(RunDirectoryBusyError, match=refused) as raised, run.lock():
+            pass
+    assert raised.value.exit_code == 75
+    assert file.read_text() == ""  # seen from elsewhere, nobody is there any more
 
 
 def test_leftovers_of_a_killed_process_are_cleared(tmp_path: Path) -> None:

@@ -20,6 +20,9 @@ from nmt.training.retention import update_after_checkpoint
 from nmt.training.state import RunState
 
 _T = TypeVar("_T")
+_Outcome = tuple[bool, str | None]
+"""whether a checkpoint is saved, and what went wrong, if anything: it may be saved, but a file that
+points to it could not be written, or an old checkpoint could not be deleted"""
 
 # Several processes ask only every so many steps whether a checkpoint is written by now.
 _STEPS_BETWEEN_POLLS = 50
@@ -74,11 +77,7 @@ class Checkpointer:
     """
 
     def __init__(
-        self,
-        run: LoadedModel,
-        state: RunState,
-        monitor: Monitor,
-        group: ProcessGroup,
+        self, run: LoadedModel, state: RunState, monitor: Monitor, group: ProcessGroup
     ) -> None:
         self._model, self._training = run.model, run.config.training
         self._directory, self._state = RunDirectory(run.path), state
@@ -87,8 +86,8 @@ class Checkpointer:
         """memory for the first copy, while it is being allocated"""
         self._copied: Any = None
         """the last copy of weights and state, whose memory the next one uses again"""
-        self._written: Future[tuple[bool, str | None]] = Future()
-        """of the last checkpoint: whether it was saved, and what went wrong, if anything"""
+        self._written: Future[_Outcome] = Future()
+        """the outcome of the last checkpoint"""
         self._poll_at_step: int | None = None
         """the next step to poll at; None if no checkpoint is being written"""
         self.must_retry = False
@@ -124,16 +123,14 @@ class Checkpointer:
             self._monitor.flush()
             state = self._state.state()
             if self._group.is_main:
-                self._written = self._start(state, self._state.ranking.entries, overwrite)
+                self._written = self._start(state, overwrite)
         self._poll_at_step, self.must_retry = self._state.step + _STEPS_BETWEEN_POLLS, False
         if wait and (problem := self._finish()):
             raise CheckpointError(problem)
 
-    def _start(
-        self, state: Mapping[str, Any], ranked: Sequence[Mapping[str, Any]], overwrite: bool
-    ) -> Future[tuple[bool, str | None]]:
+    def _start(self, state: Mapping[str, Any], overwrite: bool) -> Future[_Outcome]:
         """Copy weights and state, and start to write the copy."""
-        step = state["step"]
+        step, ranked = state["step"], self._state.ranking.entries
         if self._allocation:
             with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
                 self._copied = self._allocation.result()
@@ -145,17 +142,12 @@ class Checkpointer:
                 raise
             path, reason = self._directory.checkpoint(step), "no memory for a copy of the state"
             return _in_background(lambda: (False, f"{path}: checkpoint not saved: {reason}"))
-        write = functools.partial(self._write, step, self._copied, ranked, overwrite)
-        return _in_background(write)
+        return _in_background(functools.partial(self._write, step, self._copied, ranked, overwrite))
 
     def _write(
         self, step: int, copied: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
-    ) -> tuple[bool, str | None]:
-        """Write a checkpoint; return whether it is saved, and what went wrong.
-
-        Both can be the case: the checkpoint is saved, but a file that points to it could not be
-        written, or an old checkpoint could not be deleted.
-        """
+    ) -> _Outcome:
+        """Write a checkpoint and return whether it is saved, and what went wrong."""
         path, saved = self._directory.checkpoint(step), False
         try:
             if overwrite or not path.exists():

@@ -6,7 +6,6 @@ step.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -25,32 +24,6 @@ def is_synchronous(device: torch.device) -> bool:
     return device.type != "cuda"
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """The figures of a step and whether its update was rejected."""
-
-    rejected: bool
-    """whether this step or an earlier one has diverged"""
-    loss: float
-    """summed over the tokens of the step, in nats"""
-    loss_per_token: float
-    running_loss: float
-    """running mean of the loss per token before the step; NaN for the first one"""
-    norm: float
-    """L2 norm of the gradient"""
-
-    def problem(self) -> str:
-        """Return why the step was rejected, as text."""
-        if not math.isfinite(self.loss):
-            return f"the loss is {self.loss}"
-        if not math.isfinite(self.norm):
-            return f"the norm of the gradient is {self.norm}"
-        return (
-            f"the loss is {self.loss_per_token:.2f} nats/token "
-            f"(running mean: {self.running_loss:.2f})"
-        )
-
-
 class PendingCheck:
     """The check of a step that the device may still be computing."""
 
@@ -63,12 +36,21 @@ class PendingCheck:
         if self._copied:
             self._copied.record()
 
-    def read(self) -> CheckResult:
-        """Wait until the step is computed and return its figures."""
+    def read(self) -> tuple[float, str | None]:
+        """Wait until the step is computed; return its summed loss in nats, and what was wrong.
+
+        The second value is None unless this step or an earlier one has diverged.
+        """
         if self._copied:
             self._copied.synchronize()
-        rejected, *figures = self._figures.tolist()
-        return CheckResult(bool(rejected), *figures)
+        rejected, loss, per_token, running_mean, norm = self._figures.tolist()
+        if not rejected:
+            return loss, None
+        if not math.isfinite(loss):
+            return loss, f"the loss is {loss}"
+        if not math.isfinite(norm):
+            return loss, f"the norm of the gradient is {norm}"
+        return loss, f"the loss is {per_token:.2f} nats/token (running mean: {running_mean:.2f})"
 
 
 class DivergenceDetector:
@@ -109,6 +91,5 @@ class DivergenceDetector:
         self._rejected = torch.maximum(self._rejected, is_divergent.float())
         updated = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))
         self._running_loss = updated.where(~is_divergent, mean)
-        rejected, gradient_norm = self._rejected.to(loss.dtype), norm.to(loss.dtype)
-        figures = [rejected, loss, per_token, mean, gradient_norm]
+        figures = [self._rejected.to(loss.dtype), loss, per_token, mean, norm.to(loss.dtype)]
         return PendingCheck(self._rejected, torch.stack(figures))

@@ -63,22 +63,17 @@ def describe_software() -> dict[str, Any]:
 def _git_revision() -> str | None:
     """Return the commit of the source tree of this package; None outside of a repository."""
     # A package that is installed inside another repository is not tracked there.
-    if _git("ls-files", "--error-unmatch", Path(nmt.__file__).name):
-        return _git("describe", "--always", "--dirty")
-    return None
-
-
-def _git(*arguments: str) -> str | None:
-    """Return what git prints in the folder of this package; None if it fails or prints nothing."""
+    is_tracked, describe = ["ls-files", "--error-unmatch"], ["describe", "--always", "--dirty"]
     try:
-        output = subprocess.run(
-            ["git", *arguments],
-            cwd=Path(nmt.__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        ).stdout
+        for command in ([*is_tracked, Path(nmt.__file__).name], describe):
+            output = subprocess.run(
+                ["git", *command],
+                cwd=Path(nmt.__file__).parent,
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=True,
+            ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
     return output.strip() or None

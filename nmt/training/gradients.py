@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
@@ -31,14 +30,9 @@ PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 
 
-@dataclass(frozen=True)
-class MicroBatch:
-    """A part of a step that was computed at once."""
-
-    rows: Indices
-    """its pairs, as rows of a token store"""
-    loss: Tensor
-    """summed over its tokens, in nats: scalar"""
+MicroBatch = tuple[Indices, Tensor]
+"""a part of a step that was computed at once: its pairs, as rows of a token store, and their summed
+loss in nats, a scalar"""
 
 
 @dataclass(frozen=True)
@@ -48,6 +42,8 @@ class StepGradient:
     The tensors are on the device.
     """
 
+    step: int
+    """its number, from 1"""
     loss: Tensor
     """summed over the tokens of all processes, in nats: scalar float64"""
     norm: Tensor
@@ -135,8 +131,11 @@ class GradientComputer:
             tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
+        losses = [loss for _, loss in micro_batches]
+        loss = torch.stack(losses).sum() if losses else torch.zeros((), device=self._device)
         return StepGradient(
-            loss=self.group.all_reduce_sum(self._sum_losses(micro_batches)),
+            step=step,
+            loss=self.group.all_reduce_sum(loss.to(widest_float(self._device))),
             norm=torch.nn.utils.get_total_norm(gradients),
             tokens=tokens,
             pairs=pairs,
@@ -192,18 +191,22 @@ class GradientComputer:
         """Compute one micro-batch after another; the gradients add up in the parameters."""
         torch.manual_seed(step_seed(self._run.config.seed, step, self.group.rank))
         assert self._parallel is not None
+        no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
         computed = []
         parts = self._cut(store, rows)
         for part in parts:
             batch = self._collate(store, part)
             is_last = part is parts[-1]
-            with contextlib.nullcontext() if is_last else self._no_sync():
+            # processes add their gradients up once a step, with those of the last micro-batch
+            with contextlib.nullcontext() if is_last else no_sync():
                 loss = self._parallel(batch).total
                 self._reducing = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append(MicroBatch(part, loss.detach()))
-        if not parts:
-            self._join_all_reduce()
+            computed.append((part, loss.detach()))
+        if not parts:  # the sum needs every process, so this one adds zero
+            zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
+            self._reducing = True
+            zero.backward()
         return computed
 
     def _compute_shards(
@@ -237,7 +240,7 @@ class GradientComputer:
         total: list[Tensor] = []
         with masks_from(generator):
             for part in self._cut(store, rows):
-                if team.cancelled:
+                if team.cancelled.is_set():
                     break
                 loss = self._objective(self._collate(store, part)).total
                 gradients = torch.autograd.grad(loss, parameters)
@@ -245,7 +248,7 @@ class GradientComputer:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append(MicroBatch(part, loss.detach()))
+                computed.append((part, loss.detach()))
         return computed, total
 
     def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
@@ -257,38 +260,16 @@ class GradientComputer:
     def _collate(self, store: TokenStore, rows: Indices) -> Batch:
         return collate(store, rows, self._pad_multiple).to(self._device)
 
-    def _no_sync(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context in which gradients are not reduced over the processes."""
-        if isinstance(self._parallel, DistributedDataParallel):
-            return self._parallel.no_sync()
-        return contextlib.nullcontext()
-
-    def _join_all_reduce(self) -> None:
-        """Add zero to the all-reduce of the gradients, which needs every process."""
-        assert self._parallel is not None
-        zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
-        self._reducing = True
-        zero.backward()
-
-    def _sum_losses(self, micro_batches: list[MicroBatch]) -> Tensor:
-        """Return the summed loss of this process as float64; zero without micro-batches."""
-        kind = widest_float(self._device)
-        if not micro_batches:
-            return torch.zeros((), dtype=kind, device=self._device)
-        return torch.stack([micro_batch.loss for micro_batch in micro_batches]).sum().to(kind)
-
     def describe_pairs(self, gradient: StepGradient) -> str:
         """Return a few pairs of a step as text.
 
         They come from a micro-batch whose loss is NaN or infinite, if there is one.
         All processes must call this together.
         """
-        divergent = next((m.rows for m in gradient.micro_batches if not m.loss.isfinite()), None)
-        own = "" if divergent is None else self._describe(gradient.store, divergent)
-        named = self.group.all_gather(own)
-        return next(filter(None, named), self._describe(self._store, gradient.pairs))
-
-    def _describe(self, store: TokenStore, rows: Indices) -> str:
+        divergent = [rows for rows, loss in gradient.micro_batches if not loss.isfinite()]
+        store, rows = (gradient.store, divergent[0]) if divergent else (self._store, gradient.pairs)
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.target.decode(targets))
-        return f"{len(rows)} pairs such as the translations {texts}"
+        own = f"{len(rows)} pairs such as the translations {texts}"
+        gathered = self.group.all_gather((bool(divergent), own))
+        return next((text for is_divergent, text in gathered if is_divergent), own)

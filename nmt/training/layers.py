@@ -21,11 +21,22 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
 
     `training.compile` has an effect on GPUs only. There a small layer spends most of its time on
     reading and writing intermediate values; compiled kernels are fused and need not store them.
+    Each kind of layer is compiled once for batches of any shape, whose sizes are symbols in the
+    code. PyTorch compiles again for validation, for a side of length 1, and when two sides that
+    were equal at the first compilation differ later.
+
+    With activation checkpointing each layer keeps only its input, and computes the rest again in
+    the backward pass. A compiled layer stays compiled: its compiled code runs twice. PyTorch could
+    not compile the checkpointing itself.
     """
-    if training.compile and can_compile(next(model.parameters()).device):
-        compile_layers(model)
-    if training.activation_checkpointing:
-        enable_activation_checkpointing(model)
+    compiles = training.compile and can_compile(next(model.parameters()).device)
+    for layer in chain(model.encoder.layers, model.decoder.layers):
+        if compiles:
+            layer.compile(dynamic=True)
+        if training.activation_checkpointing:
+            # `compile` stores its code in this attribute, which is called instead of `forward`
+            call = layer._compiled_call_impl or layer._call_impl
+            layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)
 
 
 def can_compile(device: torch.device) -> bool:
@@ -38,25 +49,3 @@ def can_compile(device: torch.device) -> bool:
     compilers = ("cc", "gcc", "clang")
     has_compiler = bool(os.environ.get("CC")) or any(map(shutil.which, compilers))
     return has_compiler and torch.cuda.get_device_capability(device) >= (7, 0)
-
-
-def compile_layers(model: Transformer) -> None:
-    """Let PyTorch compile each kind of layer once, for batches of any shape.
-
-    Sizes are symbols in the compiled code. PyTorch compiles again for validation, for a side of
-    length 1, and when two sides that were equal at the first compilation differ later.
-    """
-    for layer in chain(model.encoder.layers, model.decoder.layers):
-        layer.compile(dynamic=True)
-
-
-def enable_activation_checkpointing(model: Transformer) -> None:
-    """Let each layer keep only its input, and compute the rest again in the backward pass.
-
-    A compiled layer stays compiled: its compiled code runs twice. PyTorch could not compile the
-    checkpointing itself.
-    """
-    for layer in chain(model.encoder.layers, model.decoder.layers):
-        # `compile` stores its code in this attribute, which is called instead of `forward`
-        call = layer._compiled_call_impl or layer._call_impl
-        layer._compiled_call_impl = partial(checkpoint, call, use_reentrant=False)

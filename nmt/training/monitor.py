@@ -45,39 +45,31 @@ class TensorBoard:
         self.last_shown = 0
         """records of later steps that are in earlier files are hidden"""
 
-    def add(self, record: Mapping[str, Any]) -> None:
-        """Add each figure of a record to its curve; the event of the record names the group."""
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Add each figure of a record to its curve; the event of the record names the group.
+
+        On a full disk this warns once, and nothing is written any more.
+        """
         if self._failed:
             return
-        with self._stop_if_disk_full():
+        try:
             if self._writer is None:
-                step = self.last_shown + 1
-                self._writer = summary_writer()(str(self._folder), purge_step=step)
+                first = self.last_shown + 1
+                self._writer = summary_writer()(str(self._folder), purge_step=first)
             for name, value in record.items():
                 if name not in ("event", "step"):
                     self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
-
-    def flush(self) -> None:
-        """Write all records that were added so far."""
-        if self._writer is not None:
-            with self._stop_if_disk_full():
-                self._writer.flush()
-
-    def close(self) -> None:
-        """Write what is left and close the file; the next record begins a new one."""
-        if self._writer is not None:
-            with self._stop_if_disk_full():
-                self._writer.close()
-            self._writer = None
-
-    @contextlib.contextmanager
-    def _stop_if_disk_full(self) -> Iterator[None]:
-        """On a full disk, warn once and write no more curves."""
-        try:
-            yield
+            self._writer.flush()
         except OSError as error:
             self._warn(f"{self._folder}: not written any more: {error.strerror}")
             self._writer, self._failed = None, True
+
+    def close(self) -> None:
+        """Close the file; the next record begins a new one."""
+        if self._writer is not None:
+            with contextlib.suppress(OSError):  # all records are written already
+                self._writer.close()
+            self._writer = None
 
 
 class Monitor:
@@ -224,13 +216,11 @@ class Monitor:
     def _write(self, **record: Any) -> None:
         self._unwritten += json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
         if self._board:
-            self._board.add(record)
+            self._board.write(record)
         self.flush()
 
     def flush(self) -> None:
         """Write all records; on a full disk they stay in memory until the next call."""
-        if self._board:
-            self._board.flush()
         if self._silent or not self._unwritten:
             return
         size = self.metrics.stat().st_size if self.metrics.is_file() else 0

@@ -39,8 +39,9 @@ def load_pretrained(
             incomplete[name] = "not there"
             missing += 1
         elif name.endswith("embedding.weight") and saved.shape[1] == parameter.shape[1]:
-            pieces = _pieces(tokenizer, name)
-            known = _copy_rows(parameter, saved, _pieces(saved_tokenizer, name), pieces)
+            side = "source" if name.startswith("source_") else "target"
+            pieces, saved_pieces = (getattr(t, side).pieces for t in (tokenizer, saved_tokenizer))
+            known = _copy_rows(parameter, saved, saved_pieces, pieces)
             if known < len(parameter):
                 incomplete[name] = f"{known:,} of {len(parameter):,} pieces there"
         elif saved.shape == parameter.shape:
@@ -59,13 +60,6 @@ def load_pretrained(
         log(f"  new, or new in part: {_describe(incomplete)}")
     if weights:
         log(f"  not used: {', '.join(weights)}")
-
-
-def _pieces(tokenizer: Tokenizer, embedding: str) -> list[str]:
-    """Return the vocabulary piece of each row of an embedding."""
-    if embedding.startswith("source_"):
-        return tokenizer.source.pieces
-    return tokenizer.target.pieces
 
 
 @torch.no_grad()

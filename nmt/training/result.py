@@ -11,7 +11,6 @@ import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from nmt.checkpoint import (
     average_weights,
@@ -126,9 +125,8 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     """
     directory, log = trainer.directory, trainer.log
     run = load_run(directory.path, trainer.device)
-    settings = run.config.decoding
+    settings, data = run.config.decoding, run.config.data
     log(f"scoring the test set: {len(pairs):,} sentences, beam {settings.beam_size}")
-    data = run.config.data
     test_set = set_of_pairs("test", pairs, data.languages, data.tokenized)
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
@@ -137,6 +135,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         Translator(run, settings, _PRECISION), test_set, print_warning
     )
     scores = score_sheet(translations, test_set).scores
+    files = [Path(path).name for path in data.test.paths] if data.test else []
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]
@@ -144,7 +143,12 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         "format": FORMAT,
         "scores": [score.as_json() for score in scores],
         "doubt": warning,
-        "test_set": _describe_test_set(run.config, pairs),
+        "test_set": {
+            "name": " ".join(files) or f"{data.corpus} test",
+            "languages": "-".join(data.languages),
+            "sentences": len(pairs),
+            "sha256": text_fingerprint(pairs),
+        },
         "decoding": {**settings.model_dump(), "precision": _PRECISION},
         "weights": best.get("weights"),
         "validation": {name: best[name] for name in ("loss", *METRIC_NAMES) if name in best},
@@ -183,29 +187,14 @@ def configuration_digest(config: Config) -> str:
 
 def portable_command(argv: Sequence[str]) -> str:
     """Return a command line without the options that name folders of this machine."""
-    words = list(argv[1:])
-    joined: list[str] = []
-    while words:
-        word = words.pop(0)
+    words, joined = iter(argv[1:]), ["nmt"]
+    for word in words:
         option, separator, value = word.partition("=")
-        if option in ("--run-dir", "--set", "--config"):
-            value = value if separator else (words.pop(0) if words else "")
-            if f"{option} {value}".startswith(_LOCAL_OPTIONS):
-                continue
-            value = Path(value).name if option == "--config" else value
-            joined.append(f"{option} {shlex.quote(value)}")
-        else:
+        if option not in ("--run-dir", "--set", "--config"):
             joined.append(shlex.quote(word))
-    return " ".join(["nmt", *joined])
-
-
-def _describe_test_set(config: Config, pairs: Sequence[SentencePair]) -> dict[str, Any]:
-    """Return name, languages, size and digest of the test set."""
-    own = config.data.test
-    files = [Path(path).name for path in own.paths] if own else []
-    return {
-        "name": " ".join(files) or f"{config.data.corpus} test",
-        "languages": "-".join(config.data.languages),
-        "sentences": len(pairs),
-        "sha256": text_fingerprint(pairs),
-    }
+            continue
+        value = value if separator else next(words, "")
+        value = Path(value).name if option == "--config" else value
+        if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
+            joined.append(f"{option} {shlex.quote(value)}")
+    return " ".join(joined)

@@ -41,10 +41,7 @@ CHANGEABLE_KEYS = {
 }
 _CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
 
-FINGERPRINTS = {
-    "data_fingerprint": "training text",
-    "validation_fingerprint": "validation set",
-}
+FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
 """digests of the text of a run, by their names in environment.json"""
 MAX_ROLL_BACKS = 10
 """in one run; a recipe that needs more does not work"""
@@ -54,7 +51,8 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     """Check that a run, if it has begun, can be resumed with this recipe.
 
     Raises:
-        ConfigError: it contradicts the recipe of the run; names each key with both values.
+        ConfigError: it contradicts the recipe of the run, and the message names each key with both
+            values; or another `max_steps` would change the learning rates of steps already taken.
     """
     saved = directory.saved_checkpoints()
     if not saved:
@@ -73,7 +71,16 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
             f"{directory.path}: already holds a run with another recipe; "
             f"choose another --run-dir, or undo: {'; '.join(changed)}"
         )
-    _check_learning_rates(directory, trained_with, config, RunDirectory.step_of(saved[-1]))
+    # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
+    taken, training = RunDirectory.step_of(saved[-1]), config.training
+    for step in range(1, taken + 1):
+        if learning_rate(step, trained_with) != learning_rate(step, config):
+            raise ConfigError(
+                f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
+                f"{trained_with.training.max_steps:,} the schedule '{training.schedule}' would "
+                f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
+                f"keep max_steps, or choose another --run-dir"
+            )
 
 
 def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -85,21 +92,6 @@ def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[prefix + key] = value
     return flat
-
-
-def _check_learning_rates(directory: RunDirectory, old: Config, new: Config, taken: int) -> None:
-    """Check that another `max_steps` leaves the learning rates of the `taken` steps as they were.
-
-    A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
-    """
-    for step in range(1, taken + 1):
-        if learning_rate(step, old) != learning_rate(step, new):
-            raise ConfigError(
-                f"{directory.path}: with training.max_steps {new.training.max_steps:,} instead of "
-                f"{old.training.max_steps:,} the schedule '{new.training.schedule}' would have had "
-                f"another learning rate at step {step:,}, and {taken:,} are taken; "
-                f"keep max_steps, or choose another --run-dir"
-            )
 
 
 def check_text_unchanged(
@@ -142,10 +134,7 @@ def resume(trainer: Trainer) -> None:
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
     """
-    path = _load_newest_checkpoint(trainer)
-    if path is None:
-        _drop_later_records(trainer)  # those of a start that failed
-    else:
+    if path := _load_newest_checkpoint(trainer):
         trainer.log(f"resuming after step {trainer.state.step:,} from {path}")
 
 
@@ -187,7 +176,11 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
 
 
 def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
-    """Load the newest intact checkpoint and return its folder; return None if there is none."""
+    """Load the newest intact checkpoint and return its folder; return None if there is none.
+
+    The records and example translations of all steps that will be taken again are removed; without
+    a checkpoint, those of a start that failed.
+    """
     saved = trainer.directory.saved_checkpoints
     path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))
     if path is not None:
@@ -196,13 +189,8 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
         load_into(trainer.model, load_weights(path), path)
         trainer.stepper.discard_pending()
         trainer.state.load_state(state)
-        _drop_later_records(trainer)
-    return path
-
-
-def _drop_later_records(trainer: Trainer) -> None:
-    """Remove the records and example translations of all steps that will be taken again."""
     step, validation_due = trainer.state.step, trainer.state.validation_due
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:
         delete_examples_after(trainer.directory.translations, step - validation_due)
+    return path

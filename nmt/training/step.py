@@ -1,7 +1,5 @@
 """One optimiser step: compute the gradient, check it for divergence, update the weights."""
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from nmt.config import Config
@@ -12,16 +10,7 @@ from nmt.training.monitor import Monitor
 from nmt.training.optimizer import update_weights
 from nmt.training.schedule import learning_rate
 from nmt.training.state import RunState
-from nmt.training.stopping import Interrupted, StopSignals
-
-
-@dataclass(frozen=True)
-class PendingStep:
-    """A step that was given to the device and whose result has not been read yet."""
-
-    number: int
-    gradient: StepGradient
-    check: PendingCheck
+from nmt.training.stopping import StopSignals
 
 
 class Stepper:
@@ -43,7 +32,8 @@ class Stepper:
         """`signals` may interrupt the computation of a gradient if one process trains alone."""
         self._config, self._state, self._gradients = config, state, gradients
         self._monitor, self._signals = monitor, signals
-        self._pending_step: PendingStep | None = None
+        self._pending: tuple[StepGradient, PendingCheck] | None = None
+        """a step that was given to the device and whose result has not been read yet"""
 
     def take(self) -> StepGradient:
         """Update the weights once, from `batch_tokens` tokens; return loss, norm and pairs.
@@ -54,23 +44,19 @@ class Stepper:
             Interrupted: a stop signal came while the gradient was computed.
         """
         state = self._state
+        # with several processes, the others would wait for one that is interrupted
+        with self._signals.interruptible(self._gradients.group.size == 1):
+            gradient = self._gradients.compute(state.step + 1)
         state.step += 1
-        try:
-            # with several processes, the others would wait for this one
-            with self._signals.interruptible(self._gradients.group.size == 1):
-                gradient = self._gradients.compute(state.step)
-        except Interrupted:
-            state.step -= 1
-            raise
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
-        previous, self._pending_step = self._pending_step, PendingStep(state.step, gradient, check)
         if is_synchronous(gradient.loss.device):
+            self._pending = gradient, check
             self.synchronize()
             self.update(gradient)
         else:
             self.update(gradient, check.rejected)
-        if previous:
-            self._finish_step(previous)
+            self.synchronize()  # reads the result of the step before
+            self._pending = gradient, check
         return gradient
 
     def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
@@ -93,21 +79,16 @@ class Stepper:
         Raises:
             DivergedError: as in `take`.
         """
-        previous, self._pending_step = self._pending_step, None
-        if previous:
-            self._finish_step(previous)
+        if self._pending is None:
+            return
+        (gradient, check), self._pending = self._pending, None
+        loss, problem = check.read()
+        if problem:
+            self._state.step = gradient.step
+            pairs = self._gradients.describe_pairs(gradient)
+            raise DivergedError(f"step {gradient.step:,}: {problem} for {pairs}")
+        self._monitor.count(loss, gradient.tokens)
 
     def discard_pending(self) -> None:
         """Forget the last step without reading its result, before an earlier state is loaded."""
-        self._pending_step = None
-
-    def _finish_step(self, step: PendingStep) -> None:
-        """Read the result of a step, and count the step unless it has diverged."""
-        result = step.check.read()
-        if result.rejected:
-            self._state.step = step.number
-            raise DivergedError(
-                f"step {step.number:,}: {result.problem()} for "
-                f"{self._gradients.describe_pairs(step.gradient)}"
-            )
-        self._monitor.count(result.loss, step.gradient.tokens)
+        self._pending = None

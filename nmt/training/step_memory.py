@@ -1,5 +1,6 @@
 """The memory that a training step takes, in bytes by part, and how many tokens fit at once."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,38 +69,16 @@ class Hardware:
 
 
 def training_memory(
-    config: Config, model: Transformer, hardware: Hardware, length: float
+    config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int | None = None
 ) -> Memory:
-    """Return the memory of a typical step whose sentences have `length` tokens."""
-    most = micro_batch_tokens(config, model, hardware, length)
-    return _memory(config, model, hardware, length, min(most, config.training.batch_tokens))
+    """Return the memory of a typical step whose sentences have `length` tokens.
 
-
-def micro_batch_tokens(
-    config: Config, model: Transformer, hardware: Hardware, length: float
-) -> int:
-    """Return how many padded tokens per side are computed at once at most, in all shards together.
-
-    If the recipe leaves it open, the largest useful number is halved until it fits into the memory
-    of the device. The free memory does not matter: it would give another number each time.
+    `tokens` is how many padded tokens per side are computed at once; by default as many as
+    training computes.
     """
-    wanted = config.training.micro_batch_tokens
-    if wanted != "auto":
-        return wanted
-    tokens = LARGEST_MICRO_BATCH[hardware.device]
-    if hardware.memory is not None:
-        usable = _USABLE[hardware.device] * hardware.memory
-        while tokens > _SMALLEST and (
-            _memory(config, model, hardware, length, tokens).total > usable
-        ):
-            tokens //= 2
-    return tokens
-
-
-def _memory(
-    config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int
-) -> Memory:
-    """Return the memory of a step that computes this many padded tokens at once."""
+    if tokens is None:
+        most = micro_batch_tokens(config, model, hardware, length)
+        tokens = min(most, config.training.batch_tokens)
     device, shards = hardware.device, hardware.cpu_shards
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32
@@ -116,9 +95,14 @@ def _memory(
         + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
         + shards * config.model.d_model * (FP32 + p)
     )
+    gradients = 1 if hardware.processes == 1 else 2
+    if shards > 1:
+        # each shard has its own, and a second one while it adds up micro-batches; the gradient of
+        # the output projection comes on top
+        gradients = shards * (2 if config.training.batch_tokens > tokens else 1) + 1
     return Memory(
         weights=FP32 * size + shards * BF16 * copied,
-        gradients=FP32 * size * _gradients(hardware, tokens, config.training.batch_tokens),
+        gradients=FP32 * size * gradients,
         optimizer=optimizer_bytes(config, model),
         activations=round(tokens * per_token),
         logits=len(embedding) * per_entry,
@@ -126,15 +110,24 @@ def _memory(
     )
 
 
-def _gradients(hardware: Hardware, tokens: int, batch_tokens: int) -> int:
-    """Return how many gradients of the whole model are in memory at once.
+def micro_batch_tokens(
+    config: Config, model: Transformer, hardware: Hardware, length: float
+) -> int:
+    """Return how many padded tokens per side are computed at once at most, in all shards together.
 
-    One process without shards has one. Each of several shards has its own, and a second one while
-    it adds up micro-batches; the gradient of the output projection comes on top.
+    If the recipe leaves it open, the largest useful number is halved until it fits into the memory
+    of the device. The free memory does not matter: it would give another number each time.
     """
-    if hardware.cpu_shards == 1:
-        return 1 if hardware.processes == 1 else 2
-    return hardware.cpu_shards * (2 if batch_tokens > tokens else 1) + 1
+    wanted = config.training.micro_batch_tokens
+    if wanted != "auto":
+        return wanted
+    tokens = LARGEST_MICRO_BATCH[hardware.device]
+    usable = _USABLE[hardware.device] * (hardware.memory or math.inf)
+    while tokens > _SMALLEST and (
+        training_memory(config, model, hardware, length, tokens).total > usable
+    ):
+        tokens //= 2
+    return tokens
 
 
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:
@@ -169,11 +162,9 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
     """Return the bytes of the moments (Adam: two per weight, Muon: one) and of a moving average."""
-    size = parameter_count(model)
-    kept = 2 * size
-    if config.training.optimizer == "muon":
-        kept -= _linear_weights(model)
-    return FP32 * (kept + (size if config.training.moving_average else 0))
+    size, training = parameter_count(model), config.training
+    in_muon = _linear_weights(model) if training.optimizer == "muon" else 0
+    return FP32 * (2 * size - in_muon + (size if training.moving_average else 0))
 
 
 def parameter_count(module: nn.Module) -> int:

@@ -9,7 +9,7 @@ import os
 import signal
 from collections.abc import Iterator
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 from nmt.errors import StoppedBySignal
 
@@ -29,10 +29,9 @@ class StopSignals:
         self._may_interrupt = False
         self._handlers: dict[int, Any] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             self._handlers[number] = signal.signal(number, self._on_signal)
-        return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._handlers.items():

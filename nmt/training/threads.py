@@ -43,12 +43,8 @@ class ThreadTeam:
         self._pool = ThreadPoolExecutor(
             members, "gradient", lambda: torch.set_num_threads(next(cores))
         )
-        self._cancelled = threading.Event()
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether the results of the running tasks are not needed any more."""
-        return self._cancelled.is_set()
+        self.cancelled = threading.Event()
+        """set when the results of the running tasks are not needed any more"""
 
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
         """Return `compute(number)` for each number below `count`; raises the first exception.
@@ -56,30 +52,20 @@ class ThreadTeam:
         No task is running any more when this returns or raises, so a long task should look at
         `cancelled` now and then.
         """
-        self._cancelled.clear()
+        self.cancelled.clear()
         tasks: list[Future[_T]] = []
-        failed: BaseException | None = None
         try:
             tasks += [self._pool.submit(compute, number) for number in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
-            failed = _first_exception(tasks)
-            if failed:
-                raise failed
-            return [task.result() for task in tasks]
+            self._stop(tasks)
+            return list(map(Future.result, tasks))
         finally:
-            self._cancelled.set()
-            _cancel(tasks)
-            failed = None  # its traceback keeps this frame, and so every tensor named here
+            self._stop(tasks)
+            tasks.clear()  # the traceback of an exception keeps this frame, and so the results
 
-
-def _first_exception(tasks: list[Future[_T]]) -> BaseException | None:
-    exceptions = (task.exception() for task in tasks if task.done())
-    return next(filter(None, exceptions), None)
-
-
-def _cancel(tasks: list[Future[_T]]) -> None:
-    """Start none of the tasks any more, wait for the running ones, and drop all results."""
-    for task in tasks:
-        task.cancel()
-    wait(tasks)
-    tasks.clear()
+    def _stop(self, tasks: list[Future[_T]]) -> None:
+        """Start none of the tasks any more, and wait for the running ones."""
+        self.cancelled.set()
+        for task in tasks:
+            task.cancel()
+        wait(tasks)

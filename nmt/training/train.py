@@ -34,12 +34,7 @@ from nmt.training.result import (
     text_fingerprint,
     write_result,
 )
-from nmt.training.resume import (
-    check_recipe_unchanged,
-    check_text_unchanged,
-    resume,
-    roll_back,
-)
+from nmt.training.resume import check_recipe_unchanged, check_text_unchanged, resume, roll_back
 from nmt.training.retention import update_after_checkpoint
 from nmt.training.step_memory import parameter_count
 from nmt.training.trainer import Trainer
@@ -68,7 +63,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         contextlib.ExitStack() as stack,
     ):
         group.main_process_first(lambda: group.is_main and stack.enter_context(directory.reserve()))
-        log_in_main = log if group.is_main else _silent
+        log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
             lambda: _build_trainer(config, directory, group, log_in_main)
         )
@@ -77,10 +72,6 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         finally:
             trainer.gradients.release_process_group()
     return directory
-
-
-def _silent(message: str) -> None:
-    """Log nothing."""
 
 
 def _build_trainer(
@@ -154,7 +145,16 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         return
     if not is_trained:
         choose_best_weights(trainer)
-    _score(trainer, is_trained=is_trained)
+    pairs = read_test_set(trainer.config)
+    is_scored = not pairs or has_result(directory, pairs)
+    if is_trained:
+        rest = "nothing to do" if is_scored else "its test set is not scored yet"
+        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {rest}")
+    if not is_scored:
+        directory.write_config(trainer.config)  # it may name another test set than before
+        write_result(trainer, pairs)
+    if not (is_trained and is_scored):
+        trainer.log(f"translate with: nmt translate --model {directory.path}")
 
 
 def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
@@ -167,21 +167,3 @@ def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         directory, trainer.device, trainer.precision, trainer.group.size, fingerprints
     )
     directory.write_config(trainer.config)
-
-
-def _score(trainer: Trainer, *, is_trained: bool) -> None:
-    """Score the test set, if there is one and its result is not written yet.
-
-    `is_trained` says that training had been finished by an earlier call.
-    """
-    directory, config, log = trainer.directory, trainer.config, trainer.log
-    pairs = read_test_set(config)
-    is_scored = not pairs or has_result(directory, pairs)
-    if is_trained:
-        rest = "nothing to do" if is_scored else "its test set is not scored yet"
-        log(f"{directory.path}: already trained to step {trainer.state.step:,}; {rest}")
-    if not is_scored:
-        directory.write_config(config)  # it may name another test set than before
-        write_result(trainer, pairs)
-    if not (is_trained and is_scored):
-        log(f"translate with: nmt translate --model {directory.path}")

@@ -99,7 +99,10 @@ class Trainer:
             self.stepper.take()
             self.checkpointer.preallocate()
             if state.step % training.log_every == 0:
-                self._record()
+                self.stepper.synchronize()
+                epoch = state.step / self.plan.steps_per_epoch
+                rate = learning_rate(state.step, self.config)
+                self.monitor.record_training(state.step, epoch, rate)
             state.validation_due = state.step % training.validate_every == 0 or self._at_last_step()
             self._check_stop_signal()
         improved = state.validation_due and self._validate()
@@ -108,12 +111,6 @@ class Trainer:
         last = self.finished()
         if improved or is_regular or self.checkpointer.must_retry or last or resumes_validation:
             self.save(overwrite=resumes_validation, wait=last)
-
-    def _record(self) -> None:
-        self.stepper.synchronize()
-        step = self.state.step
-        epoch = step / self.plan.steps_per_epoch
-        self.monitor.record_training(step, epoch, learning_rate(step, self.config))
 
     def _validate(self) -> bool:
         """Validate the weights of this step; return whether they are among the best so far."""
@@ -124,12 +121,11 @@ class Trainer:
         if measured is None:
             raise Interrupted
         score, figures = measured
-        if not math.isfinite(figures["loss"]):
-            raise DivergedError(
-                f"step {self.state.step:,}: the validation loss is {figures['loss']}"
-            )
+        step, loss = self.state.step, figures["loss"]
+        if not math.isfinite(loss):
+            raise DivergedError(f"step {step:,}: the validation loss is {loss}")
         self.state.validation_due = False
-        return self.state.ranking.add(self.state.step, score, figures)
+        return self.state.ranking.add(step, score, figures)
 
     def _measure(self) -> tuple[float, dict[str, float]] | None:
         """Return score and figures of a validation; None if a stop signal interrupted it."""

@@ -5,6 +5,7 @@ Each validation also writes its translations of the same few sentences into a sm
 """
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from nmt.translation.translator import Translator
 BATCH_TOKENS = 4096
 EXAMPLES = 8
 """number of example translations: those of the first sentences of the validation set"""
-_LABELS = ("source     ", "reference  ", "model      ")
+_EXAMPLE = "source     {}\nreference  {}\nmodel      {}\n"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ class Validator:
         translations: list[str] = []
         quality: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):
-            translations = self._translate(beam_size)
+            settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
+            translator = Translator(self.run, settings, self.precision)
+            sources = (pair.source for pair in self.pairs)
+            translations = [translation.text for translation in translator.translate(sources)]
             quality[metric] = self._score(metric, translations)
         model.train()
         return Validation(loss, quality, translations)
@@ -103,11 +107,6 @@ class Validator:
             total += objective(batch.to(device)).cross_entropy.item()
             tokens += batch.tokens
         return total / tokens
-
-    def _translate(self, beam_size: int) -> list[str]:
-        settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
-        translator = Translator(self.run, settings, self.precision)
-        return [t.text for t in translator.translate(pair.source for pair in self.pairs)]
 
     def _score(self, metric: str, translations: list[str]) -> float:
         """Return what the translations score by a metric of `METRIC_NAMES`."""
@@ -128,28 +127,21 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
     if not examples:
         return
     folder.mkdir(exist_ok=True)
-    blocks = (
-        "".join(f"{label}{text}\n" for label, text in zip(_LABELS, astuple(example), strict=True))
-        for example in examples
-    )
-    write_atomically(folder / f"step-{step:08d}.txt", "\n".join(blocks))
+    text = "\n".join(_EXAMPLE.format(*astuple(example)) for example in examples)
+    write_atomically(folder / f"step-{step:08d}.txt", text)
 
 
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
-    """Return the examples of all validations, in order of their steps; skip damaged files."""
-    found = {}
+    """Return the examples of all validations, in order of their steps; skip what is damaged."""
+    found, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
     for step, path in _example_files(folder):
         try:
             # not read_text, which would take a carriage return for a line end
-            lines = path.read_bytes().decode("utf-8").split("\n")
+            text = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError):
             continue
-        width = len(_LABELS[0])
-        blocks = [lines[i : i + 3] for i in range(0, len(lines) - 2, 4)]
-        labels = {tuple(line[:width] for line in block) for block in blocks}
-        if labels == {_LABELS}:
-            texts = ([line[width:] for line in block] for block in blocks)
-            found[step] = [ExampleTranslation(*text) for text in texts]
+        if blocks := pattern.findall(text):
+            found[step] = [ExampleTranslation(*block) for block in blocks]
     return found
 
 

@@ -1,10 +1,11 @@
 """A corpus, a recipe and a trainer small enough to train in a second."""
 
 import functools
+import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,9 +16,10 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
-from tests.training.runs import quiet
+from tests.training.runs import Diverge, MakeTrainer, Recipe, Trained, quiet
 
 WORDS = {
     "the": "der",
@@ -51,7 +53,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def recipe(corpus: Path) -> Callable[..., Config]:
+def recipe(corpus: Path) -> Recipe:
     """A function of `section.key=value` settings that override the tiny recipe."""
     sides = {
         name: f"{{source: {corpus}/{name}.en, target: {corpus}/{name}.de}}"
@@ -83,9 +85,7 @@ decoding: {{beam_size: 2, max_length_offset: 5}}
 
 
 @pytest.fixture(scope="session")
-def trained(
-    recipe: Callable[..., Config], tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., RunDirectory]:
+def trained(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A function of settings that returns a finished run, which tests only read or copy."""
 
     @functools.cache
@@ -96,18 +96,23 @@ def trained(
 
 
 @pytest.fixture
-def make_trainer(tmp_path: Path) -> Callable[..., Trainer]:
-    """A function of (config, store, vocabulary size) that gives a trainer with a new model."""
+def diverge(monkeypatch: pytest.MonkeyPatch) -> Diverge:
+    """A function of the steps whose loss and gradients are to be NaN."""
+    original = GradientComputer.compute
 
-    def made(config: Config, store: Any, vocabulary_size: int, tokenizer: Any = None) -> Trainer:
-        torch.manual_seed(config.seed)
-        model = Transformer(config.model, vocabulary_size, vocabulary_size)
-        if config.training.device == "cuda":
-            model.to("cuda")
-        run = LoadedModel(config, tokenizer, model, tmp_path / "run")
-        return Trainer(run, store, None, "fp32")  # type: ignore[arg-type]
+    def diverging(*steps: int) -> None:
+        def compute(self: GradientComputer, step: int) -> StepGradient:
+            gradient = original(self, step)
+            if step in steps:
+                gradient.loss.mul_(math.nan)
+                for parameter in self._run.model.parameters():
+                    assert parameter.grad is not None
+                    parameter.grad.mul_(math.nan)
+            return gradient
 
-    return made
+        monkeypatch.setattr(GradientComputer, "compute", compute)
+
+    return diverging
 
 
 class Spelling:
@@ -121,7 +126,7 @@ class Spelling:
 
 
 @pytest.fixture
-def small_trainer(make_trainer: Callable[..., Trainer]) -> Iterator[Callable[..., Trainer]]:
+def small_trainer(tmp_path: Path) -> Iterator[MakeTrainer]:
     """A function of threads, rates of dropout and training settings that gives a new trainer."""
     before, draw, vocabulary = torch.get_num_threads(), random.Random(1), 16
     rows = [[*draw.choices(range(4, vocabulary), k=draw.randint(1, 6)), EOS] for _ in range(300)]
@@ -137,7 +142,10 @@ def small_trainer(make_trainer: Callable[..., Trainer]) -> Iterator[Callable[...
             model=ModelConfig(**sizes, **rates),  # type: ignore[arg-type]
             training=TrainingConfig(**{"batch_tokens": 300, "device": "cpu", **training}),
         )
-        return make_trainer(config, TokenStore.of(rows, rows), vocabulary, Spelling())
+        torch.manual_seed(config.seed)
+        model = Transformer(config.model, vocabulary, vocabulary).to(config.training.device)
+        run = LoadedModel(config, cast(Any, Spelling()), model, tmp_path / "run")
+        return Trainer(run, TokenStore.of(rows, rows), cast(Any, None), "fp32")
 
     yield made
     torch.set_num_threads(before)

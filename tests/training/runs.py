@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -9,20 +10,56 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from nmt.checkpoint import WEIGHTS, load_state, load_weights
 from nmt.config import Config
 from nmt.config_file import dump_config
+from nmt.errors import StoppedBySignal
 from nmt.run_directory import RunDirectory
+from nmt.training.optimizer import update_weights
+from nmt.training.schedule import learning_rate
+from nmt.training.train import train
+from nmt.training.trainer import Trainer
 
 Recipe = Callable[..., Config]
+Trained = Callable[..., RunDirectory]
+MakeTrainer = Callable[..., Trainer]
+Diverge = Callable[..., None]
 CLOCKS = ("seconds", "tokens_per_second", "training_seconds")
 _LAUNCHER = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 
 
 def quiet(message: str) -> None:
     """A log that nobody reads."""
+
+
+class PowerFailure(BaseException):
+    """Nothing catches it and nothing is saved."""
+
+
+def stop() -> None:
+    signal.raise_signal(signal.SIGTERM)
+
+
+def fail() -> None:
+    raise PowerFailure
+
+
+def interrupted(config: Config, path: Path, step: int, how: Callable[[], object]) -> BaseException:
+    """Train until `how` happens while the weights are updated in `step`."""
+
+    def update(*arguments: Any) -> None:
+        if arguments[2] == learning_rate(step, config):
+            how()
+        update_weights(*arguments)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nmt.training.step.update_weights", update)
+        with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
+            train(config, path, quiet)
+    return raised.value
 
 
 def records(run: RunDirectory) -> list[dict[str, Any]]:
@@ -55,6 +92,13 @@ def contents(run: RunDirectory) -> list[Any]:
     pointers = [comparable(json.loads(path.read_text())) for path in (run.best, run.last)]
     names = sorted(str(path.relative_to(run.path)) for path in run.path.rglob("*"))
     return [records(run), weights, states, pointers, names]
+
+
+def files_of(run: RunDirectory, *others: str) -> dict[Path, tuple[bytes, int]]:
+    """Contents and time of each file of a run, but for its lock and `others`."""
+    files = (path for path in run.path.rglob("*") if path.is_file())
+    kept = [path for path in files if path.name not in (".lock", *others)]
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in kept}
 
 
 def ending(run: RunDirectory) -> list[Any]:

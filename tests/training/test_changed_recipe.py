@@ -1,7 +1,6 @@
 """A run continues under the recipe and with the text that it began with, or not at all."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from nmt.run_directory import RunDirectory
 from nmt.training.resume import check_recipe_unchanged
 from nmt.training.state import FORMAT
 from nmt.training.train import train
-from tests.training.runs import Recipe, copied, quiet
+from tests.training.runs import Recipe, Trained, copied, files_of, quiet
 
 FIRST = "training.max_steps=4"
 SECOND = "training.max_steps=5"
@@ -31,33 +30,30 @@ def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
 
 
 @pytest.mark.parametrize(
-    ("setting", "message"),
+    ("key", "old", "new"),
     [
-        ("training.batch_tokens=99", "training.batch_tokens: the run has 120, now 99"),
-        ("model.d_ff=25", "model.d_ff: the run has 24, now 25"),
-        ("seed=2", "seed: the run has 1, now 2"),
-        ("training.clip_norm=1", "training.clip_norm: the run has None, now 1.0"),
-        ("tokenizer.kind=char", "tokenizer.kind: the run has 'bpe', now 'char'"),
-        ("data.cleaning.max_length=9", "data.cleaning.max_length: the run has 256, now 9"),
-        ("training.precision=bf16", "training.precision: the run has 'fp32', now 'bf16'"),
-        ("training.warmup_steps=7", "training.warmup_steps: the run has 6, now 7"),
-        ("model.norm=pre", "model.norm: the run has 'post', now 'pre'"),
-        (
-            "training.validation_metric=loss",
-            "training.validation_metric: the run has 'bleu', now 'loss'",
-        ),
+        ("training.batch_tokens", 120, 99),
+        ("model.d_ff", 24, 25),
+        ("seed", 1, 2),
+        ("training.clip_norm", None, 1.0),
+        ("tokenizer.kind", "bpe", "char"),
+        ("data.cleaning.max_length", 256, 9),
+        ("training.precision", "fp32", "bf16"),
+        ("training.warmup_steps", 6, 7),
+        ("model.norm", "post", "pre"),
+        ("training.validation_metric", "bleu", "loss"),
     ],
 )
 def test_a_changed_recipe_is_refused(
-    recipe: Recipe, tmp_path: Path, setting: str, message: str
+    recipe: Recipe, tmp_path: Path, key: str, old: object, new: object
 ) -> None:
     run = started(tmp_path, recipe())
     before = run.config.read_text()
     with pytest.raises(ConfigError) as raised:
-        train(recipe(setting), tmp_path, quiet)
+        train(recipe(f"{key}={new}"), tmp_path, quiet)
     assert str(raised.value) == (
         f"{tmp_path}: already holds a run with another recipe; "
-        f"choose another --run-dir, or undo: {message}"
+        f"choose another --run-dir, or undo: {key}: the run has {old!r}, now {new!r}"
     )
     assert run.config.read_text() == before
 
@@ -117,7 +113,7 @@ def test_another_end_is_refused_if_the_rate_had_begun_to_fall_towards_the_first(
 
 
 def test_a_training_state_of_another_version_is_refused(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     """A state of format 1 may have no format at all, as those of the first versions."""
     run = copied(trained(FIRST), tmp_path)
@@ -138,32 +134,28 @@ def test_a_training_state_of_another_version_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("train", "the training text has changed since this run began"),
-        ("validation", "the validation set has changed since this run began"),
-    ],
+    ("name", "text"), [("train", "training text"), ("validation", "validation set")]
 )
 def test_other_text_is_refused_and_the_run_stays_the_same(
-    recipe: Recipe, tmp_path: Path, corpus: Path, name: str, message: str
+    recipe: Recipe, tmp_path: Path, corpus: Path, name: str, text: str
 ) -> None:
     """Its ids would mean other words, and the weights would still fit."""
     for language in ("en", "de"):
         shutil.copy(corpus / f"{name}.{language}", tmp_path)
-    text = f"{{source: {tmp_path}/{name}.en, target: {tmp_path}/{name}.de}}"
-    config = recipe("training.max_steps=1", f"data.{name}={text}")
+    pair = f"{{source: {tmp_path}/{name}.en, target: {tmp_path}/{name}.de}}"
+    config = recipe("training.max_steps=1", f"data.{name}={pair}")
     run = train(config, tmp_path / "run", quiet)
-    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+    before = files_of(run)
     for language in ("en", "de"):
         with (tmp_path / f"{name}.{language}").open("a") as file:
             file.write("one more\n")
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match=f"the {text} has changed since this run began"):
         train(config, run.path, quiet)
-    assert {path: path.read_bytes() for path in before} == before
+    assert files_of(run) == before
 
 
 def test_another_tokenizer_is_refused_and_a_lost_one_is_written_again(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     run = copied(trained(FIRST), tmp_path)
     other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
@@ -178,7 +170,7 @@ def test_another_tokenizer_is_refused_and_a_lost_one_is_written_again(
 
 
 def test_nothing_remains_of_a_start_that_failed(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     """It died before its first checkpoint, with other text and two vocabularies."""
     other = trained(FIRST, "model.embeddings=separate", "tokenizer.shared=false")
@@ -194,7 +186,7 @@ def test_nothing_remains_of_a_start_that_failed(
 
 
 def test_copies_beside_the_checkpoints_stay(
-    recipe: Recipe, trained: Callable[..., RunDirectory], tmp_path: Path
+    recipe: Recipe, trained: Trained, tmp_path: Path
 ) -> None:
     run = copied(trained(FIRST, "training.average=best"), tmp_path)
     copies = [run.checkpoints / "step-00000004-good", run.checkpoints / "step-00000004.tar"]

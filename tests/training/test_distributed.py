@@ -2,11 +2,9 @@
 
 import os
 import random
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -17,12 +15,11 @@ import pytest
 import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 
-from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import NmtError
 from nmt.run_directory import RunDirectory
 from nmt.training import distributed
-from nmt.training.distributed import ProcessGroup, join_process_group, rendezvous, shard
+from nmt.training.distributed import join_process_group, rendezvous, shard
 from nmt.training.train import train
 from tests.training.runs import (
     Recipe,
@@ -32,7 +29,6 @@ from tests.training.runs import (
     quiet,
     torchrun,
     wait_for_records,
-    write_recipe,
 )
 
 
@@ -47,14 +43,6 @@ def test_shards_are_the_whole_step_and_alike(pairs: int, size: int) -> None:
     assert sorted(np.concatenate(shards)) == sorted(indices)
     tokens = [int(lengths[rows].sum()) for rows in shards]
     assert max(tokens) - min(tokens) <= 60
-
-
-def test_a_process_that_trains_alone_is_the_main_process() -> None:
-    alone = ProcessGroup()
-    assert alone.is_main and alone.all_reduce_sum(torch.tensor(1.5)) == 1.5
-    assert alone.all_reduce_max(7) == 7 and alone.all_gather("a") == ["a"]
-    assert alone.broadcast_from_main(lambda: 3) == 3
-    assert alone.main_process_first(lambda: 4) == 4
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -78,13 +66,18 @@ def test_missing_processes_are_named_after_the_timeout() -> None:
         rendezvous(store, 1, 3, patience)
 
 
+def free_port() -> str:
+    """A port that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return str(found.getsockname()[1])
+
+
 @pytest.mark.parametrize("rank", ["0", "1"])
 def test_a_process_that_finds_no_others_says_so_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, rank: str
 ) -> None:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = str(found.getsockname()[1])
+    port = free_port()
     started = {"RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
     for name, value in {**started, **place, "TORCHELASTIC_RUN_ID": "test"}.items():
@@ -172,67 +165,26 @@ def test_a_killed_process_costs_no_more_than_time(
     assert contents(run) == undisturbed
 
 
-# -- two machines that a cable joins: network namespaces, each with an end of a virtual one -------
-
-# Lays the cable from this namespace to another, and runs a command in both: $0 torchrun's options
-# and $@ what it starts. --local-addr matters: both machines go by one host name.
-TWO_MACHINES = """
-set -e
-unshare --net sleep infinity & other=$!
-trap 'kill $other' EXIT
-until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/$$/ns/net)" ]; do sleep 0.05; done
-inside() { nsenter --target $other --net "$@"; }
-ip link set lo up
-ip link add name one type veth peer name two netns $other
-ip addr add 10.77.0.1/24 dev one
-ip link set one up
-inside ip addr add 10.77.0.2/24 dev two
-inside ip link set lo up
-inside ip link set two up
-group="--nnodes 2 --nproc-per-node 1 --master-addr 10.77.0.1 --master-port 29400 $0"
-GLOO_SOCKET_IFNAME=two inside "$PYTHON" -m torch.distributed.run $group \
-    --node-rank 1 --local-addr 10.77.0.2 "$@" & second=$!
-GLOO_SOCKET_IFNAME=one "$PYTHON" -m torch.distributed.run $group \
-    --node-rank 0 --local-addr 10.77.0.1 "$@"
-wait $second
-"""
-
-
-def can_divide_the_network() -> bool:
-    """Whether a user may have network namespaces here, and the programs for them."""
-    if not all(map(shutil.which, ("unshare", "nsenter", "ip"))):
-        return False
-    probe = ["unshare", "--map-root-user", "--net", "ip", "link", "add", "a1", "type", "veth"]
-    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
-
-
-def on_two_machines(config: Config, folder: Path, options: str = "") -> str:
-    """Train in both namespaces together; what they say on stderr."""
-    recipe = write_recipe(config, folder)
-    nmt = ["-m", "nmt", "train", "--config", str(recipe), "--run-dir", str(folder / "run")]
-    process = subprocess.Popen(
-        ["unshare", "--map-root-user", "--net", "bash", "-c", TWO_MACHINES, options, *nmt],
-        env={**os.environ, "PYTHON": sys.executable},
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        start_new_session=True,
-    )
-    try:
-        _, said = process.communicate(timeout=240)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        raise
-    assert process.returncode == 0, said
-    return said
+# -- two machines, each with a launcher and a process of its own ----------------------------------
 
 
 @pytest.mark.slow
 def test_two_machines_learn_what_one_process_learns(recipe: Recipe, tmp_path: Path) -> None:
-    if not can_divide_the_network():
-        pytest.skip("no network namespaces here, or neither unshare nor nsenter nor ip")
     config = recipe("model.dropout=0.0", "training.log_every=1", "training.batch_tokens=40")
     alone = train(config, tmp_path / "alone", quiet)
-    said = on_two_machines(config, tmp_path)
+    both = "--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}"
+    command = torchrun(config, tmp_path, 1, 0)
+    command.remove("--standalone")
+    launchers = [
+        subprocess.Popen(
+            [*command[:3], *both, f"--node-rank={rank}", *command[3:]],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = "".join(launcher.communicate(timeout=240)[1] for launcher in launchers)
+    assert [launcher.returncode for launcher in launchers] == [0, 0], said
     assert said.count("translate with:") == 1
     found, expected = losses(RunDirectory(tmp_path / "run")), losses(alone)
     assert found.keys() == expected.keys()

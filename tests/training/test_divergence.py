@@ -1,7 +1,6 @@
 """A divergent step changes nothing, whenever its result is read."""
 
 import math
-import signal
 import traceback
 from collections.abc import Callable
 from functools import partial
@@ -13,28 +12,39 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt.errors import DivergedError, StoppedBySignal
+from nmt.errors import DivergedError
 from nmt.model.layout import PADDED
 from nmt.training import loss as loss_module
 from nmt.training import step as step_module
-from nmt.training.divergence import CheckResult, DivergenceDetector
-from nmt.training.gradients import GradientComputer, StepGradient
+from nmt.training.divergence import DivergenceDetector
 from nmt.training.layers import prepare_layers
-from nmt.training.optimizer import update_weights
 from nmt.training.step import Stepper
 from nmt.training.train import train
-from nmt.training.trainer import Trainer
-from tests.training.runs import Recipe, contents, quiet
+from tests.training.runs import (
+    Diverge,
+    MakeTrainer,
+    Recipe,
+    Trained,
+    assert_same_run,
+    contents,
+    interrupted,
+    quiet,
+    stop,
+)
 
 exactly = partial(torch.testing.assert_close, rtol=0, atol=0)
-MakeTrainer = Callable[..., Trainer]
+LATE = (step_module, "is_synchronous", lambda device: False)
+"""what reads the result of each step when the next one is taken, as on a GPU"""
 
 
-def judged(
+def problem(
     divergence: DivergenceDetector, loss: float, tokens: int = 10, norm: float = 1.0
-) -> CheckResult:
+) -> str | None:
+    """What the check of a step of this summed loss says."""
     number = torch.tensor(loss, dtype=torch.float64)
-    return divergence.check(number, tokens, torch.tensor(norm)).read()
+    found, reason = divergence.check(number, tokens, torch.tensor(norm)).read()
+    assert found == pytest.approx(loss, nan_ok=True)
+    return reason
 
 
 def divergence(largest_spike: float | None = None) -> DivergenceDetector:
@@ -42,7 +52,7 @@ def divergence(largest_spike: float | None = None) -> DivergenceDetector:
 
 
 @pytest.mark.parametrize(
-    ("loss", "norm", "problem"),
+    ("loss", "norm", "expected"),
     [
         (math.nan, 1.0, "the loss is nan"),
         (math.inf, 1.0, "the loss is inf"),
@@ -51,27 +61,22 @@ def divergence(largest_spike: float | None = None) -> DivergenceDetector:
         (20.1 + 30.0, 1.0, "the loss is 5.01 nats/token (running mean: 2.00)"),
     ],
 )
-def test_nan_infinity_and_a_spike_of_the_loss_are_rejected(
-    loss: float, norm: float, problem: str
+def test_nan_infinity_and_a_spike_of_the_loss_are_rejected_and_all_later_steps_until_reset(
+    loss: float, norm: float, expected: str
 ) -> None:
     watching = divergence(largest_spike=3.0)
-    assert not judged(watching, 20.0).rejected
-    found = judged(watching, loss, norm=norm)
-    assert found.rejected and found.problem() == problem
+    assert problem(watching, 20.0) is None
+    assert problem(watching, loss, norm=norm) == expected
     assert watching.running_loss == 2.0
+    assert problem(watching, 20.0)
+    watching.reset(2.0)
+    assert problem(watching, 20.0) is None
 
 
 def test_a_spike_is_allowed_without_a_limit_and_in_the_first_step() -> None:
-    assert not judged(divergence(largest_spike=0.1), 1e6).rejected
+    assert problem(divergence(largest_spike=0.1), 1e6) is None
     careless = divergence()
-    assert not any(judged(careless, loss).rejected for loss in (20.0, 1e9))
-
-
-def test_all_steps_after_a_divergent_one_are_rejected_until_reset() -> None:
-    watching = divergence()
-    assert [judged(watching, loss).rejected for loss in (20.0, math.nan, 20.0)] == [0, 1, 1]
-    watching.reset(2.0)
-    assert not judged(watching, 20.0).rejected
+    assert [problem(careless, loss) for loss in (20.0, 1e9)] == [None, None]
 
 
 def test_the_running_loss_follows_slowly() -> None:
@@ -79,31 +84,9 @@ def test_the_running_loss_follows_slowly() -> None:
     assert watching.running_loss is None
     expected = 51.3 / 7
     for loss in (51.3, 48.7, 49.9, 30.1):
-        judged(watching, loss, tokens=7)
+        problem(watching, loss, tokens=7)
         expected += 0.02 * (loss / 7 - expected)
         assert watching.running_loss == expected
-
-
-@pytest.fixture
-def late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the result of each step when the next one is taken, as on a GPU."""
-    monkeypatch.setattr(step_module, "is_synchronous", lambda device: False)
-
-
-def spoil(step: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the loss of a step be no number, and its gradient with it."""
-    original = GradientComputer.compute
-
-    def compute(self: GradientComputer, number: int) -> StepGradient:
-        gradient = original(self, number)
-        if number == step:
-            for parameter in self._run.model.parameters():
-                assert parameter.grad is not None
-                parameter.grad.mul_(math.nan)
-            gradient.loss.mul_(math.nan)
-        return gradient
-
-    monkeypatch.setattr(GradientComputer, "compute", compute)
 
 
 @pytest.mark.parametrize(
@@ -138,16 +121,14 @@ def test_a_divergent_step_names_its_pairs_and_changes_nothing(
     exactly(list(diverged.model.parameters()), before, equal_nan=True)
 
 
-@pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_a_step_rejected_late_and_the_one_begun_meanwhile_change_nothing(
-    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch, optimizer: str
+    small_trainer: MakeTrainer, monkeypatch: pytest.MonkeyPatch, diverge: Diverge, optimizer: str
 ) -> None:
-    spoil(4, monkeypatch)
-    kept, diverged = (
-        small_trainer(optimizer=optimizer, weight_decay=0.1, clip_norm=1.0, warmup_steps=2)
-        for _ in range(2)
-    )
+    monkeypatch.setattr(*LATE)
+    diverge(4)
+    settings = {"weight_decay": 0.1, "clip_norm": 1.0, "warmup_steps": 2}
+    kept, diverged = (small_trainer(optimizer=optimizer, **settings) for _ in range(2))
     for _ in range(3):
         kept.stepper.take()
     for _ in range(4):
@@ -162,7 +143,11 @@ def test_a_step_rejected_late_and_the_one_begun_meanwhile_change_nothing(
 
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_a_run_that_rolls_back_is_the_same_whenever_the_results_of_its_steps_are_read(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str
+    recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    diverge: Diverge,
+    optimizer: str,
 ) -> None:
     config = recipe(
         "training.on_divergence=roll_back",
@@ -171,38 +156,22 @@ def test_a_run_that_rolls_back_is_the_same_whenever_the_results_of_its_steps_are
         "training.moving_average=0.9",
         "training.log_every=3",
     )
-    spoil(7, monkeypatch)
-    runs, problems = [], []
-    for synchronous in (True, False):
-        monkeypatch.setattr(
-            step_module, "is_synchronous", lambda device, answer=synchronous: answer
-        )
-        said: list[str] = []
-        runs.append(contents(train(config, tmp_path / str(synchronous), said.append)))
-        problems.append([line for line in said if "step 7: the loss is nan" in line])
-    assert runs[0] == runs[1]
-    assert problems[0] == problems[1] and len(problems[0]) == 1
+    diverge(7)
+    said: list[str] = []
+    at_once = contents(train(config, tmp_path / "at-once", said.append))
+    monkeypatch.setattr(*LATE)
+    assert contents(train(config, tmp_path / "late", said.append)) == at_once
+    one, other = (line for line in said if "step 7: the loss is nan" in line)
+    assert one == other
 
 
-@pytest.mark.usefixtures("late")
 def test_a_stop_waits_for_the_pending_step(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = train(recipe(), tmp_path / "whole", quiet)
-    original = update_weights
-
-    def update(*arguments: Any) -> None:
-        original(*arguments)
-        if not stopped:
-            stopped.append(1)
-            signal.raise_signal(signal.SIGTERM)
-
-    stopped: list[int] = []
-    monkeypatch.setattr(step_module, "update_weights", update)
-    with pytest.raises(StoppedBySignal, match="after step 1;"):
-        train(recipe(), tmp_path / "parts", quiet)
-    parts = train(recipe(), tmp_path / "parts", quiet)
-    assert contents(parts) == contents(whole)
+    monkeypatch.setattr(*LATE)
+    assert "after step 1;" in str(interrupted(recipe(), tmp_path / "run", 1, stop))
+    train(recipe(), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", trained())
 
 
 class ValueReads(TorchDispatchMode):
@@ -226,23 +195,23 @@ class ValueReads(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def note(self) -> None:
-        """The line of the toolkit that asks, or of PyTorch where it is none."""
+        """Note the line of the toolkit that asks, or of PyTorch if there is none."""
         frames = traceback.extract_stack()[:-2]
         own = [frame for frame in frames if "/nmt/" in frame.filename]
         self.asked.add((own or frames)[-1].line or "")
 
 
-@pytest.mark.usefixtures("late")
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("settings", [{}, {"activation_checkpointing": True}])
+@pytest.mark.parametrize("activation_checkpointing", [False, True])
 @pytest.mark.parametrize("optimizer", ["adam", "muon"])
 def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     small_trainer: MakeTrainer,
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
-    settings: dict[str, Any],
+    activation_checkpointing: bool,
     precision: str,
 ) -> None:
+    monkeypatch.setattr(*LATE)
     monkeypatch.setattr(loss_module, "UnpaddedLayout", lambda ids, padding: PADDED)  # as on a GPU
     tried = small_trainer(
         dropout=0.1,
@@ -252,12 +221,12 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
         moving_average=0.9,
         largest_spike=5.0,
         micro_batch_tokens=100,
-        **settings,
+        activation_checkpointing=activation_checkpointing,
     )
     prepare_layers(tried.model, tried.config.training)
     tried.gradients._objective.precision = precision
     tried.stepper.take()
-    monkeypatch.setattr(Stepper, "_finish_step", lambda self, step: None)
+    monkeypatch.setattr(Stepper, "synchronize", lambda self: None)
     with ValueReads() as reads:
         for name in ("tolist", "numpy", "cpu"):
             monkeypatch.setattr(Tensor, name, lambda *arguments: reads.note())
@@ -265,22 +234,6 @@ def test_nothing_in_a_step_asks_for_the_value_of_a_tensor(
     # the loss asks a CPU alone whether it may save itself a product
     (line,) = reads.asked
     assert line.startswith("if grad_total.is_cuda or ")
-
-
-@pytest.mark.parametrize(
-    "question",
-    [
-        lambda x: x.sum().item(),
-        lambda x: float(x.sum()),
-        lambda x: bool(x.sum() > 0),
-        lambda x: x[x > 0],
-        lambda x: x.nonzero(),
-    ],
-)
-def test_reads_of_values_are_noticed(question: Callable[[Tensor], object]) -> None:
-    with ValueReads() as reads:
-        question(torch.ones(3))
-    assert len(reads.asked) == 1
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")

@@ -3,9 +3,6 @@
 import errno
 import os
 import re
-import resource
-import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,21 +11,17 @@ import pytest
 
 from nmt.checkpoint import MANIFEST, STATE, WEIGHTS, intact_checkpoints, newest_checkpoint
 from nmt.errors import CheckpointError
-from nmt.files import read_json, write_json
+from nmt.files import read_json
 from nmt.run_directory import RunDirectory
-from nmt.training import retention
-from nmt.training.gradients import StepGradient
 from nmt.training.monitor import Monitor
-from nmt.training.step import PendingStep, Stepper
 from nmt.training.train import train
-from tests.training.runs import Recipe, losses, quiet, same_weights
+from tests.training.runs import Recipe, Trained, interrupted, losses, quiet, same_weights, stop
 
 SETTINGS = ("training.log_every=1", "training.validation_metric=loss")
-WITH_LARGE_STATE = (*SETTINGS, "model.d_ff=8192", "training.checkpoint_every=2")
 
 
 @pytest.fixture
-def undisturbed(trained: Callable[..., RunDirectory]) -> RunDirectory:
+def undisturbed(trained: Trained) -> RunDirectory:
     """A run that always had space."""
     return trained(*SETTINGS)
 
@@ -127,77 +120,16 @@ def test_a_rerun_makes_the_average_for_which_there_was_no_space(
     assert_recovered(run, undisturbed)
 
 
-def test_a_step_that_could_not_be_saved_is_not_the_best(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """best.json always names a checkpoint that is there."""
-    run = RunDirectory(tmp_path / "run")
-    named = []
-
-    def write(path: Path, value: dict[str, Any]) -> None:
-        write_json(path, value)
-        if path == run.best:
-            named.append(value["weights"][-2:])
-            assert (run.path / value["weights"]).is_dir()
-
-    monkeypatch.setattr(retention, "write_json", write)
-    full_for(run.path, r"mkdir .*step-00000010.*", monkeypatch)
-    train(recipe(*SETTINGS, "training.checkpoint_every=100"), run.path, quiet)
-    assert "05" in named and "10" not in named
-
-
 @pytest.mark.parametrize("last", [12, 6])
 def test_the_last_checkpoint_must_be_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     """At the end of training, or when a signal stops it."""
-    original = Stepper._finish_step
-
-    def finish(stepper: Stepper, step: PendingStep) -> None:
-        if step.number == last == 6:
-            signal.raise_signal(signal.SIGTERM)
-        original(stepper, step)
-
-    monkeypatch.setattr(Stepper, "_finish_step", finish)
     run = RunDirectory(tmp_path / "run")
     full_for(run.path, rf"mkdir .*step-{last:08d}.*", monkeypatch)
     with pytest.raises(CheckpointError, match="not saved: No space left"):
-        train(recipe(), run.path, quiet)
+        if last == 12:
+            train(recipe(), run.path, quiet)
+        interrupted(recipe(), run.path, last, stop)
     saved = run.saved_checkpoints()
     assert saved and run.checkpoint(last) not in saved
-
-
-def test_training_continues_until_large_files_can_be_written_again(
-    recipe: Recipe,
-    trained: Callable[..., RunDirectory],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """From step 6 to 10 a limit between the sizes of weights and state cuts files off."""
-    run, newest = RunDirectory(tmp_path / "run"), []
-    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-    original = Stepper.take
-
-    def take(stepper: Stepper) -> StepGradient:
-        if stepper._state.step == 5:
-            deadline = time.monotonic() + 120
-            while "step-00000005" not in run.last.read_text() and time.monotonic() < deadline:
-                time.sleep(0.01)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 20, most))
-        if stepper._state.step == 10:
-            newest.append(newest_checkpoint(run.saved_checkpoints(), quiet))
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-        return original(stepper)
-
-    monkeypatch.setattr(Stepper, "take", take)
-    try:
-        train(recipe(*WITH_LARGE_STATE), run.path, quiet)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
-    assert newest == [run.checkpoint(5)]
-    message = r"step-0000000[68]: .* not saved: File too large \(needs (\d+) MiB, \d+ MiB free"
-    needed = re.findall(message, capsys.readouterr().err)
-    assert needed and min(map(int, needed)) >= 6
-    monkeypatch.undo()
-    assert_recovered(run, trained(*WITH_LARGE_STATE))

@@ -5,8 +5,9 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -20,10 +21,10 @@ from nmt.model.transformer import Transformer
 from nmt.training import threads as threads_module
 from nmt.training.distributed import ProcessGroup
 from nmt.training.gradients import GradientComputer
-from nmt.training.layers import enable_activation_checkpointing
+from nmt.training.layers import prepare_layers
 from nmt.training.trainer import Trainer
+from tests.training.runs import MakeTrainer
 
-MakeTrainer = Callable[..., Trainer]
 NO_MEMORY = "DefaultCPUAllocator: can't allocate memory: you tried 8 GB"
 
 
@@ -36,9 +37,13 @@ def equal(one: Sequence[Tensor], other: Sequence[Tensor]) -> list[bool]:
     return [torch.equal(*pair) for pair in zip(one, other, strict=True)]
 
 
-def assert_near(one: Sequence[Tensor], other: Sequence[Tensor]) -> None:
-    for pair in zip(one, other, strict=True):
-        torch.testing.assert_close(*pair, rtol=1e-4, atol=1e-4)
+assert_near = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-4)
+
+
+def test_a_step_counts_each_target_token_once(small_trainer: MakeTrainer) -> None:
+    trained = small_trainer(micro_batch_tokens=40)
+    counted = sum(trained.stepper.take().tokens for _ in range(trained.plan.steps_per_epoch))
+    assert counted == trained.store.target.lengths.sum()
 
 
 def no_room_above(tokens: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -93,8 +98,9 @@ def test_no_room_for_a_single_pair_and_other_problems_are_errors(
 
 
 def test_activations_computed_again_give_the_same_gradient(small_trainer: MakeTrainer) -> None:
-    plain, twice = small_trainer(dropout=0.3), small_trainer(dropout=0.3)
-    enable_activation_checkpointing(twice.model)
+    plain = small_trainer(dropout=0.3)
+    twice = small_trainer(dropout=0.3, activation_checkpointing=True)
+    prepare_layers(twice.model, twice.config.training)
     plain.gradients.set_cpu_shards(1)
     assert all(equal(gradients_of(plain), gradients_of(twice)))
 
@@ -197,11 +203,10 @@ def test_what_failed_is_not_kept_alive(
     limited = small_trainer(threads=2, micro_batch_tokens=1000)
     kept: list[weakref.ref[Tensor]] = []
     backward = torch.autograd.grad
-    first_attempt = [True]
 
     def grad(loss: Tensor, parameters: Any) -> tuple[Tensor, ...]:
         gradients = backward(loss, parameters)
-        if first_attempt[0]:
+        if not limited.gradients.micro_batch.halved:
             kept.append(weakref.ref(gradients[0]))
             raise RuntimeError(NO_MEMORY)
         deadline = time.monotonic() + 5  # a thread may be just about to leave what it did
@@ -210,19 +215,13 @@ def test_what_failed_is_not_kept_alive(
         assert all(reference() is None for reference in kept)
         return gradients
 
-    def less_at_once(self: GradientComputer, *arguments: Any) -> bool:
-        first_attempt[0] = False
-        return original(self, *arguments)
-
-    original = GradientComputer._compute_less_at_once
+    monkeypatch.setattr(torch.autograd, "grad", grad)
     gc.disable()
     try:
-        monkeypatch.setattr(torch.autograd, "grad", grad)
-        monkeypatch.setattr(GradientComputer, "_compute_less_at_once", less_at_once)
         limited.gradients.compute(1)
     finally:
         gc.enable()
-    assert kept and not first_attempt[0]
+    assert kept and limited.gradients.micro_batch.halved
 
 
 @pytest.mark.parametrize(
@@ -250,24 +249,24 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
     small_trainer: MakeTrainer, sampling: float
 ) -> None:
     trainer = small_trainer()
-    run, store = trainer.run, trainer.store
-    drawn = []
+    store, pairs, drawn = trainer.store, trainer.plan.step(2), list[int]()
+
+    def resample(store: TokenStore, rows: Indices, *_: object) -> TokenStore:
+        longer = [[4] * ((len(drawn) + row) % 7) + [EOS] for row in rows.tolist()]
+        drawn.extend(rows.tolist())
+        return TokenStore.of(longer, longer)
+
+    config = trainer.config
+    tokenizer = config.tokenizer.model_copy(update={"sampling": sampling})
+    run = replace(
+        trainer.run,
+        config=config.model_copy(update={"tokenizer": tokenizer}),
+        tokenizer=cast(Any, SimpleNamespace(resample=resample)),
+    )
     for rank in range(2):
-
-        def resample(store: TokenStore, rows: Indices, *_: object, rank: int = rank) -> TokenStore:
-            drawn.extend(rows.tolist())
-            longer = [[4] * ((rank + 1) * row % 7) + [EOS] for row in rows.tolist()]
-            return TokenStore.of(longer, longer)
-
-        tokenizer = run.config.tokenizer.model_copy(update={"sampling": sampling})
-        config = run.config.model_copy(update={"tokenizer": tokenizer})
-        sampled = replace(
-            run, config=config, tokenizer=cast(Any, SimpleNamespace(resample=resample))
-        )
-        group = ProcessGroup(rank, 2)
-        gradients = GradientComputer(sampled, store, trainer.plan, "fp32", group)
-        own, rows = gradients.own_pairs(3, trainer.plan.step(2))
+        gradients = GradientComputer(run, store, trainer.plan, "fp32", ProcessGroup(rank, 2))
+        own, rows = gradients.own_pairs(3, pairs)
+        assert len(own) == (len(rows) if sampling else len(store))
         if not sampling:
             drawn.extend(rows.tolist())
-        assert len(own) == (len(rows) if sampling else len(store))
-    assert sorted(drawn) == sorted(trainer.plan.step(2).tolist())
+    assert sorted(drawn) == sorted(pairs.tolist())

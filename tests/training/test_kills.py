@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nmt.run_directory import RunDirectory
-from tests.training.runs import Recipe, contents, write_recipe
+from tests.training.runs import Recipe, Trained, contents, write_recipe
 
 # Forks a child for each line it reads, which trains until it is killed or done.
 TRAINER = """
@@ -53,43 +53,29 @@ for line in sys.stdin:
 """
 
 Train = Callable[..., int]
+SETTING = "training.log_every=1"
 
 
 @pytest.fixture(scope="module")
-def process() -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", TRAINER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    with process:
-        yield process
-
-
-@pytest.fixture(scope="module")
-def train(
-    recipe: Recipe, process: subprocess.Popen[str], tmp_path_factory: pytest.TempPathFactory
-) -> Train:
+def train(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Train]:
     """Train into a folder, be killed perhaps, and say how it ended."""
-    config = write_recipe(recipe("training.log_every=1"), tmp_path_factory.mktemp("recipe"))
+    config = write_recipe(recipe(SETTING), tmp_path_factory.mktemp("recipe"))
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", TRAINER], text=True, **pipes) as process:
 
-    def trained(run: Path, **plan: Any) -> int:
-        assert process.stdin and process.stdout
-        print(json.dumps({"config": str(config), "run": str(run), **plan}), file=process.stdin)
-        process.stdin.flush()
-        return int(json.loads(process.stdout.readline()))
+        def trained(run: Path, **plan: Any) -> int:
+            assert process.stdin and process.stdout
+            line = json.dumps({"config": str(config), "run": str(run), **plan})
+            print(line, file=process.stdin, flush=True)
+            return int(json.loads(process.stdout.readline()))
 
-    return trained
+        yield trained
 
 
 @pytest.fixture(scope="module")
-def whole(train: Train, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+def whole(trained: Trained) -> list[Any]:
     """The contents of a run that nobody kills."""
-    run = tmp_path_factory.mktemp("whole") / "run"
-    assert train(run) == 0
-    return contents(RunDirectory(run))
+    return contents(trained(SETTING))
 
 
 # weights, state, manifest and folder are flushed and renamed; last.json and best.json are written

@@ -3,7 +3,6 @@
 import copy
 import shutil
 from collections.abc import Iterator
-from itertools import chain
 
 import pytest
 import torch
@@ -13,14 +12,11 @@ from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.dropout import Dropout
 from nmt.model.transformer import Transformer
 from nmt.training import layers
-from nmt.training.layers import (
-    can_compile,
-    compile_layers,
-    enable_activation_checkpointing,
-    prepare_layers,
-)
+from nmt.training.layers import can_compile, prepare_layers
 
 V = 32
+ONCE = TrainingConfig(compile=True)
+TWICE = TrainingConfig(compile=True, activation_checkpointing=True)
 # of what PyTorch itself imports and does while it compiles
 pytestmark = pytest.mark.filterwarnings("ignore")
 SHAPES = [(5, 7, 9), (3, 8, 16), (16, 24, 8), (2, 40, 3)]  # pairs, source and target positions
@@ -52,19 +48,19 @@ def gradients(model: Transformer, shape: tuple[int, int, int]) -> tuple[list[Ten
 
 
 def compiled(model: Transformer) -> list[nn.Module]:
-    both: chain[nn.Module] = chain(model.encoder.layers, model.decoder.layers)
-    return [layer for layer in both if layer._compiled_call_impl]
+    return [module for module in model.modules() if module._compiled_call_impl]
 
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is compiled yet; dropout is that of a GPU, as that of a CPU is not compiled."""
+    """Layers are compiled on a CPU as well, with the dropout of a GPU: that of a CPU is not."""
     if not shutil.which("g++"):
         pytest.skip("no g++, with which PyTorch compiles for a CPU")
 
     def forward(self: Dropout, x: Tensor) -> Tensor:
         return torch.dropout(x, self.p, self.training)
 
+    monkeypatch.setattr(layers, "can_compile", lambda device: True)
     monkeypatch.setattr(Dropout, "forward", forward)
     monkeypatch.setattr(Dropout, "add", lambda self, residual, x: residual + self(x))
     # what an earlier state of the code left on disk brings its own conditions on shapes
@@ -79,15 +75,14 @@ def compiler(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> None:
     model, plain = small_model(), small_model()
     names = list(model.state_dict())
-    compile_layers(model)
+    prepare_layers(model, ONCE)
     assert len(compiled(model)) == 4
     assert list(model.state_dict()) == names
     assert compiled(copy.deepcopy(model)) == []  # a copy that translates computes as it is written
     graphs = set()
     for shape in SHAPES:
         found, expected = gradients(model, shape)[0], gradients(plain, shape)[0]
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, other)
+        torch.testing.assert_close(found, expected)
         graphs.add(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert graphs == {2}  # an encoder layer and a decoder layer
 
@@ -97,43 +92,32 @@ def test_compiled_layers_compute_the_same_and_no_shape_is_compiled_again() -> No
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_compiled_layers_that_compute_activations_again_do_both(dropout: float) -> None:
     once, twice = small_model(dropout), small_model(dropout)
-    compile_layers(once)
-    compile_layers(twice)
-    enable_activation_checkpointing(twice)
+    prepare_layers(once, ONCE)
+    prepare_layers(twice, TWICE)
     for shape in SHAPES:
         (expected, kept), (found, kept_again) = gradients(once, shape), gradients(twice, shape)
-        for one, other in zip(found, expected, strict=True):
-            torch.testing.assert_close(one, other)
+        torch.testing.assert_close(found, expected)
         assert kept_again < 0.6 * kept
     assert compiled(copy.deepcopy(twice)) == []
 
 
 def test_nothing_is_compiled_on_a_cpu() -> None:
     model = small_model()
-    prepare_layers(model, TrainingConfig(compile=True))
+    prepare_layers(model, ONCE)
     assert compiled(model) == [] and not can_compile(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(
-    "triton, gcc, cc, capability, possible",
-    [
-        (True, True, "", (7, 0), True),
-        (False, True, "", (9, 0), False),
-        (True, False, "", (9, 0), False),
-        (True, False, "my-cc", (9, 0), True),
-        (True, True, "", (6, 1), False),
-    ],
+    ("missing", "capability", "possible"),
+    [("", (7, 0), True), ("triton", (9, 0), False), ("gcc", (9, 0), False), ("", (6, 1), False)],
 )
 def test_a_gpu_is_compiled_for_where_triton_knows_it_and_a_compiler_is_at_hand(
-    monkeypatch: pytest.MonkeyPatch,
-    triton: bool,
-    gcc: bool,
-    cc: str,
-    capability: tuple[int, int],
-    possible: bool,
+    monkeypatch: pytest.MonkeyPatch, missing: str, capability: tuple[int, int], possible: bool
 ) -> None:
-    monkeypatch.setattr(layers, "find_spec", lambda name: name if triton else None)
-    monkeypatch.setattr(shutil, "which", lambda name: name if gcc else None)
-    monkeypatch.setenv("CC", cc)
+    monkeypatch.setattr(layers, "find_spec", lambda name: None if missing == "triton" else name)
+    monkeypatch.setattr(shutil, "which", lambda name: None if missing == "gcc" else name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setenv("CC", "")
     assert can_compile(torch.device("cuda")) == possible
+    monkeypatch.setenv("CC", "my-cc")  # stands in for a missing gcc
+    assert can_compile(torch.device("cuda")) == (possible or missing == "gcc")

@@ -87,18 +87,6 @@ def test_a_last_line_that_was_cut_is_dropped(
     assert steps(monitor) == [*kept, 30]
 
 
-def test_state_carries_an_unfinished_mean_over_a_stop(monitor: Monitor, tmp_path: Path) -> None:
-    with_steps(monitor, 10)
-    monitor.count(loss=8.0, tokens=2)
-    resumed = Monitor(tmp_path / "metrics.jsonl")
-    resumed.load_state(json.loads(json.dumps(monitor.state())))
-    resumed.drop_records_after(11)
-    resumed.count(loss=1.0, tokens=1)
-    resumed.record_training(12, epoch=1.0, learning_rate=0.1)
-    last = records(resumed.metrics)[-1]
-    assert (last["loss"], last["target_tokens"]) == (3.0, 4)
-
-
 def test_paused_time_is_no_training_time_and_a_bar_is_only_for_terminals(
     monitor: Monitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,9 +30,7 @@ def gradients(step: int) -> list[Tensor]:
     return [scale * torch.randn(4, 3), scale * torch.randn(5)]
 
 
-def assert_same(ours: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
-    for one, other in zip(ours, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+assert_same = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -84,9 +83,7 @@ def test_a_parameter_without_gradient_stays_as_it_is(optimizer: Any) -> None:
         parameter.grad = torch.ones_like(parameter)
     update_weights(optimizers, TOKENS, 0.05, clip_norm=1.0)
     assert all(each.param_groups[0]["lr"] == 0.05 for each in optimizers)
-    kept = [
-        torch.equal(*pair) for pair in zip(model.parameters(), before.parameters(), strict=True)
-    ]
+    kept = list(map(torch.equal, model.parameters(), before.parameters()))
     assert kept == [False, False, True, True]
 
 
@@ -120,9 +117,8 @@ def test_singular_values_come_near_one_and_directions_stay(
     assert values.max() < 1.3 and values.quantile(0.2) > 0.6
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
     turned = u.transpose(1, 2) @ made @ v.transpose(1, 2)
-    torch.testing.assert_close(
-        turned, torch.diag_embed(turned.diagonal(dim1=1, dim2=2)), rtol=0, atol=1e-3
-    )
+    diagonal = torch.diag_embed(turned.diagonal(dim1=1, dim2=2))
+    torch.testing.assert_close(turned, diagonal, rtol=0, atol=1e-3)
     # each matrix by itself, and none of zeros alone
     assert_same([orthogonalize(matrix[None])[0] for matrix in matrices], list(made))
     assert (orthogonalize(torch.zeros(shape)) == 0).all()

@@ -1,9 +1,7 @@
 """A finished run says what it scores, once and exactly, however its end was interrupted."""
 
 import shlex
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -17,7 +15,7 @@ from nmt.training import result as result_module
 from nmt.training.result import configuration_digest, portable_command, text_fingerprint
 from nmt.training.train import train
 from nmt.translation.translator import Translator
-from tests.training.runs import Recipe, copied, quiet
+from tests.training.runs import Recipe, Trained, copied, files_of, quiet
 
 
 @pytest.fixture
@@ -36,13 +34,9 @@ def tested(recipe: Recipe, test_set: str) -> Recipe:
 
 
 @pytest.fixture
-def finished(trained: Callable[..., RunDirectory], test_set: str) -> RunDirectory:
+def finished(trained: Trained, test_set: str) -> RunDirectory:
     """A run that is trained and scored; tests only read or copy it."""
     return trained(test_set)
-
-
-def row_of(run: RunDirectory) -> dict[str, Any]:
-    return read_json(run.result)
 
 
 def test_the_row_says_what_the_chosen_weights_score_and_how_that_arose(
@@ -72,12 +66,12 @@ def test_scores_of_tokenised_text_are_named_so_and_references_in_pieces_are_doub
     tested: Recipe, corpus: Path, tmp_path: Path
 ) -> None:
     run = train(tested("data.tokenized=true"), tmp_path / "run", quiet)
-    names = [score["name"] for score in row_of(run)["scores"]]
+    names = [score["name"] for score in read_json(run.result)["scores"]]
     assert names == ["tokenised BLEU", "tokenised chrF++"]
     (corpus / "test.de").write_text("ein Hu@@ nd\n" * 5, "utf-8")
     log: list[str] = []
     run = train(tested(), tmp_path / "other", log.append)
-    assert "in pieces of words" in row_of(run)["doubt"]
+    assert "in pieces of words" in read_json(run.result)["doubt"]
     assert any(line.startswith("warning: the references are in pieces") for line in log)
 
 
@@ -87,25 +81,21 @@ def test_a_run_stopped_while_it_scores_scores_again_and_trains_no_more(
     def stopped(*arguments: object) -> None:
         raise StoppedBySignal("stopped by SIGTERM")
 
-    def times() -> dict[Path, int]:
-        rewritten = (run.path / ".lock", run.config, run.result)
-        files = (path for path in run.path.rglob("*") if path.is_file() and path not in rewritten)
-        return {path: path.stat().st_mtime_ns for path in files}
-
     run = RunDirectory(tmp_path / "run")
     with monkeypatch.context() as patch:
         patch.setattr(result_module, "translate_test_set", stopped)
         with pytest.raises(StoppedBySignal):
             train(tested(), run.path, quiet)
     assert not run.result.exists()
-    before, log = times(), list[str]()
+    rewritten = run.config.name, run.result.name
+    before, log = files_of(run, *rewritten), list[str]()
     train(tested(), run.path, log.append)
-    assert times() == before
+    assert files_of(run, *rewritten) == before
     said = "already trained to step 12; its test set is not scored yet"
     assert any(line.endswith(said) for line in log)
     assert log[-2] == f"written to {run.result}"
     assert log[-1] == f"translate with: nmt translate --model {run.path}"
-    rows = [row_of(each) for each in (finished, run)]
+    rows = [read_json(each.result) for each in (finished, run)]
     for row in rows:
         for measured in ("scored", "training_seconds", "command"):
             del row[measured]
@@ -116,20 +106,20 @@ def test_a_finished_run_is_scored_again_only_if_training_test_set_or_weights_dif
     tested: Recipe, finished: RunDirectory, corpus: Path, tmp_path: Path
 ) -> None:
     run, log = copied(finished, tmp_path), list[str]()
-    before, data = row_of(run), run.result.read_bytes()
+    before, files = read_json(run.result), files_of(run)
     train(tested(), run.path, log.append)
-    assert log[-1].endswith("already trained to step 12; nothing to do")
-    assert run.result.read_bytes() == data
+    assert log[-1] == f"{run.path}: already trained to step 12; nothing to do"
+    assert files_of(run) == files
 
     run.result.write_text('{"test_set": 3', "utf-8")
     train(tested(), run.path, quiet)
-    assert row_of(run)["scores"] == before["scores"]
+    assert read_json(run.result)["scores"] == before["scores"]
 
     for language in ("en", "de"):
         (corpus / f"other.{language}").write_text("the dog\n" * 3, "utf-8")
     other = f"data.test={{source: {corpus}/other.en, target: {corpus}/other.de}}"
     train(tested(other), run.path, quiet)
-    row = row_of(run)
+    row = read_json(run.result)
     assert row["test_set"]["sha256"] != before["test_set"]["sha256"]
     assert (row["test_set"]["name"], row["test_set"]["sentences"]) == ("other.en other.de", 3)
     assert row["configuration"] != before["configuration"]
@@ -137,14 +127,14 @@ def test_a_finished_run_is_scored_again_only_if_training_test_set_or_weights_dif
     chosen = {**read_json(run.best), "weights": "checkpoints/step-00000012", "loss": 1.5}
     write_json(run.best, chosen)
     train(tested(other), run.path, quiet)
-    scored = row_of(run)
+    scored = read_json(run.result)
     assert (scored["weights"], scored["validation"]["loss"]) != (
         row["weights"],
         row["validation"]["loss"],
     )
 
     train(tested("training.max_steps=14"), run.path, quiet)
-    assert (row_of(run)["trained_steps"], row_of(run)["sessions"]) == (14, 2)
+    assert (read_json(run.result)["trained_steps"], read_json(run.result)["sessions"]) == (14, 2)
 
 
 @pytest.mark.parametrize("off", ["training.score_test_set=false", "data.test=null"])

@@ -2,55 +2,34 @@
 
 import shutil
 import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from nmt.config import Config
 from nmt.data.tokens.batch import Batch
-from nmt.errors import DivergedError, StoppedBySignal
+from nmt.errors import StoppedBySignal
 from nmt.files import read_json, write_json
 from nmt.run_directory import RunDirectory
-from nmt.training import step as step_module
 from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.loss import Loss, Objective
-from nmt.training.optimizer import update_weights
-from nmt.training.schedule import learning_rate
 from nmt.training.train import train
 from nmt.training.validation import Validation, Validator
-from tests.training.runs import Recipe, assert_same_run, copied, quiet, records, same_weights
+from tests.training.runs import (
+    Diverge,
+    PowerFailure,
+    Recipe,
+    Trained,
+    assert_same_run,
+    copied,
+    fail,
+    interrupted,
+    quiet,
+    records,
+    same_weights,
+    stop,
+)
 
-Trained = Callable[..., RunDirectory]
 PARTS = "training.micro_batch_tokens=40"
-
-
-class PowerFailure(BaseException):
-    """Nothing catches it and nothing is saved."""
-
-
-def stop() -> None:
-    signal.raise_signal(signal.SIGTERM)
-
-
-def fail() -> None:
-    raise PowerFailure
-
-
-def interrupted(config: Config, path: Path, step: int, how: Callable[[], object]) -> BaseException:
-    """Train until `how` happens while the weights are updated in `step`."""
-
-    def update(*arguments: Any) -> None:
-        if arguments[2] == learning_rate(step, config):
-            how()
-        update_weights(*arguments)
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(step_module, "update_weights", update)
-        with pytest.raises((StoppedBySignal, PowerFailure)) as raised:
-            train(config, path, quiet)
-    return raised.value
 
 
 @pytest.fixture
@@ -183,17 +162,9 @@ def test_a_run_resumes_bit_for_bit_whatever_its_state_holds(
 
 
 def test_a_rolled_back_run_resumes_bit_for_bit(
-    recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: Recipe, tmp_path: Path, diverge: Diverge
 ) -> None:
-    original = GradientComputer.compute
-
-    def compute(self: GradientComputer, step: int) -> StepGradient:
-        result = original(self, step)
-        if step == 7:
-            raise DivergedError("step 7: the loss is nan")
-        return result
-
-    monkeypatch.setattr(GradientComputer, "compute", compute)
+    diverge(7)
     config = recipe("training.on_divergence=roll_back")
     whole = train(config, tmp_path / "whole", quiet)
     interrupted(config, tmp_path / "run", 10, fail)
@@ -229,19 +200,6 @@ def test_a_second_signal_is_obeyed_at_once(recipe: Recipe, tmp_path: Path) -> No
     assert not RunDirectory(tmp_path / "run").saved_checkpoints()
 
 
-def test_a_finished_run_stays_the_same(recipe: Recipe, whole: RunDirectory, tmp_path: Path) -> None:
-    def contents() -> dict[Path, tuple[bytes, int]]:
-        files = (path for path in run.path.rglob("*") if path.is_file() and path.name != ".lock")
-        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
-
-    run = copied(whole, tmp_path)
-    before = contents()
-    log: list[str] = []
-    train(recipe(), run.path, log.append)
-    assert log[-1] == f"{run.path}: already trained to step 12; nothing to do"
-    assert contents() == before
-
-
 def test_a_finished_run_continues_with_a_larger_max_steps(
     recipe: Recipe, trained: Trained, whole: RunDirectory, tmp_path: Path
 ) -> None:
@@ -256,15 +214,8 @@ def test_a_run_that_lost_power_while_choosing_its_best_weights_chooses_again(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path
 ) -> None:
     run = RunDirectory(tmp_path / "run")
-    validate = Validator.validate
-
-    def with_a_beam_fails(validator: Validator, beam_size: int = 1) -> Validation:
-        if beam_size > 1:
-            fail()
-        return validate(validator, beam_size)
-
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(Validator, "validate", with_a_beam_fails)
+        patched.setattr("nmt.training.result.write_json", lambda *arguments: fail())
         with pytest.raises(PowerFailure):
             train(recipe(), run.path, quiet)
     assert run.averaged.is_dir()

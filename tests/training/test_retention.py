@@ -15,6 +15,8 @@ from nmt.training.retention import (
     update_after_checkpoint,
 )
 
+Changes = dict[str, Any]
+Steps = list[int]
 TRAINING = TrainingConfig(checkpoint_every=10, average_checkpoints=3)
 
 
@@ -23,6 +25,14 @@ def ranked(*scores: float, size: int = 2) -> Ranking:
     for step, score in enumerate(scores, start=1):
         ranking.add(step, score, {"loss": 1.0})
     return ranking
+
+
+def run_with(path: Path, steps: Steps) -> RunDirectory:
+    """A run with empty checkpoints of these steps."""
+    run = RunDirectory(path)
+    for step in steps:
+        run.checkpoint(step).mkdir(parents=True)
+    return run
 
 
 def test_the_best_stand_first_of_equal_ones_the_earlier_and_add_says_whether_it_is_one() -> None:
@@ -65,15 +75,9 @@ def test_a_ranking_continues_from_its_state_also_with_fewer_places() -> None:
     ],
 )
 def test_the_last_regular_checkpoints_or_the_best_are_averaged(
-    tmp_path: Path,
-    training: dict[str, Any],
-    saved: list[int],
-    best_first: list[int],
-    averaged: list[int],
+    tmp_path: Path, training: Changes, saved: Steps, best_first: Steps, averaged: Steps
 ) -> None:
-    run = RunDirectory(tmp_path)
-    for step in saved:
-        run.checkpoint(step).mkdir(parents=True)
+    run = run_with(tmp_path, saved)
     found = checkpoints_to_average(run, TRAINING.model_copy(update=training), best_first)
     assert found == [run.checkpoint(step) for step in averaged]
 
@@ -93,15 +97,9 @@ def test_the_last_regular_checkpoints_or_the_best_are_averaged(
     ],
 )
 def test_those_to_average_the_best_and_the_last_stay(
-    tmp_path: Path,
-    training: dict[str, Any],
-    saved: list[int],
-    best_first: list[int],
-    kept: list[int],
+    tmp_path: Path, training: Changes, saved: Steps, best_first: Steps, kept: Steps
 ) -> None:
-    run = RunDirectory(tmp_path)
-    for step in saved:
-        run.checkpoint(step).mkdir(parents=True)
+    run = run_with(tmp_path, saved)
     entries = [{"step": step, "loss": 1.5} for step in best_first]
     update_after_checkpoint(run, TRAINING.model_copy(update=training), saved[-1], entries)
     assert run.saved_checkpoints() == [run.checkpoint(step) for step in kept]
@@ -113,5 +111,5 @@ def test_those_to_average_the_best_and_the_last_stay(
 
 
 def test_as_many_of_the_best_stay_as_asked_for_and_averaged() -> None:
-    changes: list[dict[str, Any]] = [{}, {"keep_best": 2}, {"average": "best", "keep_best": 2}]
+    changes: list[Changes] = [{}, {"keep_best": 2}, {"average": "best", "keep_best": 2}]
     assert [ranking_size(TRAINING.model_copy(update=each)) for each in changes] == [1, 2, 3]

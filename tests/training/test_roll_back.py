@@ -1,6 +1,5 @@
 """After a step that diverged a run stops, or continues with the weights of its last checkpoint."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,31 +10,12 @@ from nmt.errors import DivergedError
 from nmt.run_directory import RunDirectory
 from nmt.training import resume as resume_module
 from nmt.training import step as step_module
-from nmt.training.gradients import GradientComputer, StepGradient
 from nmt.training.optimizer import update_weights
 from nmt.training.train import train
 from nmt.training.trainer import Trainer
-from tests.training.runs import Recipe, quiet, records, same_weights
+from tests.training.runs import Diverge, Recipe, Trained, quiet, records, same_weights
 
 ROLL_BACK = "training.on_divergence=roll_back"
-
-
-@pytest.fixture
-def diverge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function of the steps that diverge."""
-
-    def diverging(*steps: int) -> None:
-        original = GradientComputer.compute
-
-        def compute(self: GradientComputer, step: int) -> StepGradient:
-            result = original(self, step)
-            if step in steps:
-                raise DivergedError(f"step {step}: the loss is nan for 3 pairs")
-            return result
-
-        monkeypatch.setattr(GradientComputer, "compute", compute)
-
-    return diverging
 
 
 def roll_backs(run: RunDirectory) -> list[tuple[int, int]]:
@@ -44,34 +24,28 @@ def roll_backs(run: RunDirectory) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("settings", "steps", "message"),
+    ("choice", "steps", "message"),
     [
-        ((), (7,), r"step 7: .* for 3 pairs\. All checkpoints in .* are from before"),
-        ((ROLL_BACK,), (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
-        ((ROLL_BACK,), (6, 7, 8, 9, 10), "step 9: .* an earlier checkpoint 3 times already"),
+        ("stop", (7,), r"step 7: .* for \d+ pairs .*\. All checkpoints in .* are from before"),
+        ("roll_back", (2,), r"step 2: .* There is no checkpoint yet to go back to; lower"),
+        ("roll_back", range(6, 11), "step 9: .* an earlier checkpoint 3 times already"),
     ],
 )
 def test_divergence_stops_with_advice(
-    recipe: Recipe,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    diverge: Callable[..., None],
-    settings: tuple[str, ...],
-    steps: tuple[int, ...],
-    message: str,
+    recipe: Recipe, tmp_path: Path, diverge: Diverge, choice: str, steps: Any, message: str
 ) -> None:
-    monkeypatch.setattr(resume_module, "MAX_ROLL_BACKS", 3)
     diverge(*steps)
-    with pytest.raises(DivergedError, match=message):
-        train(recipe(*settings), tmp_path / "run", quiet)
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(DivergedError, match=message):
+        patched.setattr(resume_module, "MAX_ROLL_BACKS", 3)
+        train(recipe(f"training.on_divergence={choice}"), tmp_path / "run", quiet)
 
 
 def test_a_run_may_roll_back_instead(
     recipe: Recipe,
-    trained: Callable[..., RunDirectory],
+    trained: Trained,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    diverge: Callable[..., None],
+    diverge: Diverge,
 ) -> None:
     """It takes the weights of the last checkpoint, and saves a roll-back of its last step."""
     whole = trained("training.keep_last=9")
@@ -96,10 +70,9 @@ def test_weights_that_are_not_finite_are_not_saved(
     recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The update of step 7 ruins them; step 6 remains to go back to."""
-    original = update_weights
 
     def ruined(optimizers: Any, *arguments: Any) -> None:
-        original(optimizers, *arguments)
+        update_weights(optimizers, *arguments)
         calls.append(1)
         if len(calls) == 7:
             optimizers[0].param_groups[0]["params"][0].data.fill_(float("nan"))

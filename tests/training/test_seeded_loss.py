@@ -8,7 +8,6 @@ cut or numbered words otherwise; NumPy, if it shuffled otherwise. Any other chan
 of what nmt computes: of initial weights, batches, dropout, gradients, optimiser or schedule.
 """
 
-import json
 import os
 import platform
 import subprocess
@@ -18,8 +17,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.config_file import dump_config, parse_config
 from nmt.data.corpora.demo_corpus import generate
+from nmt.run_directory import RunDirectory
+from tests.training.runs import losses
 
 KNOWN = {("2.13.0", "x86_64"): 4.924904}
 """mean loss of steps 91 to 100 in nats per token, by PyTorch and processor"""
@@ -55,41 +55,25 @@ with torch.backends.mkldnn.flags(enabled=False):
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The recipe and a small part of the demo corpus."""
-    folder, corpus = tmp_path_factory.mktemp("seeded"), generate(seed=1)
+@pytest.mark.parametrize("threads", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_a_hundred_steps_end_at_the_known_loss(tmp_path: Path, threads: int) -> None:
+    """In a process of its own, which has so many threads to begin with."""
+    corpus = generate(seed=1)
     for name, pairs in (("train", corpus.train[:2000]), ("validation", corpus.validation[:5])):
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in pairs)
-            (folder / f"{name}.{language}").write_text(text, "utf-8")
-    config = parse_config(RECIPE.format(folder=folder))
-    (folder / "recipe.yaml").write_text(dump_config(config), "utf-8")
-    return folder
-
-
-def final_loss(folder: Path, threads: int) -> float:
-    """Of a process of its own, which has so many threads to begin with."""
-    run = folder / f"with-{threads}"
+            (tmp_path / f"{name}.{language}").write_text(text, "utf-8")
+    recipe, run = tmp_path / "recipe.yaml", RunDirectory(tmp_path / "run")
+    recipe.write_text(RECIPE.format(folder=tmp_path), "utf-8")
+    kernels = {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE"}
     subprocess.run(
-        [sys.executable, "-c", TRAINER, str(folder / "recipe.yaml"), str(run)],
-        env={
-            **os.environ,
-            "ATEN_CPU_CAPABILITY": "default",
-            "MKL_CBWR": "COMPATIBLE",
-            "OMP_NUM_THREADS": str(threads),
-        },
+        [sys.executable, "-c", TRAINER, str(recipe), str(run.path)],
+        env={**os.environ, **kernels, "OMP_NUM_THREADS": str(threads)},
         check=True,
         capture_output=True,
         timeout=120,
     )
-    records = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
-    return next(r["loss"] for r in records if (r["event"], r["step"]) == ("train", 100))
-
-
-@pytest.mark.parametrize("threads", [1, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_hundred_steps_end_at_the_known_loss(folder: Path, threads: int) -> None:
-    loss = final_loss(folder, threads)
+    loss = losses(run)[100][0]
     here = (torch.__version__.split("+")[0], platform.machine())
     if here not in KNOWN:
         pytest.skip(f"no loss is known for PyTorch {here[0]} on {here[1]}; it is {loss:.6f}")

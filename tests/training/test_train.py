@@ -2,7 +2,6 @@
 
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator
 from tests.training.conftest import write_corpus
-from tests.training.runs import Recipe, comparable, quiet, records
+from tests.training.runs import Recipe, Trained, comparable, quiet, records
 
 CPU = torch.device("cpu")
 STEPS = [60, 120, 180, 240]
@@ -65,18 +64,9 @@ def events(run: RunDirectory, event: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_holds_all_it_needs(run: RunDirectory) -> None:
-    assert {path.name for path in run.path.iterdir()} == {
-        ".lock",
-        "averaged",
-        "best.json",
-        "checkpoints",
-        "config.yaml",
-        "environment.json",
-        "last.json",
-        "metrics.jsonl",
-        "tokenizer",
-        "translations",
-    }
+    folders = "averaged checkpoints tokenizer translations"
+    files = ".lock best.json config.yaml environment.json last.json metrics.jsonl"
+    assert {path.name for path in run.path.iterdir()} == {*folders.split(), *files.split()}
     assert read_json(run.last) == {"weights": "checkpoints/step-00000240"}
 
 
@@ -168,9 +158,7 @@ def test_every_kind_of_model_trains_and_loads(
     assert math.isfinite(translation.score)
 
 
-def test_the_best_checkpoints_by_loss_may_be_averaged_instead_of_the_last(
-    trained: Callable[..., RunDirectory],
-) -> None:
+def test_the_best_checkpoints_by_loss_may_be_averaged_instead_of_the_last(trained: Trained) -> None:
     run = trained(
         "training.max_steps=15",
         "training.validate_every=3",

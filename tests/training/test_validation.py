@@ -24,6 +24,8 @@ from nmt.training.validation import (
 from nmt.translation.translator import Translator
 from tests.training.runs import Recipe
 
+MakeRun = Callable[..., LoadedModel]
+
 
 @pytest.fixture
 def pairs(corpus: Path) -> list[SentencePair]:
@@ -31,7 +33,7 @@ def pairs(corpus: Path) -> list[SentencePair]:
 
 
 @pytest.fixture
-def make_run(recipe: Recipe, corpus: Path, tmp_path: Path) -> Callable[..., LoadedModel]:
+def make_run(recipe: Recipe, corpus: Path, tmp_path: Path) -> MakeRun:
     def made(*settings: str) -> LoadedModel:
         config = recipe(*settings)
         text = read_pairs(corpus / "train.en", corpus / "train.de")
@@ -57,10 +59,7 @@ def loss_one_by_one(run: LoadedModel, pairs: list[SentencePair]) -> float:
 
 @pytest.mark.parametrize("batch_tokens", [1, 40, 4096])
 def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
-    make_run: Callable[..., LoadedModel],
-    pairs: list[SentencePair],
-    monkeypatch: pytest.MonkeyPatch,
-    batch_tokens: int,
+    make_run: MakeRun, pairs: list[SentencePair], monkeypatch: pytest.MonkeyPatch, batch_tokens: int
 ) -> None:
     monkeypatch.setattr(validation, "BATCH_TOKENS", batch_tokens)
     run = make_run("training.validation_metric=loss")
@@ -71,7 +70,7 @@ def test_loss_is_the_unsmoothed_mean_per_token_without_dropout(
 
 @pytest.mark.parametrize(("metric", "name"), [("bleu", "BLEU"), ("chrf", "chrF")])
 def test_the_score_is_that_of_the_translations(
-    make_run: Callable[..., LoadedModel], pairs: list[SentencePair], metric: str, name: str
+    make_run: MakeRun, pairs: list[SentencePair], metric: str, name: str
 ) -> None:
     run = make_run(f"training.validation_metric={metric}")
     result = Validator(pairs, run, "fp32").validate(beam_size=3)
@@ -87,7 +86,7 @@ def test_the_score_is_that_of_the_translations(
 
 
 def test_validation_leaves_weights_and_training_mode_as_they_were(
-    make_run: Callable[..., LoadedModel], pairs: list[SentencePair]
+    make_run: MakeRun, pairs: list[SentencePair]
 ) -> None:
     run = make_run()
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
