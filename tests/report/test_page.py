@@ -14,18 +14,10 @@ from nmt.config import Config
 from nmt.data.prepared import prepare
 from nmt.evaluation.breakdown import Row
 from nmt.evaluation.metrics import Interval, Score
+from nmt.evaluation.test_sets import EvaluationSet
 from nmt.report.attention_maps import KINDS, record_attention
-from nmt.report.page import (
-    EXTREMES,
-    MAX_VERSIONS,
-    breakable,
-    mark_shared_words,
-    minute,
-    render_page,
-    short_number,
-)
-from nmt.report.run_report import _prepared_data
-from nmt.report.scored_test_set import ScoredTestSet
+from nmt.report.page import EXTREMES, MAX_VERSIONS, mark_shared_words, minute, render_page
+from nmt.report.run_report import ScoredTestSet, _prepared_data
 from nmt.training.validation import ExampleTranslation
 from tests.report.conftest import training, validation
 
@@ -110,25 +102,14 @@ def test_the_page_refers_to_no_other_file_and_its_script_and_style_end_once() ->
     assert "<title>x</title>" in html and html.strip().startswith("<!DOCTYPE html>")
 
 
-def test_words_numbers_and_times_are_written_for_people() -> None:
-    assert breakable("a.b_<c") == "a.<wbr>b_<wbr>&lt;c"
-    written = [short_number(number) for number in (999_999, 213_000_000, 4.5e9)]
-    assert written == ["999,999", "213.00 M", "4.50 G"]
-    assert minute("2026-11-21T21:08:18+00:00") == "2026-11-21 21:08 UTC"
-    assert minute("yesterday") == "yesterday"
-    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
-
-
 def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
     """A test set whose sentences have these scores."""
     texts = [f"sentence {n}" for n in range(len(scores))]
     bleu = Score("BLEU", 41.234, "nrefs:1|case:mixed", Interval(39.7, 42.7, 1.5))
     return ScoredTestSet(
-        name="test",
-        sources=texts,
-        references=texts,
-        translations=texts,
+        EvaluationSet("test", texts, texts),
         sentences_in_all=all_sentences or len(scores),
+        translations=texts,
         scores=[bleu],
         sentence_scores=scores,
         by_length=[Row("1-5", 7, (50.0,)), Row("6-9", 1, (0.0,))],
@@ -147,8 +128,22 @@ def test_the_summary_shows_each_figure_and_what_is_unknown() -> None:
     values = ["41.23", "± 1.50, test set", "30.00", "greedy, step 50", "1 h 30 min", "10.80 M"]
     values += ["2,000 a second", "2.09 M", "2,093,056", "demo, tokenised"]
     assert [value for value in values if value not in html] == []
-    html = page("summary", problem="metrics.jsonl: <gone>")
+    html = page("summary", problem="metrics.jsonl: <gone>", scored=scored(1.0, all_sentences=2))
     assert "metrics.jsonl: &lt;gone&gt;" in html and "0 of " in html and "unknown" in html
+    assert "first 1 of the test set" in html
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(999_999, "999,999"), (213_000_000, "213.00 M"), (4.5e9, "4.50 G")]
+)
+def test_large_numbers_have_units(number: float, text: str) -> None:
+    assert f"<b>{text}</b>" in page("summary", parameters=number)
+
+
+def test_times_and_shared_words() -> None:
+    assert minute("2026-11-21T21:08:18+00:00") == "2026-11-21 21:08 UTC"
+    assert minute("yesterday") == "yesterday"
+    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
 
 
 def test_the_compared_weights_are_listed() -> None:
@@ -280,11 +275,13 @@ def test_every_setting_of_the_recipe_and_the_environment_is_shown() -> None:
         "none": [],
         "files": [{"source": "a.en", "target": None, "weight": 2.0}],
     }
-    html = page("configuration", environment=environment).replace("<wbr>", "")
+    html = page("configuration", environment=environment)
+    assert ">cleaning.<wbr>max_<wbr>length<" in html  # where a line may break
+    html = html.replace("<wbr>", "")
     settings = CONFIG.model_dump(mode="json")
     for names in (settings["training"], settings["model"], settings["decoding"]):
         assert all(f">{name}<" in html for name in names)
-    assert ">cleaning.max_length<" in html and ">seed<" in html and ">libraries.torch<" in html
+    assert ">seed<" in html and ">libraries.torch<" in html
     assert "Resumed 2 times" in html and "&lt;i&gt;" in html
     assert ">– true x 1<" in html and ">–<" in html and ">source: a.en, weight: 2.0<" in html
     assert "no readable environment.json" in page("configuration")
