@@ -1,8 +1,10 @@
 """The probe takes real steps, writes no files, and copes with other processes."""
 
+import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.config import Config
 from nmt.planning import probe as module
@@ -59,12 +61,16 @@ def test_outliers_do_not_change_the_interquartile_mean() -> None:
     assert module._interquartile_mean([3.0]) == 3.0
 
 
-def test_the_waiting_time_is_at_most_the_elapsed_time_and_zero_without_proc(
+def test_waiting_is_not_computing_and_takes_no_time_without_proc(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, later = module._read_clock(), module._read_clock()
-    assert 0 <= later.waited_since(clock) <= later.since(clock)
-    assert later.own_since(clock) > 0
+    monkeypatch.setattr(module, "_read_waits", iter([{"1": 5}, {"1": 9, "2": 10**18}]).__next__)
+    clock = module._Clock(torch.device("cpu"))
+    time.sleep(0.01)
+    computing, waited = clock.lap()  # a thread waits no longer than the time that has passed
+    assert 0 < computing < 1e-5 and waited >= 0.01
+    monkeypatch.undo()
     monkeypatch.setattr(Path, "glob", lambda *_: [Path("missing/schedstat")])
-    clock, later = module._read_clock(), module._read_clock()
-    assert later.waited_since(clock) == 0.0
+    clock = module._Clock(torch.device("cpu"))
+    computing, waited = clock.lap()
+    assert computing > 0 and waited == 0.0
