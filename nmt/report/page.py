@@ -126,7 +126,7 @@ def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
     """Return all maps of a sentence for the script; weights (L, H, T, S) are bytes, 255 for 1."""
     kinds = {}
     for kind in KINDS:
-        count = len(sentence.layers(kind))
+        count = len(getattr(sentence.record, kind))
         layers = [attention_map(sentence, kind, n) for n in range(1, count + 1)]
         first = layers[0]
         weights = np.stack([layer.weights for layer in layers])  # (L, H, T, S)

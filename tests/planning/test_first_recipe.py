@@ -10,8 +10,7 @@ from nmt.config import Config, DataConfig
 from nmt.config_file import parse_config
 from nmt.data.text.parallel_text import SentencePair
 from nmt.planning import first_recipe
-from nmt.planning.first_recipe import FirstRecipe, Request, choose_recipe, describe_recipe
-from nmt.planning.resources import find_paper_model
+from nmt.planning.first_recipe import FirstRecipe, choose_recipe, describe_recipe
 from nmt.planning.text_profile import SideProfile, TextProfile
 from tests.machine_speed import constant_speed
 
@@ -36,7 +35,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
     ) -> FirstRecipe:
         speed = replace(constant_speed(step_seconds), waiting=waiting)
         monkeypatch.setattr(first_recipe, "probe", lambda *_: speed)
-        return choose_recipe(profile, DataConfig(), Request(**request))
+        return choose_recipe(profile, DataConfig(), **request)
 
     return chosen
 
@@ -71,12 +70,6 @@ def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
 ) -> None:
     config = choose(profile_of(pairs), **wish).config
     assert (config.model.d_model, config.training.peak_learning_rate) == (d_model, rate)
-
-
-@pytest.mark.parametrize("size", ["base", "big"])
-def test_the_sizes_of_the_paper_are_those_of_table_3(choose: Choose, size: str) -> None:
-    model = find_paper_model(choose(profile_of(3000), size=size).config.model)
-    assert model is not None and model.name == size
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from nmt.report.attention_maps import (
     merge_words,
     readable_pieces,
     record_attention,
-    select_head,
 )
 from tests.report.conftest import with_longer_translations
 
@@ -54,7 +53,7 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
     assert np.array_equal(first.weights, attended.record.cross[0][0].numpy())
     assert np.array_equal(last.weights, attention_map(attended, "cross").weights)
     assert first.title.endswith("layer 1 of 3")
-    second = select_head(last, 2)
+    second = attention_map(attended, "cross", head=2)
     assert np.array_equal(second.weights, last.weights[1:])
     assert second.title.endswith("head 2 of 2")
 
@@ -73,7 +72,7 @@ def test_a_missing_layer_or_head_is_an_error(
     attended: SentenceAttention, kind: Any, layer: int, head: int, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        select_head(attention_map(attended, kind, layer), head)
+        attention_map(attended, kind, layer, head)
 
 
 @pytest.mark.parametrize(

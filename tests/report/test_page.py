@@ -232,7 +232,7 @@ def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
     assert sentence["text"] == "a cat" and set(sentence["kinds"]) == set(KINDS)
     for kind in KINDS:
         found = sentence["kinds"][kind]
-        expected = np.concatenate([layer.numpy() for layer in attended.layers(kind)])
+        expected = np.concatenate([layer.numpy() for layer in getattr(attended.record, kind)])
         assert (found["layers"], found["heads"]) == expected.shape[:2]
         assert (len(found["rows"]), len(found["columns"])) == expected.shape[2:]
         weights = np.frombuffer(base64.b64decode(found["weights"]), np.uint8) / 255

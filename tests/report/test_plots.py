@@ -15,7 +15,6 @@ from nmt.report.attention_maps import (
     merge_words,
     readable_pieces,
     record_attention,
-    select_head,
 )
 from nmt.report.plots import draw_attention, plot_loss, plot_positions
 from tests.report.conftest import training, validation, write_metrics
@@ -62,11 +61,11 @@ def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> Non
 def test_all_heads_are_drawn_after_their_mean_and_a_single_head_alone(
     run: Any, tmp_path: Path
 ) -> None:
-    attention = attention_map(record_attention(run, "a cat"), "cross")
-    for drawn, alone in ((attention, False), (select_head(attention, 2), True)):
+    for head in (None, 2):
+        drawn = attention_map(record_attention(run, "a cat"), "cross", head=head)
         png, svg = draw_attention(drawn, tmp_path / "maps")
         assert png.stat().st_size > 1000
-        assert ("mean of the heads" in svg.read_text("utf-8")) is not alone
+        assert ("mean of the heads" in svg.read_text("utf-8")) is (head is None)
 
 
 def single_head(text: str, kind: Any) -> SentenceAttention:
@@ -82,7 +81,7 @@ def single_head(text: str, kind: Any) -> SentenceAttention:
 def test_the_title_over_a_few_words_is_not_cut_off(tmp_path: Path, text: str, kind: Any) -> None:
     from matplotlib.image import imread
 
-    drawn = select_head(merge_words(attention_map(single_head(text, kind), kind)), 1)
+    drawn = merge_words(attention_map(single_head(text, kind), kind, head=1))
     ink = imread(draw_attention(drawn, tmp_path / "one")[0])[..., :3].min(axis=2) < 0.9
     assert ink[: len(ink) // 4].any()
     assert not ink[:, :4].any() and not ink[:, -4:].any()
