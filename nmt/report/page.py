@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Template
 
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import KINDS, Kind, SentenceAttention, attention_map
@@ -26,11 +25,10 @@ from nmt.report.curves import (
     last_step,
     training_charts,
 )
-from nmt.report.tables import cleaning_examples, cleaning_rows, histogram, length_rows
+from nmt.report.tables import template_environment
 from nmt.report.watch import duration
 from nmt.training.validation import ExampleTranslation
 
-FOLDER = Path(__file__).with_name("templates")
 MAX_VERSIONS = 7
 """versions of a translation that are shown; all others are collapsed"""
 EXTREMES = 8
@@ -53,20 +51,13 @@ def render_page(values: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _page_template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
+    environment = template_environment()
     for function in (best_step, curve, finite_number, last_number, last_step):
         environment.globals[function.__name__] = function
     environment.globals["METRIC_NAMES"] = METRIC_NAMES
     filters: list[Callable[..., Any]] = [duration, mark_shared_words, minute, training_charts]
     filters += [extreme_sentences, translation_versions, attention_data, setting_text]
-    filters += [cleaning_rows, cleaning_examples, length_rows, histogram]
     environment.filters |= {function.__name__: function for function in filters}
-    environment.filters["number"] = format
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
     return environment.get_template("page.html")
 
