@@ -21,13 +21,8 @@ from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
-from nmt.evaluation.test_sets import (
-    EvaluationSet,
-    find_split,
-    set_of_pairs,
-    translate_test_set,
-)
-from nmt.files import read_json
+from nmt.evaluation.test_sets import EvaluationSet, find_split, set_of_pairs, translate_test_set
+from nmt.files import read_json_or_empty
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
@@ -78,11 +73,7 @@ class ScoredTestSet:
 
 
 def write_report(
-    model: Path,
-    options: ReportOptions,
-    device: torch.device,
-    log: Log,
-    progress: Progress = lambda more, total: None,
+    model: Path, options: ReportOptions, device: torch.device, log: Log, progress: Progress
 ) -> str:
     """Return the page about the run directory or checkpoint `model`; it says what is missing.
 
@@ -92,7 +83,7 @@ def write_report(
     """
     directory = find_run(model)
     config = load_config(str(directory.config))
-    environment = _read_json(directory.environment)
+    environment = read_json_or_empty(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
     run = _or_reason(
@@ -104,7 +95,7 @@ def write_report(
         "environment": environment,
         "records": records,
         "problem": problem,
-        "best": _read_json(directory.best),
+        "best": read_json_or_empty(directory.best),
         "examples": examples,
         "prepared": _prepared_data(config, environment.get("data_fingerprint")),
         "version": nmt.__version__,
@@ -257,11 +248,3 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
         wrong = len(records) - len(placed)
         return placed, f"{directory.metrics}: records without a step are left out: {wrong:,}."
     return placed, ""
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of the run; return {} if it is missing or not an object."""
-    try:
-        return read_json(path)
-    except (OSError, ValueError):
-        return {}
