@@ -98,6 +98,7 @@ def test_the_page_refers_to_no_other_file_and_its_script_and_style_end_once() ->
     addresses = set(re.findall(r"https?://[^\s\"')]+", html))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name and not an address
     assert "default-src 'none'" in html
+    assert '<link rel="icon" href="data:,">' in html  # else a browser asks the server for one
     assert html.count("</script>") == html.count("</style>") == 1
     assert "<title>x</title>" in html and html.strip().startswith("<!DOCTYPE html>")
 
