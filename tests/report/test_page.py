@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -54,32 +54,16 @@ def page(chapter: str = "", **known: Any) -> str:
     return html.partition(f'<section id="{chapter}"')[2].partition("</section")[0] or html
 
 
-class Reader(HTMLParser):
-    """The number of tags, and the text of a piece of HTML."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags, self.text = 0, ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags += 1
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_text_never_becomes_markup(text: str) -> None:
-    def written(text: str) -> Reader:
+    def written(text: str) -> str:
         environment = {"resumed": [{text: text}], text: text, "precision": text}
         examples = {5: [ExampleTranslation("a", "b", text.replace(" ", "\u00a0"))]}
         known: dict[str, Any] = {"name": text, "problem": text, "scored": text}
-        return Reader(page(environment=environment, examples=examples, **known))
+        return page(environment=environment, examples=examples, **known)
 
-    assert written(text).text.count(text) >= 8
-    assert written(text).tags == written("x").tags
+    assert unescape(written(text)).count(text) >= 8
+    assert written(text).count("<") == written("x").count("<")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "\u2028", "\ud800"])
@@ -161,7 +145,6 @@ def test_every_curve_that_was_recorded_is_drawn() -> None:
         assert f"<b>{title}</b>" in html
     assert "chrF" not in html
     assert page("training", records=[validation(10, 4.0, 3.0)]).count("<figure") == 2
-    assert "No figures are recorded yet" in page("training")
 
 
 def test_the_later_of_two_validations_and_returns_to_earlier_checkpoints_are_told() -> None:
@@ -223,7 +206,6 @@ def test_missing_translations_and_a_changed_number_of_sentences_are_shown() -> N
     two = [ExampleTranslation("a", "b", ""), ExampleTranslation("c", "d", "e")]
     html = page("translations", examples={1: two[:1], 2: two})
     assert "(empty)" in html and html.count("<article") == 2
-    assert "has kept no translations" in page("translations")
 
 
 def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
@@ -285,4 +267,3 @@ def test_every_setting_of_the_recipe_and_the_environment_is_shown() -> None:
     assert ">seed<" in html and ">libraries.torch<" in html
     assert "Resumed 2 times" in html and "&lt;i&gt;" in html
     assert ">– true x 1<" in html and ">–<" in html and ">source: a.en, weight: 2.0<" in html
-    assert "no readable environment.json" in page("configuration")
