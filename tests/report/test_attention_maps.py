@@ -59,20 +59,20 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
 
 
 @pytest.mark.parametrize(
-    ("kind", "layer", "head", "message"),
+    ("place", "message"),
     [
-        ("cross", 4, 1, "layer 4: the decoder of this model has layers 1 to 3"),
-        ("cross", 0, 1, "layer 0: the decoder of this model has layers 1 to 3"),
-        ("encoder", 3, 1, "layer 3: the encoder of this model has layers 1 to 2"),
-        ("cross", 1, 0, "head 0: the layers of this model have heads 1 to 2"),
-        ("cross", 1, 3, "head 3: the layers of this model have heads 1 to 2"),
+        (("cross", 4, 1), "layer 4: the decoder of this model has layers 1 to 3"),
+        (("cross", 0, 1), "layer 0: the decoder of this model has layers 1 to 3"),
+        (("encoder", 3, 1), "layer 3: the encoder of this model has layers 1 to 2"),
+        (("cross", 1, 0), "head 0: the layers of this model have heads 1 to 2"),
+        (("cross", 1, 3), "head 3: the layers of this model have heads 1 to 2"),
     ],
 )
 def test_a_missing_layer_or_head_is_an_error(
-    attended: SentenceAttention, kind: Any, layer: int, head: int, message: str
+    attended: SentenceAttention, place: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
-        attention_map(attended, kind, layer, head)
+        attention_map(attended, *place)
 
 
 @pytest.mark.parametrize(
@@ -106,20 +106,22 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
     ("pieces", "labels", "words", "joined"),
     [
         (
-            ["▁The", "▁work", "ing", "▁", "class", ".", "▁New▁York", "$"],
-            ["The", "work", "·ing", "␣", "·class", ".", "New York", "$"],
-            [0, 1, 1, 2, 2, 2, 3, 3],
-            ["The", "working", "class.", "New York$"],
+            "▁The ▁work ing ▁ class .",
+            "The work ·ing ␣ ·class .",
+            [0, 1, 1, 2, 2, 2],
+            "The working class.",
         ),
-        (["▁", "a", "▁", "c", "a"], ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1], ["a", "ca"]),
-        (["▁", "▁x"], ["␣", "x"], [0, 1], ["␣", "x"]),
-        (["ing", "er", "▁a"], ["ing", "·er", "a"], [0, 0, 1], ["inger", "a"]),
+        ("▁New▁York $", "New_York $", [0, 0], "New_York$"),
+        ("▁ a ▁ c a", "␣ a ␣ c a", [0, 0, 1, 1, 1], "a ca"),
+        ("▁ ▁x", "␣ x", [0, 1], "␣ x"),
+        ("ing er ▁a", "ing ·er a", [0, 0, 1], "inger a"),
     ],
-    ids=["a dot continues a word", "characters need no dots", "no word", "the first begins a word"],
+    ids=["a dot", "a space within", "letters need no dots", "no word", "the first begins a word"],
 )
 def test_labels_and_words_of_pieces(
-    pieces: list[str], labels: list[str], words: list[int], joined: list[str]
+    pieces: str, labels: str, words: list[int], joined: str
 ) -> None:
-    found = readable_pieces(pieces)
-    assert found == Pieces(labels, words)
-    assert join_words(found) == Pieces(joined, list(range(len(joined))))
+    found = readable_pieces(pieces.split())
+    assert found == Pieces([label.replace("_", " ") for label in labels.split()], words)
+    assert [label.replace(" ", "_") for label in join_words(found).labels] == joined.split()
+    assert join_words(found).words == list(range(len(joined.split())))

@@ -13,14 +13,20 @@ from nmt.report.figure import font_families, new_figure, save_figure
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_figure_becomes_a_png_and_an_svg(tmp_path: Path) -> None:
+def test_a_figure_becomes_a_png_and_an_svg_and_changes_no_settings_of_matplotlib(
+    tmp_path: Path,
+) -> None:
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
     names = {"plot": "plot", "plot.SVG": "plot", "step.1.5": "step.1.5", "new/plot.png": "new/plot"}
     with new_figure(1, 1) as figure:
+        assert dict(rcParams) != before
         for output, name in names.items():
             png, svg = save_figure(figure, tmp_path / output)
             assert [png, svg] == [tmp_path / f"{name}.png", tmp_path / f"{name}.svg"]
     assert png.read_bytes().startswith(PNG)
-    assert b"<svg" in svg.read_bytes()
+    assert b"<svg" in svg.read_bytes() and dict(rcParams) == before
 
 
 def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -30,15 +36,6 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
             figure.subplots().plot([1, 2], [3, 4])
             contents.append([path.read_bytes() for path in save_figure(figure, tmp_path / name)])
     assert contents[0] == contents[1]
-
-
-def test_a_figure_does_not_change_the_settings_of_matplotlib() -> None:
-    from matplotlib import rcParams
-
-    before = dict(rcParams)
-    with new_figure(1, 1):
-        assert dict(rcParams) != before
-    assert dict(rcParams) == before
 
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
