@@ -41,18 +41,11 @@ def test_a_text_is_described(profile: TextProfile, tmp_path: Path) -> None:
     assert profile_of(tmp_path, *sides).tokenized and not profile.tokenized
 
 
-@pytest.mark.parametrize(
-    ("line", "script", "spaced"),
-    [
-        ("the dog sleeps", "Latin", True),
-        ("собака спит", "Cyrillic", True),
-        ("狗在花园里睡觉", "Han", False),
-        ("cat собака", None, True),
-    ],
-)
-def test_the_script_of_a_side(tmp_path: Path, line: str, script: str | None, spaced: bool) -> None:
-    side = profile_of(tmp_path, numbered([line]), numbered(ENGLISH[:1])).source
-    assert (side.script, side.spaced) == (script, spaced)
+def test_the_script_of_a_side() -> None:
+    lines = {"the dog": "Latin", "собака спит": "Cyrillic", "狗在花园里": "Han", "cat собака": None}
+    sides = {line: text_profile._describe_side([line]) for line in lines}
+    assert {line: side.script for line, side in sides.items()} == lines
+    assert [line for line, side in sides.items() if not side.spaced] == ["狗在花园里"]
 
 
 def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +53,7 @@ def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatc
     pairs = [SentencePair(str(n), str(n)) for n in range(1000)]
     count, sample = text_profile._spread_sample(iter(pairs))
     numbers = [int(pair.source) for pair in sample]
-    assert count == 1000
-    assert 10 <= len(numbers) <= 20
+    assert count == 1000 and 10 <= len(numbers) <= 20
     assert numbers == list(range(0, 1000, numbers[1] - numbers[0]))
 
 
