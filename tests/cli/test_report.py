@@ -124,9 +124,7 @@ def test_where_it_cannot_be_written_is_told_at_once(
 
 
 @pytest.mark.parametrize("name", ["config.yaml", "metrics.jsonl"])
-def test_an_output_that_would_replace_a_file_of_the_run_is_an_error(
-    lived_run: Path, name: str
-) -> None:
+def test_a_file_of_the_run_is_not_replaced(lived_run: Path, name: str) -> None:
     before = (lived_run / name).read_bytes()
     message = fail(ConfigError, "report", "-m", lived_run, "-o", lived_run / name)
     assert "the same file, which would be replaced" in message
@@ -148,9 +146,7 @@ def test_a_test_set_that_cannot_be_read_is_named(copy: Path, tmp_path: Path) -> 
     assert "No test set can be scored: " in page and "gone.en: no such file" in page
 
 
-def test_the_sentences_that_are_scored_and_drawn_can_be_chosen(
-    lived_run: Path, tmp_path: Path
-) -> None:
+def test_sentences_to_score_and_to_draw_can_be_chosen(lived_run: Path, tmp_path: Path) -> None:
     output = tmp_path / "report.html"
     chosen = ("--sentences", 2, "--sentence", "the cat", "--sentence", "x" * 500)
     result = invoke("report", "-m", lived_run, "-o", output, "--device", "cpu", *chosen)
@@ -248,9 +244,7 @@ def test_the_address_chooses_the_map(browse: Browse, page: str, anchor: str, tit
     assert f'<h3 id="attention-title">{title}<' in browse(page, anchor)["dom"]
 
 
-def test_clicks_change_the_map_and_the_pointer_reads_it_and_the_curves(
-    browse: Browse, page: str
-) -> None:
+def test_clicks_change_the_map_and_the_pointer_reads_figures(browse: Browse, page: str) -> None:
     script = """
     const cells = () => [...document.querySelectorAll(".map .cell")];
     const state = () => [document.getElementById("attention-title").textContent, location.hash,

@@ -40,9 +40,7 @@ def choose(monkeypatch: pytest.MonkeyPatch) -> Choose:
     return chosen
 
 
-def test_the_planned_time_is_asked_for_but_a_small_text_is_not_learnt_for_ever(
-    choose: Choose,
-) -> None:
+def test_the_time_is_the_given_one_but_a_small_text_is_not_learnt_for_ever(choose: Choose) -> None:
     for minutes in (4, 60):
         recipe = choose(profile_of(200_000), minutes=minutes)
         assert 0.9 * minutes < recipe.time.total / 60 <= minutes
@@ -100,9 +98,7 @@ def test_omp_num_threads_limits_the_threads_of_the_recipe(
     assert choose(profile_of(50_000)).config.training.threads == threads
 
 
-def test_ideographs_are_spelt_in_bytes_and_tokenized_text_is_left_unchanged(
-    choose: Choose,
-) -> None:
+def test_ideographs_are_spelt_in_bytes_and_tokenized_text_stays_unchanged(choose: Choose) -> None:
     chinese = SideProfile(words=1, lowercase=False, script="Han", language=None)
     tokenizer = choose(profile_of(50_000, chinese, tokenized=True)).config.tokenizer
     assert tokenizer.byte_fallback and tokenizer.character_coverage < 1

@@ -123,7 +123,7 @@ def test_missing_and_old_libraries_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "matplotlib" not in check.found
 
 
-def test_the_limits_of_a_container_are_respected(
+def test_limits_of_containers_are_respected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CGROUP", tmp_path)

@@ -49,9 +49,7 @@ def test_disabled_features_take_no_time(recipe: Recipe) -> None:
     assert by_loss.validations < default.validations
 
 
-def test_a_model_larger_than_the_memory_is_not_probed(
-    recipe: Recipe, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_too_large_model_is_not_probed(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "free_memory", lambda device: 10_000)
     with pytest.raises(ConfigError) as raised:
         make_plan(recipe("model.d_model=1024", "model.d_ff=4096"))
@@ -87,9 +85,7 @@ def test_a_plan_converts_to_json(recipe: Recipe) -> None:
 
 
 @pytest.mark.usefixtures("empty_folder")
-def test_time_and_the_load_of_other_processes_are_described(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_time_and_load_of_other_processes_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     speed = Speed("cpu", "bf16", 2, 26.3, 868.0, 6, 1973, 0.5, 30.0, 5.0, 0)
     monkeypatch.setattr(module, "probe", lambda config, store, sizes: speed)
     text = describe(make_plan(load_config("base.yaml")))

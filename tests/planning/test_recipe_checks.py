@@ -18,9 +18,7 @@ def checks_of(config: Config) -> dict[str, Check]:
     return {check.name: check for check in check_recipe(config, Path("runs"))}
 
 
-def test_a_valid_recipe_is_ok_before_and_after_its_preparation(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_a_valid_recipe_is_ok_before_and_after_preparation(recipe: Recipe, tmp_path: Path) -> None:
     before = set(tmp_path.rglob("*"))
     for vocabulary in ("60 bpe entries, to be learnt", "60 entries, ids up to 59 of 60 pairs"):
         checks = checks_of(recipe())
@@ -40,9 +38,7 @@ def test_bundled_recipes_are_ok_before_their_download(name: str) -> None:
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_unequal_missing_and_unreadable_files_are_failures(
-    recipe: Recipe, tmp_path: Path, split: str
-) -> None:
+def test_wrong_and_missing_files_are_failures(recipe: Recipe, tmp_path: Path, split: str) -> None:
     def failure() -> str:
         check = checks_of(recipe())[split]
         return check.found if check.status == "failure" else "no failure"

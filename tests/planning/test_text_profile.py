@@ -82,9 +82,7 @@ def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: Te
     assert settle_languages(None, (None, None), profile) == ("en", "de")
 
 
-def test_swapped_and_unknown_languages_are_one_sentence(
-    profile: TextProfile, tmp_path: Path
-) -> None:
+def test_swapped_and_unknown_languages_are_errors(profile: TextProfile, tmp_path: Path) -> None:
     for told, labels in ((("de", "en"), (None, None)), (None, ("de", "en"))):
         with pytest.raises(ConfigError, match="source and target seem to be swapped"):
             settle_languages(told, labels, profile)

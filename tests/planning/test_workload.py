@@ -73,9 +73,7 @@ def test_corpora_of_bundled_recipes_are_known_before_their_download(name: str) -
     assert config.data.corpus and config.data.corpus in found.origin
 
 
-def test_a_compressed_validation_set_is_counted_by_its_lines(
-    recipe: Recipe, tmp_path: Path
-) -> None:
+def test_a_compressed_validation_set_is_counted_by_lines(recipe: Recipe, tmp_path: Path) -> None:
     for language in ("en", "de"):
         text = (tmp_path / f"validation.{language}").read_bytes()
         (tmp_path / f"held.{language}.gz").write_bytes(gzip.compress(text))

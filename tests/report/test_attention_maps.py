@@ -29,9 +29,7 @@ def attended(run: Any) -> SentenceAttention:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("units", [lambda pieces: pieces, merge_words], ids=["pieces", "words"])
-def test_every_row_of_every_head_is_a_distribution_with_a_label(
-    attended: SentenceAttention, kind: Any, units: Any
-) -> None:
+def test_each_row_is_a_distribution(attended: SentenceAttention, kind: Any, units: Any) -> None:
     attention = units(attention_map(attended, kind))
     labels = len(attention.rows.labels), len(attention.columns.labels)
     assert attention.weights.shape == (2, *labels)
@@ -68,9 +66,7 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
         (("cross", 1, 3), "head 3: the layers of this model have heads 1 to 2"),
     ],
 )
-def test_a_missing_layer_or_head_is_an_error(
-    attended: SentenceAttention, place: Any, message: str
-) -> None:
+def test_missing_layers_and_heads(attended: SentenceAttention, place: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         attention_map(attended, *place)
 
@@ -84,9 +80,7 @@ def test_a_missing_layer_or_head_is_an_error(
         ("a cat", 100, "the translation has .* give a shorter sentence"),
     ],
 )
-def test_a_sentence_that_cannot_be_drawn_is_an_error(
-    run: Any, sentence: str, extra: int, message: str
-) -> None:
+def test_sentences_that_cannot_be_drawn(run: Any, sentence: str, extra: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
         record_attention(with_longer_translations(run, extra), sentence)
 
@@ -118,9 +112,7 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
     ],
     ids=["a dot", "a space within", "letters need no dots", "no word", "the first begins a word"],
 )
-def test_labels_and_words_of_pieces(
-    pieces: str, labels: str, words: list[int], joined: str
-) -> None:
+def test_labels_of_pieces(pieces: str, labels: str, words: list[int], joined: str) -> None:
     found = readable_pieces(pieces.split())
     assert found == Pieces([label.replace("_", " ") for label in labels.split()], words)
     assert [label.replace(" ", "_") for label in join_words(found).labels] == joined.split()

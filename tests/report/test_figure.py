@@ -13,9 +13,7 @@ from nmt.report.figure import font_families, new_figure, save_figure
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_figure_becomes_a_png_and_an_svg_and_changes_no_settings_of_matplotlib(
-    tmp_path: Path,
-) -> None:
+def test_a_figure_becomes_a_png_and_an_svg_and_changes_no_global_settings(tmp_path: Path) -> None:
     from matplotlib import rcParams
 
     before = dict(rcParams)

@@ -222,9 +222,7 @@ def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
         assert np.abs(weights.reshape(expected.shape) - expected).max() <= 0.5 / 255 + 1e-6
 
 
-def test_the_data_chapter_counts_what_was_cleaned_and_how_long_sentences_are(
-    tmp_path: Path,
-) -> None:
+def test_the_data_chapter_counts_cleaned_pairs_and_lengths_of_sentences(tmp_path: Path) -> None:
     pairs = [("a dog", "ein Hund"), ("", "leer <b>"), ("a b c d e", "a b c d e f g h i")] * 4
     for side, name in enumerate(("en", "de")):
         lines = [f"{pair[side]}\n" for pair in pairs]

@@ -40,9 +40,7 @@ def test_a_file_without_losses_is_an_error(tmp_path: Path, text: str) -> None:
     ],
     ids=["one record", "validation alone", "untrained", "a run"],
 )
-def test_curves_are_drawn_from_any_part_of_a_run(
-    tmp_path: Path, records: list[dict[str, Any]], labels: list[str]
-) -> None:
+def test_curves_of_any_part_of_a_run(tmp_path: Path, records: Any, labels: list[str]) -> None:
     png, svg = plot_loss(write_metrics(tmp_path / "m.jsonl", *records), tmp_path / "loss")
     assert (png.name, svg.name) == ("loss.png", "loss.svg") and png.stat().st_size > 1000
     text = svg.read_text("utf-8")
@@ -58,9 +56,7 @@ def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> Non
     assert all(f"<!-- {label}" in text for label in ("position", "dimension", "PE(position"))
 
 
-def test_all_heads_are_drawn_after_their_mean_and_a_single_head_alone(
-    run: Any, tmp_path: Path
-) -> None:
+def test_all_heads_are_drawn_after_their_mean_and_one_head_alone(run: Any, tmp_path: Path) -> None:
     for head in (None, 2):
         drawn = attention_map(record_attention(run, "a cat"), "cross", head=head)
         png, svg = draw_attention(drawn, tmp_path / "maps")

@@ -69,9 +69,7 @@ def test_a_set_is_translated_and_scored_by_length_and_rarity(data: dict[str, Any
     assert sum(row.size for row in found.by_rarity) == 7
 
 
-def test_a_part_of_a_set_can_be_scored_and_rarity_needs_the_training_text(
-    data: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_part_of_a_set_and_missing_training_text(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "train.de").unlink()
     found, _ = scored(data, test_set="test", most=2)
     assert len(found.translations) == 2 and found.sentences_in_all == 3
