@@ -55,19 +55,17 @@ def test_more_text_gets_more_vocabulary_and_less_dropout(choose: Choose) -> None
 
 
 @pytest.mark.parametrize(
-    ("pairs", "wish", "d_model", "rate"),
+    ("pairs", "wish", "size"),
     [
-        (3000, {"minutes": 30}, 128, 5e-3),
-        (50_000, {"minutes": 2}, 128, 5e-3),
-        (50_000, {"minutes": 30}, 256, 5e-3),
-        (3000, {"size": "base"}, 512, 2e-3),
+        (3000, {"minutes": 30}, (128, 5e-3)),
+        (50_000, {"minutes": 2}, (128, 5e-3)),
+        (50_000, {"minutes": 30}, (256, 5e-3)),
+        (3000, {"size": "base"}, (512, 2e-3)),
     ],
 )
-def test_the_size_is_the_one_asked_for_or_fits_text_and_time(
-    choose: Choose, pairs: int, wish: dict[str, Any], d_model: int, rate: float
-) -> None:
+def test_the_size_fits_wish_text_and_time(choose: Choose, pairs: int, wish: Any, size: Any) -> None:
     config = choose(profile_of(pairs), **wish).config
-    assert (config.model.d_model, config.training.peak_learning_rate) == (d_model, rate)
+    assert (config.model.d_model, config.training.peak_learning_rate) == size
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,6 @@ def test_a_too_large_model_is_not_probed(recipe: Recipe, monkeypatch: pytest.Mon
 @pytest.mark.usefixtures("empty_folder")
 def test_the_plan_of_base_matches_the_paper() -> None:
     plan = make_plan(load_config("base.yaml"), measure=False)
-    assert plan.parameters.total == 63_082_496
-    assert plan.counterpart is not None and plan.counterpart.parameters == 65_000_000
     assert plan.operations == pytest.approx(9.5e17, rel=0.02)
     assert plan.disk.checkpoint == 3 * 4 * plan.parameters.total
     assert plan.time is None and plan.speed is None

@@ -20,12 +20,10 @@ def numbered(lines: list[str], count: int = 1100) -> list[str]:
 
 
 def profile_of(folder: Path, source: list[str], target: list[str]) -> TextProfile:
-    """The profile of two files without labels."""
-    paths = [folder / "a.txt", folder / "b.txt"]
-    for path, lines in zip(paths, (source, target), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    text = TextPair(source=str(paths[0]), target=str(paths[1]))
-    return profile_text(text, ("source", "target"))
+    """The profile of a text without labels."""
+    lines = [f"{pair[0]}\t{pair[1]}\n" for pair in zip(source, target, strict=True)]
+    (folder / "text.tsv").write_text("".join(lines), "utf-8")
+    return profile_text(TextPair(file=str(folder / "text.tsv")), ("source", "target"))
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
 """Properties of every figure: what is written where, and missing libraries and fonts."""
 
-import builtins
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -46,14 +45,7 @@ def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    real_import = builtins.__import__
-
-    def fail_to_import(name: str, *args: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real_import(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", fail_to_import)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'nmt\[plot\]'"), new_figure(1, 1):
         pass
 

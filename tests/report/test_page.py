@@ -224,11 +224,9 @@ def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
 
 def test_the_data_chapter_counts_cleaned_pairs_and_lengths_of_sentences(tmp_path: Path) -> None:
     pairs = [("a dog", "ein Hund"), ("", "leer <b>"), ("a b c d e", "a b c d e f g h i")] * 4
-    for side, name in enumerate(("en", "de")):
-        lines = [f"{pair[side]}\n" for pair in pairs]
-        (tmp_path / f"train.{name}").write_text("".join(lines), "utf-8")
-    files = {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de")}
-    data = {"train": files, "validation": files, "directory": str(tmp_path / "data")}
+    (tmp_path / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), "utf-8")
+    text = {"file": str(tmp_path / "train.tsv")}
+    data = {"train": text, "validation": text, "directory": str(tmp_path / "data")}
     tokenizer = {"kind": "char", "vocabulary_size": 40}
     config = Config.model_validate({"data": data, "tokenizer": tokenizer})
     prepared = prepare(config, lambda message: None)
@@ -240,7 +238,7 @@ def test_the_data_chapter_counts_cleaned_pairs_and_lengths_of_sentences(tmp_path
     assert ["learnt from", "8", "66.67%"] in rows
     stored = (prepared.train.source, prepared.train.target)
     assert ["longest", *(str(int(side.lengths.max()) - 1) for side in stored)] in rows
-    assert ">train.en:2<" in html and "leer &lt;b&gt;" in html
+    assert ">train.tsv:2<" in html and "leer &lt;b&gt;" in html
     for chart in html.split("<figure")[1:]:
         counts = re.findall(r'<td class="number">(\d+)<', chart)
         assert sum(map(int, counts)) == len(prepared.train) == 8

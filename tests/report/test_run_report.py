@@ -22,22 +22,19 @@ from nmt.training.validation import ExampleTranslation
 from nmt.translation.line import Translation
 from tests.report.conftest import with_longer_translations
 
-SIDES = {
-    "train": ("a\nb\n", "der Hund\nder Mann\n"),
-    "test": ("one\ntwo\nthree\n", "der Hund läuft davon\nder Mann\nVögel\n"),
+TEXTS = {
+    "train.tsv": "a\tder Hund\nb\tder Mann\n",
+    "test.tsv": "one\tder Hund läuft davon\ntwo\tder Mann\nthree\tVögel\n",
 }
 
 
 @pytest.fixture
 def data(tmp_path: Path) -> dict[str, Any]:
     """The data section of a recipe whose texts are here."""
-    splits: dict[str, Any] = {}
-    for split, sides in SIDES.items():
-        paths = [tmp_path / f"{split}.{language}" for language in ("en", "de")]
-        for path, text in zip(paths, sides, strict=True):
-            path.write_text(text, "utf-8")
-        splits[split] = {"source": str(paths[0]), "target": str(paths[1])}
-    return {**splits, "validation": splits["train"]}
+    for name, text in TEXTS.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    train, test = ({"file": str(tmp_path / name)} for name in TEXTS)
+    return {"train": train, "validation": train, "test": test}
 
 
 def scored(data: dict[str, Any], **options: Any) -> tuple[ScoredTestSet, list[tuple[int, int]]]:
@@ -70,10 +67,10 @@ def test_a_set_is_translated_and_scored_by_length_and_rarity(data: dict[str, Any
 
 
 def test_a_part_of_a_set_and_missing_training_text(data: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "train.de").unlink()
+    (tmp_path / "train.tsv").unlink()
     found, _ = scored(data, test_set="test", most=2)
     assert len(found.translations) == 2 and found.sentences_in_all == 3
-    assert found.by_rarity == [] and "train.de" in found.rarity_words
+    assert found.by_rarity == [] and "train.tsv" in found.rarity_words
 
 
 def test_the_default_is_the_test_set_or_else_the_validation_set(data: dict[str, Any]) -> None:
