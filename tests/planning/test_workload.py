@@ -35,13 +35,12 @@ def test_pairs_are_counted_by_the_weight_of_their_text(
     text = "data.train={source: train.en, target: train.de, weight: 3}"
     config = recipe(text, "training.batch_tokens=20")
     made = prepare(config, lambda message: None)
-    lengths = made.train.source.lengths, made.train.target.lengths
-    steps = BatchPlan(*lengths, 20, config.seed, made.corpus_weights).steps_per_epoch
+    source, target = made.train.source.lengths, made.train.target.lengths
+    steps = BatchPlan(source, target, 20, config.seed, made.corpus_weights).steps_per_epoch
     found, _ = find_workload(config)
     assert found.pairs == 180
     assert found.steps_per_epoch == pytest.approx(steps, rel=0.15)
-    per_step = 3 * lengths[1].sum() / steps
-    assert found.tokens_per_step(config)[1] == pytest.approx(per_step, rel=0.15)
+    assert found.tokens_per_step(config)[1] == pytest.approx(3 * target.sum() / steps, rel=0.15)
 
 
 def test_an_unprepared_or_missing_text_is_not_prepared(recipe: Recipe, tmp_path: Path) -> None:

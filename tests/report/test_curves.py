@@ -26,11 +26,6 @@ from tests.report.conftest import training, validation, write_metrics
 NUMBERS = st.floats(-1e9, 1e9)
 
 
-def test_a_line_without_a_newline_is_ignored(tmp_path: Path) -> None:
-    path = write_metrics(tmp_path / "m", training(10, 8.0), tail='{"event": "train", "st')
-    assert len(read_metrics(path)) == 1
-
-
 @pytest.mark.parametrize("line", ["{broken", "[1, 2]", "\x00", "[" * 100_000])
 def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     path = write_metrics(tmp_path / "metrics.jsonl", training(10, 8.0), tail=f"{line}\n")

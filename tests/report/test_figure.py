@@ -37,10 +37,8 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with (
-        new_figure(1, 1) as figure,
-        pytest.raises(NmtError, match=r"file/plot\.png: the plot cannot be written: "),
-    ):
+    named = pytest.raises(NmtError, match=r"file/plot\.png: the plot cannot be written: ")
+    with new_figure(1, 1) as figure, named:
         save_figure(figure, tmp_path / "file" / "plot")
 
 
