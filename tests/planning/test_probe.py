@@ -62,7 +62,7 @@ def test_waiting_is_not_computing_and_is_0_without_proc(monkeypatch: pytest.Monk
     clock = module._Clock(torch.device("cpu"))
     time.sleep(0.01)
     computing, waited = clock.lap()  # a thread waits no longer than the time that has passed
-    assert 0 < computing < 1e-5 and waited >= 0.01
+    assert 0 < computing < 1e-5 and 0.01 <= waited < 60
     monkeypatch.undo()
     monkeypatch.setattr(Path, "glob", lambda *_: [Path("missing/schedstat")])
     clock = module._Clock(torch.device("cpu"))

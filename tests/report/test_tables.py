@@ -1,6 +1,9 @@
+import numpy as np
+
+from nmt.data.text.quality import Quality, describe_side
 from nmt.evaluation.compare import compare
 from nmt.evaluation.test_sets import EvaluationSet
-from nmt.report.tables import render_comparison
+from nmt.report.tables import render_comparison, render_quality
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "word " * 40 + "end."]
 GOOD = ["the cat sat on the mat.", "the dog barks at me.", "word " * 40 + "."]
@@ -32,3 +35,10 @@ def test_several_pairs_and_what_a_terminal_would_take_for_a_command() -> None:
     assert "  B          the cat\ufffd[31m sat on   the mat.\n" in text
     assert "(With 3 pairs, p has to be below 0.05 / 3.)" in text and "source" not in text
     assert "stands out" not in render_comparison(compare(systems, against, examples=0))
+
+
+def test_the_longest_bar_of_a_histogram_has_40_characters() -> None:
+    side = describe_side("en", np.array([4, 4, 9, 9, 9, 9, 9]))
+    counts = {"read": 7, "kept": 7, "dropped": {}, "examples": {}}
+    text = render_quality(Quality(counts, side, side, leaks=[]))
+    assert [line.count("█") for line in text.split("\n") if "█" in line] == [16, 40, 16, 40]
