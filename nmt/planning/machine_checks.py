@@ -144,7 +144,7 @@ def _threads() -> Check:
     cores, quota = available_cores(), _cpu_quota()
     found = f"{cores} core" + "s" * (cores > 1)
     if quota is not None and quota < cores - 0.5:
-        found += f", of which this container may use {quota:.1f}"
+        found += f"; this container may use {quota:.1f} of them"
         remedy = f"set training.threads: {max(1, round(quota))}"
         return Check("threads", "warning", found, remedy)
     return Check("threads", "ok", found)

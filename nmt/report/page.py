@@ -109,7 +109,7 @@ def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
 
 
 def _bare(word: str) -> str:
-    """Remove case and outer punctuation; a word of punctuation alone stays as it is."""
+    """Remove case and outer punctuation; a word of punctuation alone is returned unchanged."""
     return word.casefold().strip(".,;:!?\"'()[]«»„“”‘’…") or word
 
 
