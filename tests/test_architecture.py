@@ -49,7 +49,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "pyarrow": "data/text/",
     "regex": "data/",
     "matplotlib": "report/",
-    "jinja2": ("report/page.py", "planning/plan.py"),
+    "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": "checkpoint.py",
     "transformers": "exchange/",
 }

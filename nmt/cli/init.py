@@ -99,7 +99,7 @@ def init(options: InitOptions) -> None:
     from nmt.data.corpora.folders import new_folder
     from nmt.data.corpora.splits import divide_text
     from nmt.data.text.parallel_text import ParallelText
-    from nmt.planning.first_recipe import Request, choose_recipe, describe_recipe
+    from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
     text = options.text()
     if isinstance(text, str):
@@ -112,7 +112,7 @@ def init(options: InitOptions) -> None:
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
         f"{', tokenised' * profile.tokenized}; taking some steps to know this machine"
     )
-    recipe = choose_recipe(profile, data, Request(options.size, options.minutes))
+    recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)
     if not isinstance(text, str) and options.missing():
         pairs = ParallelText(text, data.languages)

@@ -72,21 +72,15 @@ def attention(options: AttentionOptions) -> None:
     """Translate a sentence and draw the attention weights of each head."""
     import torch
 
-    from nmt.report.attention_maps import (
-        attention_map,
-        merge_words,
-        record_attention,
-        select_head,
-    )
+    from nmt.report.attention_maps import attention_map, merge_words, record_attention
     from nmt.report.plots import draw_attention
     from nmt.run_directory import find_run, load_run
 
     run = load_run(options.model, torch.device("cpu"))
-    drawn = attention_map(record_attention(run, options.sentence), options.kind, options.layer)
+    attended = record_attention(run, options.sentence)
+    drawn = attention_map(attended, options.kind, options.layer, options.head)
     if options.words:
         drawn = merge_words(drawn)
-    if options.head is not None:
-        drawn = select_head(drawn, options.head)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
     _print(draw_attention(drawn, stem))
 

@@ -50,53 +50,52 @@ class FirstRecipe:
     """sentences about why the training may take another time than the one that was asked for"""
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for; None leaves it to the text and the machine."""
-
-    size: SizeName | None = None
-    minutes: float | None = None
-
-
-def choose_recipe(profile: TextProfile, data: DataConfig, request: Request) -> FirstRecipe:
+def choose_recipe(
+    profile: TextProfile,
+    data: DataConfig,
+    size: SizeName | None = None,
+    minutes: float | None = None,
+) -> FirstRecipe:
     """Choose every setting; the speed of this machine is measured by a few training steps.
 
-    `data` says where the text is and in which languages. If the time allows almost no steps, the
-    recipe has the smallest size, or the one that was asked for, and takes `_FEWEST_STEPS` steps.
+    `data` says where the text is and in which languages. The size of the model and the minutes of
+    training fit the text and the machine unless they are given. If the time allows almost no
+    steps, the recipe has the smallest size, or the given one, and takes `_FEWEST_STEPS` steps.
     """
     on_cpu = pick_device("auto").type == "cpu"
-    minutes = request.minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
-    size = request.size or _size_for(profile.pairs, minutes, on_cpu)
-    recipe = _recipe_of(size, profile, data, request, minutes)
-    if recipe.time.total > minutes * 60 and not request.size and size != "tiny":
-        recipe = _recipe_of("tiny", profile, data, request, minutes)
-    return recipe
-
-
-def _recipe_of(
-    size: SizeName, profile: TextProfile, data: DataConfig, request: Request, minutes: float
-) -> FirstRecipe:
-    """Choose every setting for a model of this size."""
+    minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
     values: dict[str, Any] = {
         "data": data,
         "pairs": profile.pairs,
         "tokenized": profile.tokenized,
         "spaced": profile.source.spaced and profile.target.spaced,
-        "size": next(row for row in known_figures("sizes") if row["name"] == size),
-        "size_asked": request.size is not None,
-        "on_cpu": pick_device("auto").type == "cpu",
+        "size_asked": size is not None,
+        "on_cpu": on_cpu,
         "threads": _fewer_threads(),
         "validations": _VALIDATIONS,
     }
+    chosen = size or _size_for(profile.pairs, minutes, on_cpu)
+    recipe = _recipe_of(chosen, profile, values, minutes)
+    if recipe.time.total > minutes * 60 and not size and chosen != "tiny":
+        recipe = _recipe_of("tiny", profile, values, minutes)
+    return recipe
+
+
+def _recipe_of(
+    size: SizeName, profile: TextProfile, values: dict[str, Any], minutes: float
+) -> FirstRecipe:
+    """Choose every setting for a model of this size; `values` are those of the template so far."""
+    sizes = next(row for row in known_figures("sizes") if row["name"] == size)
+    values = {**values, "size": sizes}
     store, vocabulary = _learn_sample_vocabulary(profile, values)
-    draft = _read(_fill_in(values | _DRAFT))
+    draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
     speed = probe(draft, store, (vocabulary, vocabulary))
     workload = _workload(profile, draft, store, vocabulary)
     steps, reason = _steps(draft, workload, speed, minutes)
     epochs = steps / (workload.steps_per_epoch or 1)
     values |= {"steps": steps, "steps_reason": reason, "epochs": epochs}
     text = _fill_in(values | {"dropout": _dropout(size, epochs)})
-    config = _read(text)
+    config = parse_config(text, "nmt init")
     time = run_time(config, workload, speed)
     return FirstRecipe(text, config, time, speed, epochs, _warnings(speed, time, minutes))
 
@@ -105,10 +104,6 @@ def _fill_in(values: dict[str, Any]) -> str:
     """Return the recipe as YAML text."""
     template = read_template("first_recipe.yaml.jinja", yaml=_section, align_comments=_align)
     return template.render(values)
-
-
-def _read(text: str) -> Config:
-    return parse_config(text, "nmt init")
 
 
 def _section(settings: dict[str, Any]) -> str:
@@ -175,7 +170,8 @@ def _learn_sample_vocabulary(
     values["vocabulary_size"] = limit or _LARGEST_VOCABULARY
     while True:
         try:
-            tokenizer = learn_vocabulary(profile.sample, _read(_fill_in(values | _DRAFT)).tokenizer)
+            draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
+            tokenizer = learn_vocabulary(profile.sample, draft.tokenizer)
             break
         except DataError:
             if values["vocabulary_size"] <= 500:

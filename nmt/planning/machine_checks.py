@@ -9,7 +9,6 @@ import importlib.util
 import platform
 import re
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from nmt.processor import CGROUP, available_cores, meminfo
 if TYPE_CHECKING:
     import torch
 
-_PYTHON = (3, 11)
 _TORCH = [2, 10]
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 """a requirement of pyproject.toml: a library and its oldest supported version"""
@@ -56,7 +54,7 @@ def gigabytes(size: float) -> str:
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     """Check everything that does not depend on a recipe; `folders` have to be writable."""
-    yield _python()
+    yield Check("python", "ok", platform.python_version())
     yield _torch()
     yield _libraries()
     yield from _device()
@@ -66,12 +64,6 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
         yield _disk(folder)
         yield _write_access(folder)
     yield from map(_extra, _EXTRAS)
-
-
-def _python() -> Check:
-    if sys.version_info >= _PYTHON:
-        return Check("python", "ok", platform.python_version())
-    return Check("python", "failure", platform.python_version(), "install Python 3.11 or newer")
 
 
 def _torch() -> Check:
@@ -152,7 +144,7 @@ def _threads() -> Check:
     cores, quota = available_cores(), _cpu_quota()
     found = f"{cores} core" + "s" * (cores > 1)
     if quota is not None and quota < cores - 0.5:
-        found += f", of which this container may use {quota:.1f}"
+        found += f"; this container may use {quota:.1f} of them"
         remedy = f"set training.threads: {max(1, round(quota))}"
         return Check("threads", "warning", found, remedy)
     return Check("threads", "ok", found)

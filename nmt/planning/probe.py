@@ -7,7 +7,7 @@ import contextlib
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -142,13 +142,17 @@ def _affordable_tokens(
 
 @dataclass(frozen=True)
 class _ProbedStep:
-    """Seconds of a step; `computing` and `updating` exclude the time spent waiting."""
+    """Seconds of a step; those of waiting for a processor count as `waited` alone."""
 
     computing: float
     updating: float
-    elapsed: float
     waited: float
     tokens: int
+
+    @property
+    def elapsed(self) -> float:
+        """All seconds of the step."""
+        return self.computing + self.updating + self.waited
 
 
 def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
@@ -168,56 +172,44 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
     """Take one step as the trainer does, and measure the gradient and the update separately."""
     trainer.model.train()
     trainer.state.step += 1
-    start = _read_clock()
+    clock = _Clock(trainer.device)
     gradient = trainer.gradients.compute(trainer.state.step)
-    _synchronize(trainer.device)
-    computed = _read_clock()
+    computing, waited_before = clock.lap()
     trainer.stepper.update(gradient)
-    _synchronize(trainer.device)
-    end = _read_clock()
-    return _ProbedStep(
-        computing=computed.own_since(start),
-        updating=end.own_since(computed),
-        elapsed=end.since(start),
-        waited=end.waited_since(start),
-        tokens=gradient.tokens,
-    )
+    updating, waited_after = clock.lap()
+    return _ProbedStep(computing, updating, waited_before + waited_after, gradient.tokens)
 
 
-def _synchronize(device: torch.device) -> None:
-    """Wait until a GPU has finished its work."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+class _Clock:
+    """A stopwatch that tells computing from waiting for a processor that others use."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device, self._time, self._waits = device, time.perf_counter(), _read_waits()
+
+    def lap(self) -> tuple[float, float]:
+        """Return the seconds of computing since the last lap, above 0, and those of waiting.
+
+        The seconds of waiting are those of the thread that waited longest; 0 if unknown.
+        """
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+        now, waits = time.perf_counter(), _read_waits()
+        elapsed = now - self._time
+        waited = max(
+            (wait - self._waits.get(thread, 0) for thread, wait in waits.items()), default=0
+        )
+        self._time, self._waits = now, waits
+        seconds = min(waited / 1e9, elapsed)
+        return max(_INSTANT, elapsed - seconds), seconds
 
 
-@dataclass(frozen=True)
-class _ClockReading:
-    """The time, and how long each thread was ready to run while others had the processor."""
-
-    time: float
-    waits: dict[str, int] = field(default_factory=dict)
-    """nanoseconds by the id of the thread; empty where Linux does not say"""
-
-    def since(self, earlier: "_ClockReading") -> float:
-        """Return the seconds between two readings."""
-        return self.time - earlier.time
-
-    def waited_since(self, earlier: "_ClockReading") -> float:
-        """Return the seconds that the longest waiting thread has waited; 0 if unknown."""
-        waits = (wait - earlier.waits.get(thread, 0) for thread, wait in self.waits.items())
-        return min(max(waits, default=0) / 1e9, self.since(earlier))
-
-    def own_since(self, earlier: "_ClockReading") -> float:
-        """Return the seconds without waiting, always more than 0."""
-        return max(_INSTANT, self.since(earlier) - self.waited_since(earlier))
-
-
-def _read_clock() -> _ClockReading:
-    reading = _ClockReading(time.perf_counter())
+def _read_waits() -> dict[str, int]:
+    """Return how many ns each thread was ready to run but waited; empty if Linux does not say."""
+    waits = {}
     for thread in Path("/proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            reading.waits[thread.parent.name] = int(thread.read_text("ascii").split()[1])
-    return reading
+            waits[thread.parent.name] = int(thread.read_text("ascii").split()[1])
+    return waits
 
 
 def _interquartile_mean(values: Sequence[float]) -> float:
@@ -232,9 +224,8 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     device = next(model.parameters()).device
     ready = prepare_for_inference(model, precision)
     source = torch.full((max(1, BATCH_TOKENS // length), length), BOS, device=device)
-    start = _read_clock()
+    clock = _Clock(device)
     cache = ready.start(ready.encode(source), source)
     for _ in range(length):
         ready.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
-    _synchronize(device)
-    return _read_clock().own_since(start)
+    return clock.lap()[0]

@@ -150,7 +150,7 @@ class PaperModel:
 
 
 def known_figures(table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table in known_figures.yaml: gpus, paper or corpora."""
+    """Return the rows of a table in known_figures.yaml: gpus, paper, sizes, corpora and others."""
     path = Path(__file__).with_name("known_figures.yaml")
     tables, _ = strict_yaml.parse(path.read_text("utf-8"), path.name)
     rows: list[dict[str, Any]] = tables[table]
@@ -159,13 +159,13 @@ def known_figures(table: str) -> list[dict[str, Any]]:
 
 GPUS = tuple(GpuSpec(**row) for row in known_figures("gpus"))
 PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
-_SIZES = {"base": ModelConfig(), "big": ModelConfig(d_model=1024, heads=16, d_ff=4096)}
 
 
 def find_paper_model(config: ModelConfig) -> PaperModel | None:
     """Return the model of the paper that has the sizes of `config`, or None."""
-    sizes = ("d_model", "heads", "d_ff", "encoder_layers", "decoder_layers")
-    for model in PAPER:
-        if all(getattr(_SIZES[model.name], size) == getattr(config, size) for size in sizes):
-            return model
+    layers = {config.encoder_layers, config.decoder_layers}
+    for size in known_figures("sizes"):
+        sizes = size["d_model"], size["heads"], size["d_ff"], {size["layers"]}
+        if sizes == (config.d_model, config.heads, config.d_ff, layers):
+            return next((model for model in PAPER if model.name == size["name"]), None)
     return None

@@ -17,6 +17,7 @@ from nmt.config import TextPair
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation.text_checks import detect_text_form
+from nmt.planning.resources import known_figures
 
 SMALLEST_CORPUS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""
@@ -28,16 +29,6 @@ _ONE_SCRIPT = 0.95
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
 _LABEL = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
 _FORMATS = {"txt", "tsv", "csv"}
-FUNCTION_WORDS = {
-    "de": "der die und das nicht ist ein eine zu den mit sich auf dem von einen im er sie wir",
-    "en": "the of and to is that was on with for this it are you he she at his not be",
-    "es": "el los y que es las una por con para del se no lo su muy como está un al",
-    "fr": "le les et des est dans une du qui pas sur pour que elle il au avec sont ce vous",
-    "it": "il di che la e è un per non una sono con gli della del le si lo dei questo",
-    "nl": "de het een en van dat niet is op te zijn met voor hij er aan ik naar wat bij",
-    "pt": "o que não uma os do da em para com um é se por mais dos ele você como na",
-}
-"""twenty frequent words of each language, by which a text without a label is recognised"""
 
 
 @dataclass(frozen=True)
@@ -51,8 +42,7 @@ class SideProfile:
     script: str | None
     """the script of almost all letters, such as Latin; None if the side mixes scripts"""
     language: str | None
-    """the code of the language that its frequent words tell, one of `FUNCTION_WORDS`; None if
-    they do not tell"""
+    """the code of the language that its frequent words tell, or None if they do not tell"""
 
     @property
     def spaced(self) -> bool:
@@ -163,8 +153,8 @@ def _language_of(lines: Sequence[str]) -> str | None:
     """Return the language with the most function words, or None if no language stands out."""
     words = Counter(chain.from_iterable(line.lower().split() for line in lines))
     shares = {
-        language: sum(words[word] for word in frequent.split()) / max(1, words.total())
-        for language, frequent in FUNCTION_WORDS.items()
+        row["language"]: sum(words[word] for word in row["words"].split()) / max(1, words.total())
+        for row in known_figures("function_words")
     }
     first, second = sorted(shares, key=lambda language: shares[language], reverse=True)[:2]
     if shares[first] < _FEW_KNOWN_WORDS or shares[first] < 1.5 * shares[second]:

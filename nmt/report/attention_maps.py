@@ -58,11 +58,6 @@ class SentenceAttention:
     target: Pieces
     record: AttentionRecord
 
-    def layers(self, kind: Kind) -> Sequence[Tensor]:
-        """Return the weights (1, H, T, S) of each layer with this use of attention."""
-        layers: Sequence[Tensor] = getattr(self.record, kind)
-        return layers
-
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
@@ -164,17 +159,19 @@ def _check_length(pieces: Sequence[str], what: str, longest: int) -> None:
 
 
 def attention_map(
-    sentence: SentenceAttention, kind: Kind, layer: int | None = None
+    sentence: SentenceAttention, kind: Kind, layer: int | None = None, head: int | None = None
 ) -> AttentionMap:
-    """Return the map of one layer, counted from 1, or of the last layer.
+    """Return the map of one layer, by default the last, and of one of its heads, or of all.
+
+    Layers and heads count from 1.
 
     The label of a row of cross- or decoder attention is the piece that is written there, not the
     one that is read: the query at position t predicts target token t + 1.
 
     Raises:
-        DataError: the model has no such layer.
+        DataError: the model has no such layer or head.
     """
-    layers = sentence.layers(kind)
+    layers: Sequence[Tensor] = getattr(sentence.record, kind)
     number = len(layers) if layer is None else layer
     if not 1 <= number <= len(layers):
         stack = "encoder" if kind == "encoder" else "decoder"
@@ -187,17 +184,10 @@ def attention_map(
     }[kind]
     weights = layers[number - 1][0].float().cpu().numpy()  # (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"
+    if head is not None:
+        if not 1 <= head <= len(weights):
+            heads = f"heads 1 to {len(weights)}"
+            raise DataError(f"head {head}: the layers of this model have {heads}")
+        title += f",\nhead {head} of {len(weights)}"
+        weights = weights[head - 1 : head]
     return AttentionMap(title, row_title, column_title, rows, columns, weights)
-
-
-def select_head(attention: AttentionMap, head: int) -> AttentionMap:
-    """Return the map of a single head, counted from 1.
-
-    Raises:
-        DataError: the layer has no such head.
-    """
-    heads = len(attention.weights)
-    if not 1 <= head <= heads:
-        raise DataError(f"head {head}: the layers of this model have heads 1 to {heads}")
-    title = f"{attention.title},\nhead {head} of {heads}"
-    return replace(attention, title=title, weights=attention.weights[head - 1 : head])

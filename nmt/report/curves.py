@@ -55,7 +55,7 @@ def curve(records: Iterable[Record], event: str, key: str) -> Curve:
     """
     points: Curve = {}
     for record in records:
-        step, value = record.get("step"), number(record, key)
+        step, value = record.get("step"), finite_number(record, key)
         if record.get("event") == event and isinstance(step, int) and value is not None:
             points[step] = value
     return dict(sorted(points.items()))
@@ -66,7 +66,7 @@ def best_step(curve: Curve) -> int | None:
     return max(curve, key=curve.__getitem__, default=None)
 
 
-def number(record: Mapping[str, Any], key: str) -> float | None:
+def finite_number(record: Mapping[str, Any], key: str) -> float | None:
     """Return the number under `key`, or None if there is no finite one."""
     value = record.get(key)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
@@ -74,7 +74,7 @@ def number(record: Mapping[str, Any], key: str) -> float | None:
 
 def last_number(records: Sequence[Record], key: str) -> float | None:
     """Return the number under `key` of the last record that has one, or None."""
-    values = (number(record, key) for record in reversed(records))
+    values = (finite_number(record, key) for record in reversed(records))
     return next((value for value in values if value is not None), None)
 
 

@@ -12,18 +12,24 @@ import torch
 import nmt
 from nmt.config import Config
 from nmt.config_file import load_config
+from nmt.data.corpora.folders import Log
+from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
 from nmt.data.text.quality import describe_side
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DataError, NmtError
-from nmt.files import read_json
+from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
+from nmt.evaluation.metrics import Score, chrf_metric
+from nmt.evaluation.score_sheet import score_sheet
+from nmt.evaluation.test_sets import EvaluationSet, find_split, set_of_pairs, translate_test_set
+from nmt.files import read_json_or_empty
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
-from nmt.report.scored_test_set import Log, Progress, ScoredTestSet, score_test_set
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
+from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 SENTENCES = 4
@@ -31,6 +37,8 @@ SENTENCES = 4
 MAX_DEFAULT_PIECES = 40
 """largest number of pieces of a sentence that the user has not chosen"""
 Found = TypeVar("Found")
+Progress = Callable[[int, int], object]
+"""called with the number of sentences translated since the last call, and their total"""
 
 
 @dataclass(frozen=True)
@@ -46,12 +54,26 @@ class ReportOptions:
     """sentences whose attention is shown; by default the first ones that the run translated"""
 
 
+@dataclass(frozen=True)
+class ScoredTestSet:
+    """A test set of a run with the translations of its first sentences, and their scores."""
+
+    test_set: EvaluationSet
+    """the sentences that are translated"""
+    sentences_in_all: int
+    """number of sentences of the whole set"""
+    translations: Sequence[str]
+    scores: Sequence[Score]
+    sentence_scores: Sequence[float]
+    """chrF of each sentence, 0 to 100"""
+    by_length: Sequence[Row]
+    by_rarity: Sequence[Row]
+    rarity_words: str
+    """what rarity means here, or why it is unknown"""
+
+
 def write_report(
-    model: Path,
-    options: ReportOptions,
-    device: torch.device,
-    log: Log,
-    progress: Progress = lambda more, total: None,
+    model: Path, options: ReportOptions, device: torch.device, log: Log, progress: Progress
 ) -> str:
     """Return the page about the run directory or checkpoint `model`; it says what is missing.
 
@@ -61,7 +83,7 @@ def write_report(
     """
     directory = find_run(model)
     config = load_config(str(directory.config))
-    environment = _read_json(directory.environment)
+    environment = read_json_or_empty(directory.environment)
     examples = read_examples(directory.translations)
     records, problem = _read_records(directory)
     run = _or_reason(
@@ -73,7 +95,7 @@ def write_report(
         "environment": environment,
         "records": records,
         "problem": problem,
-        "best": _read_json(directory.best),
+        "best": read_json_or_empty(directory.best),
         "examples": examples,
         "prepared": _prepared_data(config, environment.get("data_fingerprint")),
         "version": nmt.__version__,
@@ -86,7 +108,10 @@ def write_report(
         about_model = {
             "parameters": parameter_count(run.model),
             "weights": _weights_folder(run, directory),
-            "scored": _score(run, options, log, progress),
+            "scored": _or_reason(
+                "No test set can be scored",
+                lambda: score_test_set(Translator(run), options, log, progress),
+            ),
             "attention": _attention(run, options.sentences, examples, log),
         }
     return render_page(values | about_model)
@@ -106,15 +131,51 @@ def _weights_folder(run: LoadedModel, directory: RunDirectory) -> str:
     return str(weights.relative_to(root) if weights.is_relative_to(root) else run.path)
 
 
-def _score(
-    run: LoadedModel, options: ReportOptions, log: Log, progress: Progress
+def score_test_set(
+    translator: Translator, options: ReportOptions, log: Log, progress: Progress
 ) -> ScoredTestSet | str:
-    """Score the test set, or return a sentence that says why it is not scored."""
+    """Translate the first sentences of a set of the run and score them.
+
+    Return a sentence that says why nothing is translated if the user wants none.
+
+    Raises:
+        DataError: the corpus is not on this machine; a report downloads nothing.
+        NmtError: the text cannot be read.
+    """
     if options.most == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
-    return _or_reason(
-        "No test set can be scored",
-        lambda: score_test_set(Translator(run), options.test_set, options.most, log, progress),
+    config = translator.run.config.data
+    splits = find_splits(config)
+    if splits is None:
+        raise DataError(
+            f"{config.corpus} is not in {config.directory}; go where the run was trained, or fetch "
+            f"it: nmt data download {config.corpus} --directory {config.directory}"
+        )
+    name = options.test_set or ("test" if splits.test else "validation")
+    pairs = list(find_split(config, name, log))
+    test_set = set_of_pairs(name, pairs[: options.most], config.languages, config.tokenized)
+    count = len(test_set.references)
+    log(f"translating {count:,} sentences of the {name} set")
+    translations = translate_test_set(
+        translator, test_set, print_warning, lambda done: progress(done, count)
+    )
+    systems = {"model": translations}
+    by_rarity: Sequence[Row] = []
+    try:
+        training = training_words(config, log)
+        by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
+        rarity_words = f"by how often the word stands in {training}"
+    except NmtError as error:
+        rarity_words = f"Rarity is unknown, for the training text cannot be read: {error}"
+    return ScoredTestSet(
+        test_set,
+        len(pairs),
+        translations,
+        scores=score_sheet(translations, test_set).scores,
+        sentence_scores=chrf_metric().score_sentences(translations, test_set.references),
+        by_length=bleu_by_length(systems, test_set),
+        by_rarity=by_rarity,
+        rarity_words=rarity_words,
     )
 
 
@@ -188,11 +249,3 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
         wrong = len(records) - len(placed)
         return placed, f"{directory.metrics}: records without a step are left out: {wrong:,}."
     return placed, ""
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object of the run; return {} if it is missing or not an object."""
-    try:
-        return read_json(path)
-    except (OSError, ValueError):
-        return {}

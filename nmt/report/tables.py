@@ -1,43 +1,52 @@
 """The text of `nmt compare` and `nmt data inspect` for a terminal of 100 columns.
 
-The page of a report shows the same rows about the data.
+The page of a report shows the same rows about the data. The templates of both are in templates/.
 """
 
-import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
 from nmt.data.text.cleaning import RULES
-from nmt.data.text.quality import BINS, LanguageStatistics, Leak, Quality
-from nmt.evaluation.compare import Breakdown, ComparedSentence, Comparison
+from nmt.data.text.quality import BINS, LanguageStatistics, Quality
+from nmt.evaluation.compare import Comparison
 from nmt.evaluation.metrics import Score
 
 WIDTH = 100
-BAR = 40
-"""characters of the longest bar of a histogram"""
 
 
 def render_comparison(comparison: Comparison) -> str:
     """Return the output of `nmt compare`: scores, significance, breakdowns and examples."""
-    labels = [system.label for system in comparison.systems]
-    parts = [_scores(comparison), _differences(comparison)]
-    parts += [_breakdown(breakdown, labels) for breakdown in comparison.breakdowns]
-    for label, examples in comparison.examples.items():
-        if examples:
-            parts.append(_sentences(label, examples))
-    return "\n\n".join("\n".join(part) for part in parts)
+    template = template_environment().get_template("comparison.txt")
+    return template.render(comparison=comparison).removesuffix("\n")
 
 
 def render_quality(quality: Quality) -> str:
     """Return the output of `nmt data inspect`: cleaning, lengths and leaks of a corpus."""
-    sides = [quality.source, quality.target]
-    parts = [_cleaning(quality.counts), _lengths(sides)]
-    parts += [_histogram(side) for side in sides] + [_leaks(quality.leaks)]
-    return "\n\n".join("\n".join(part) for part in parts)
+    template = template_environment().get_template("inspection.txt")
+    return template.render(quality=quality).removesuffix("\n")
 
 
-def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+def template_environment() -> Environment:
+    """Return the environment that reads templates/: in .html values are escaped, in .txt not."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=select_autoescape(),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        extensions=["jinja2.ext.do"],
+    )
+    filters: list[Callable[..., Any]] = [columns, with_interval, wrap, labelled]
+    filters += [cleaning_rows, cleaning_examples, length_rows, histogram]
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["number"] = format
+    return environment
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows as lines; columns are aligned, all but the first one to the right."""
     first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
@@ -45,53 +54,19 @@ def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
         yield f"  {label:{first}}{''.join(right)}"
 
 
-def _scores(comparison: Comparison) -> Iterator[str]:
-    count = len(comparison.test_set.references)
-    yield f"{count} sentence{'s' * (count != 1)} of {comparison.test_set}"
-    first = comparison.systems[0].scores
-    rows = [["", *(score.name for score in first)]]
-    for system in comparison.systems:
-        rows.append([f"{system.label}  {system.name}", *map(_with_interval, system.scores)])
-    yield from _columns(rows)
-    for score in first:
-        yield f"{score.name}: {score.signature}"
-
-
-def _with_interval(score: Score) -> str:
+def with_interval(score: Score) -> str:
+    """Format a score with its confidence interval, if it has one."""
     if interval := score.confidence:
         return f"{score.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"
     return f"{score.value:.2f}"
 
 
-def _differences(comparison: Comparison) -> Iterator[str]:
-    for difference in comparison.differences:
-        yield textwrap.fill(str(difference), WIDTH, subsequent_indent="  ")
-    if len(comparison.differences) > 1:
-        pairs = len(comparison.differences)
-        yield f"(With {pairs} pairs, p has to be below 0.05 / {pairs}.)"
+def wrap(sentence: object) -> str:
+    """Break a sentence into lines; all but the first are indented."""
+    return textwrap.fill(str(sentence), WIDTH, subsequent_indent="  ")
 
 
-def _breakdown(breakdown: Breakdown, labels: list[str]) -> Iterator[str]:
-    yield breakdown.title
-    rows = [[breakdown.grouped_by, breakdown.counted, *labels]]
-    for row in breakdown.rows:
-        rows.append([row.label, f"{row.size:,}", *(f"{score:.2f}" for score in row.scores)])
-    yield from _columns(rows)
-
-
-def _sentences(label: str, sentences: list[ComparedSentence]) -> Iterator[str]:
-    yield f"Sentences where {label} stands out most, by chrF++"
-    for sentence in sentences:
-        scores = ", ".join(f"{label} {score:.1f}" for label, score in sentence.scores.items())
-        yield f"line {sentence.line} ({scores})"
-        if sentence.source is not None:
-            yield _wrapped("source", sentence.source)
-        yield _wrapped("reference", sentence.reference)
-        for system, translation in sentence.translations.items():
-            yield _wrapped(system, translation)
-
-
-def _wrapped(name: str, text: str) -> str:
+def labelled(text: str, name: str) -> str:
     """Wrap a text after its name, and replace characters that a terminal cannot print."""
     shown = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return textwrap.fill(
@@ -142,44 +117,3 @@ def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
         span = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
         bars.append((span, side.histogram[n]))
     return bars
-
-
-def _cleaning(counts: dict[str, Any]) -> Iterator[str]:
-    yield "training pairs"
-    yield from _columns(cleaning_rows(counts))
-    for words, place, source, target in cleaning_examples(counts):
-        yield f"  {words}: {place}: {_truncate(f'{source!r} | {target!r}')}"
-
-
-def _truncate(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"
-
-
-def _lengths(sides: list[LanguageStatistics]) -> Iterator[str]:
-    yield "sentence length in tokens"
-    rows = [["", *(side.language for side in sides)], *length_rows(sides)]
-    rows.append(["tokens per word (held-out)", *(f"{side.tokens_per_word:.2f}" for side in sides)])
-    rows.append(["unknown tokens (held-out)", *(f"{side.unknown_rate:.3%}" for side in sides)])
-    yield from _columns(rows)
-
-
-def _histogram(side: LanguageStatistics) -> Iterator[str]:
-    yield f"sentence length in tokens, {side.language}"
-    total, most = sum(side.histogram), max(side.histogram)
-    bars = histogram(side)
-    rows = [[span, f"{count:,}", f"{count / total:.1%}"] for span, count in bars]
-    for line, (_, count) in zip(_columns(rows), bars, strict=True):
-        yield f"{line} {'█' * math.ceil(BAR * count / most)}"
-
-
-def _leaks(leaks: list[Leak]) -> Iterator[str]:
-    yield "held-out sentences that stand in the training text"
-    rows = [["", "sentences", "pairs", "sources", "pairs*", "sources*"]]
-    for leak in leaks:
-        exact, plain = (leak.pairs, leak.sources), (leak.pairs_normalized, leak.sources_normalized)
-        rows.append([leak.split, *(f"{count:,}" for count in (leak.sentences, *exact, *plain))])
-    yield from _columns(rows)
-    yield "  * but for case, punctuation and spaces"
-    for leak in leaks:
-        for example in leak.examples:
-            yield f"  {leak.split}: {_truncate(example)}"

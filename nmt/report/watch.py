@@ -1,6 +1,5 @@
 """The progress of a run as a small table for a terminal, read from the files of the run."""
 
-import json
 import re
 import socket
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.evaluation.metrics import METRIC_NAMES
+from nmt.files import read_json
 from nmt.report.curves import Record, best_step, curve, last_step, read_metrics
 from nmt.run_directory import RunDirectory
 
@@ -53,7 +53,7 @@ def read_progress(directory: RunDirectory) -> WatchedRun:
 def _trained_steps_of_best(directory: RunDirectory) -> int:
     """Return the step at which the run chose its best weights, or 0 if it has not."""
     try:
-        return int(json.loads(directory.best.read_text("utf-8"))["trained_steps"])
+        return int(read_json(directory.best)["trained_steps"])
     except (OSError, ValueError, KeyError, TypeError):
         return 0
 

@@ -83,7 +83,8 @@ def test_a_run_takes_the_planned_disk_space(
 def test_the_papers_models_are_recognised_by_their_sizes_alone() -> None:
     assert [find_paper_model(config) for config in (BASE, BIG)] == list(PAPER)
     assert find_paper_model(BASE.model_copy(update={"norm": "pre", "dropout": 0.3})) == PAPER[0]
-    assert find_paper_model(BASE.model_copy(update={"d_ff": 1024})) is None
+    for change in ({"d_ff": 1024}, {"decoder_layers": 3}):
+        assert find_paper_model(BASE.model_copy(update=change)) is None
     for paper in PAPER:  # table 2 counts 8 P100 at 9.5 TFLOP/s
         assert 8 * paper.hours * 3600 * 9.5e12 == pytest.approx(paper.operations, rel=0.02)
 

@@ -20,12 +20,10 @@ def numbered(lines: list[str], count: int = 1100) -> list[str]:
 
 
 def profile_of(folder: Path, source: list[str], target: list[str]) -> TextProfile:
-    """The profile of two files without labels."""
-    paths = [folder / "a.txt", folder / "b.txt"]
-    for path, lines in zip(paths, (source, target), strict=True):
-        path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    text = TextPair(source=str(paths[0]), target=str(paths[1]))
-    return profile_text(text, ("source", "target"))
+    """The profile of a text without labels."""
+    lines = [f"{pair[0]}\t{pair[1]}\n" for pair in zip(source, target, strict=True)]
+    (folder / "text.tsv").write_text("".join(lines), "utf-8")
+    return profile_text(TextPair(file=str(folder / "text.tsv")), ("source", "target"))
 
 
 @pytest.fixture
@@ -41,18 +39,11 @@ def test_a_text_is_described(profile: TextProfile, tmp_path: Path) -> None:
     assert profile_of(tmp_path, *sides).tokenized and not profile.tokenized
 
 
-@pytest.mark.parametrize(
-    ("line", "script", "spaced"),
-    [
-        ("the dog sleeps", "Latin", True),
-        ("собака спит", "Cyrillic", True),
-        ("狗在花园里睡觉", "Han", False),
-        ("cat собака", None, True),
-    ],
-)
-def test_the_script_of_a_side(tmp_path: Path, line: str, script: str | None, spaced: bool) -> None:
-    side = profile_of(tmp_path, numbered([line]), numbered(ENGLISH[:1])).source
-    assert (side.script, side.spaced) == (script, spaced)
+def test_the_script_of_a_side() -> None:
+    lines = {"the dog": "Latin", "собака спит": "Cyrillic", "狗在花园里": "Han", "cat собака": None}
+    sides = {line: text_profile._describe_side([line]) for line in lines}
+    assert {line: side.script for line, side in sides.items()} == lines
+    assert [line for line, side in sides.items() if not side.spaced] == ["狗在花园里"]
 
 
 def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,8 +51,7 @@ def test_the_sample_is_spread_over_the_whole_text(monkeypatch: pytest.MonkeyPatc
     pairs = [SentencePair(str(n), str(n)) for n in range(1000)]
     count, sample = text_profile._spread_sample(iter(pairs))
     numbers = [int(pair.source) for pair in sample]
-    assert count == 1000
-    assert 10 <= len(numbers) <= 20
+    assert count == 1000 and 10 <= len(numbers) <= 20
     assert numbers == list(range(0, 1000, numbers[1] - numbers[0]))
 
 
@@ -90,9 +80,7 @@ def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: Te
     assert settle_languages(None, (None, None), profile) == ("en", "de")
 
 
-def test_swapped_and_unknown_languages_are_one_sentence(
-    profile: TextProfile, tmp_path: Path
-) -> None:
+def test_swapped_and_unknown_languages_are_errors(profile: TextProfile, tmp_path: Path) -> None:
     for told, labels in ((("de", "en"), (None, None)), (None, ("de", "en"))):
         with pytest.raises(ConfigError, match="source and target seem to be swapped"):
             settle_languages(told, labels, profile)

@@ -18,7 +18,6 @@ from nmt.report.attention_maps import (
     merge_words,
     readable_pieces,
     record_attention,
-    select_head,
 )
 from tests.report.conftest import with_longer_translations
 
@@ -30,9 +29,7 @@ def attended(run: Any) -> SentenceAttention:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("units", [lambda pieces: pieces, merge_words], ids=["pieces", "words"])
-def test_every_row_of_every_head_is_a_distribution_with_a_label(
-    attended: SentenceAttention, kind: Any, units: Any
-) -> None:
+def test_each_row_is_a_distribution(attended: SentenceAttention, kind: Any, units: Any) -> None:
     attention = units(attention_map(attended, kind))
     labels = len(attention.rows.labels), len(attention.columns.labels)
     assert attention.weights.shape == (2, *labels)
@@ -54,26 +51,24 @@ def test_layers_count_from_one_and_the_last_is_the_default(attended: SentenceAtt
     assert np.array_equal(first.weights, attended.record.cross[0][0].numpy())
     assert np.array_equal(last.weights, attention_map(attended, "cross").weights)
     assert first.title.endswith("layer 1 of 3")
-    second = select_head(last, 2)
+    second = attention_map(attended, "cross", head=2)
     assert np.array_equal(second.weights, last.weights[1:])
     assert second.title.endswith("head 2 of 2")
 
 
 @pytest.mark.parametrize(
-    ("kind", "layer", "head", "message"),
+    ("place", "message"),
     [
-        ("cross", 4, 1, "layer 4: the decoder of this model has layers 1 to 3"),
-        ("cross", 0, 1, "layer 0: the decoder of this model has layers 1 to 3"),
-        ("encoder", 3, 1, "layer 3: the encoder of this model has layers 1 to 2"),
-        ("cross", 1, 0, "head 0: the layers of this model have heads 1 to 2"),
-        ("cross", 1, 3, "head 3: the layers of this model have heads 1 to 2"),
+        (("cross", 4, 1), "layer 4: the decoder of this model has layers 1 to 3"),
+        (("cross", 0, 1), "layer 0: the decoder of this model has layers 1 to 3"),
+        (("encoder", 3, 1), "layer 3: the encoder of this model has layers 1 to 2"),
+        (("cross", 1, 0), "head 0: the layers of this model have heads 1 to 2"),
+        (("cross", 1, 3), "head 3: the layers of this model have heads 1 to 2"),
     ],
 )
-def test_a_missing_layer_or_head_is_an_error(
-    attended: SentenceAttention, kind: Any, layer: int, head: int, message: str
-) -> None:
+def test_missing_layers_and_heads(attended: SentenceAttention, place: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        select_head(attention_map(attended, kind, layer), head)
+        attention_map(attended, *place)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +80,7 @@ def test_a_missing_layer_or_head_is_an_error(
         ("a cat", 100, "the translation has .* give a shorter sentence"),
     ],
 )
-def test_a_sentence_that_cannot_be_drawn_is_an_error(
-    run: Any, sentence: str, extra: int, message: str
-) -> None:
+def test_sentences_that_cannot_be_drawn(run: Any, sentence: str, extra: int, message: str) -> None:
     with pytest.raises(DataError, match=message):
         record_attention(with_longer_translations(run, extra), sentence)
 
@@ -106,21 +99,16 @@ def test_attention_to_a_word_is_a_sum_and_from_a_word_a_mean() -> None:
 @pytest.mark.parametrize(
     ("pieces", "labels", "words", "joined"),
     [
-        (
-            ["▁The", "▁work", "ing", "▁", "class", ".", "▁New▁York", "$"],
-            ["The", "work", "·ing", "␣", "·class", ".", "New York", "$"],
-            [0, 1, 1, 2, 2, 2, 3, 3],
-            ["The", "working", "class.", "New York$"],
-        ),
-        (["▁", "a", "▁", "c", "a"], ["␣", "a", "␣", "c", "a"], [0, 0, 1, 1, 1], ["a", "ca"]),
-        (["▁", "▁x"], ["␣", "x"], [0, 1], ["␣", "x"]),
-        (["ing", "er", "▁a"], ["ing", "·er", "a"], [0, 0, 1], ["inger", "a"]),
+        ("▁work ing ▁ class .", "work ·ing ␣ ·class .", [0, 0, 1, 1, 1], "working class."),
+        ("▁New▁York $", "New_York $", [0, 0], "New_York$"),
+        ("▁ a ▁ c a", "␣ a ␣ c a", [0, 0, 1, 1, 1], "a ca"),
+        ("▁ ▁x", "␣ x", [0, 1], "␣ x"),
+        ("ing er ▁a", "ing ·er a", [0, 0, 1], "inger a"),
     ],
-    ids=["a dot continues a word", "characters need no dots", "no word", "the first begins a word"],
+    ids=["a dot", "a space within", "letters need no dots", "no word", "the first begins a word"],
 )
-def test_labels_and_words_of_pieces(
-    pieces: list[str], labels: list[str], words: list[int], joined: list[str]
-) -> None:
-    found = readable_pieces(pieces)
-    assert found == Pieces(labels, words)
-    assert join_words(found) == Pieces(joined, list(range(len(joined))))
+def test_labels_of_pieces(pieces: str, labels: str, words: list[int], joined: str) -> None:
+    found = readable_pieces(pieces.split())
+    assert found == Pieces([label.replace("_", " ") for label in labels.split()], words)
+    assert [label.replace(" ", "_") for label in join_words(found).labels] == joined.split()
+    assert join_words(found).words == list(range(len(joined.split())))

@@ -1,9 +1,8 @@
 """Properties of every figure: what is written where, and missing libraries and fonts."""
 
-import builtins
+import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,14 +12,18 @@ from nmt.report.figure import font_families, new_figure, save_figure
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_figure_becomes_a_png_and_an_svg(tmp_path: Path) -> None:
+def test_a_figure_becomes_a_png_and_an_svg_and_changes_no_global_settings(tmp_path: Path) -> None:
+    from matplotlib import rcParams
+
+    before = dict(rcParams)
     names = {"plot": "plot", "plot.SVG": "plot", "step.1.5": "step.1.5", "new/plot.png": "new/plot"}
     with new_figure(1, 1) as figure:
+        assert dict(rcParams) != before
         for output, name in names.items():
             png, svg = save_figure(figure, tmp_path / output)
             assert [png, svg] == [tmp_path / f"{name}.png", tmp_path / f"{name}.svg"]
     assert png.read_bytes().startswith(PNG)
-    assert b"<svg" in svg.read_bytes()
+    assert b"<svg" in svg.read_bytes() and dict(rcParams) == before
 
 
 def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -32,33 +35,15 @@ def test_the_same_figure_gives_the_same_bytes(tmp_path: Path) -> None:
     assert contents[0] == contents[1]
 
 
-def test_a_figure_does_not_change_the_settings_of_matplotlib() -> None:
-    from matplotlib import rcParams
-
-    before = dict(rcParams)
-    with new_figure(1, 1):
-        assert dict(rcParams) != before
-    assert dict(rcParams) == before
-
-
 def test_a_path_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with (
-        new_figure(1, 1) as figure,
-        pytest.raises(NmtError, match=r"file/plot\.png: the plot cannot be written: "),
-    ):
+    named = pytest.raises(NmtError, match=r"file/plot\.png: the plot cannot be written: ")
+    with new_figure(1, 1) as figure, named:
         save_figure(figure, tmp_path / "file" / "plot")
 
 
 def test_a_missing_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    real_import = builtins.__import__
-
-    def fail_to_import(name: str, *args: Any) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real_import(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", fail_to_import)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'nmt\[plot\]'"), new_figure(1, 1):
         pass
 

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,10 @@ from nmt.config import Config
 from nmt.data.prepared import prepare
 from nmt.evaluation.breakdown import Row
 from nmt.evaluation.metrics import Interval, Score
+from nmt.evaluation.test_sets import EvaluationSet
 from nmt.report.attention_maps import KINDS, record_attention
-from nmt.report.page import (
-    EXTREMES,
-    MAX_VERSIONS,
-    breakable,
-    mark_shared_words,
-    minute,
-    render_page,
-    short_number,
-)
-from nmt.report.run_report import _prepared_data
-from nmt.report.scored_test_set import ScoredTestSet
+from nmt.report.page import EXTREMES, MAX_VERSIONS, mark_shared_words, minute, render_page
+from nmt.report.run_report import ScoredTestSet, _prepared_data
 from nmt.training.validation import ExampleTranslation
 from tests.report.conftest import training, validation
 
@@ -62,32 +54,16 @@ def page(chapter: str = "", **known: Any) -> str:
     return html.partition(f'<section id="{chapter}"')[2].partition("</section")[0] or html
 
 
-class Reader(HTMLParser):
-    """The number of tags, and the text of a piece of HTML."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags, self.text = 0, ""
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags += 1
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
 def test_text_never_becomes_markup(text: str) -> None:
-    def written(text: str) -> Reader:
+    def written(text: str) -> str:
         environment = {"resumed": [{text: text}], text: text, "precision": text}
         examples = {5: [ExampleTranslation("a", "b", text.replace(" ", "\u00a0"))]}
         known: dict[str, Any] = {"name": text, "problem": text, "scored": text}
-        return Reader(page(environment=environment, examples=examples, **known))
+        return page(environment=environment, examples=examples, **known)
 
-    assert written(text).text.count(text) >= 8
-    assert written(text).tags == written("x").tags
+    assert unescape(written(text)).count(text) >= 8
+    assert written(text).count("<") == written("x").count("<")
 
 
 @pytest.mark.parametrize("text", [*HOSTILE_TEXTS, "\u2028", "\ud800"])
@@ -106,17 +82,9 @@ def test_the_page_refers_to_no_other_file_and_its_script_and_style_end_once() ->
     addresses = set(re.findall(r"https?://[^\s\"')]+", html))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name and not an address
     assert "default-src 'none'" in html
+    assert '<link rel="icon" href="data:,">' in html  # else a browser asks the server for one
     assert html.count("</script>") == html.count("</style>") == 1
     assert "<title>x</title>" in html and html.strip().startswith("<!DOCTYPE html>")
-
-
-def test_words_numbers_and_times_are_written_for_people() -> None:
-    assert breakable("a.b_<c") == "a.<wbr>b_<wbr>&lt;c"
-    written = [short_number(number) for number in (999_999, 213_000_000, 4.5e9)]
-    assert written == ["999,999", "213.00 M", "4.50 G"]
-    assert minute("2026-11-21T21:08:18+00:00") == "2026-11-21 21:08 UTC"
-    assert minute("yesterday") == "yesterday"
-    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
 
 
 def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
@@ -124,11 +92,9 @@ def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
     texts = [f"sentence {n}" for n in range(len(scores))]
     bleu = Score("BLEU", 41.234, "nrefs:1|case:mixed", Interval(39.7, 42.7, 1.5))
     return ScoredTestSet(
-        name="test",
-        sources=texts,
-        references=texts,
-        translations=texts,
+        EvaluationSet("test", texts, texts),
         sentences_in_all=all_sentences or len(scores),
+        translations=texts,
         scores=[bleu],
         sentence_scores=scores,
         by_length=[Row("1-5", 7, (50.0,)), Row("6-9", 1, (0.0,))],
@@ -147,8 +113,22 @@ def test_the_summary_shows_each_figure_and_what_is_unknown() -> None:
     values = ["41.23", "± 1.50, test set", "30.00", "greedy, step 50", "1 h 30 min", "10.80 M"]
     values += ["2,000 a second", "2.09 M", "2,093,056", "demo, tokenised"]
     assert [value for value in values if value not in html] == []
-    html = page("summary", problem="metrics.jsonl: <gone>")
+    html = page("summary", problem="metrics.jsonl: <gone>", scored=scored(1.0, all_sentences=2))
     assert "metrics.jsonl: &lt;gone&gt;" in html and "0 of " in html and "unknown" in html
+    assert "first 1 of the test set" in html
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(999_999, "999,999"), (213_000_000, "213.00 M"), (4.5e9, "4.50 G")]
+)
+def test_large_numbers_have_units(number: float, text: str) -> None:
+    assert f"<b>{text}</b>" in page("summary", parameters=number)
+
+
+def test_times_and_shared_words() -> None:
+    assert minute("2026-11-21T21:08:18+00:00") == "2026-11-21 21:08 UTC"
+    assert minute("yesterday") == "yesterday"
+    assert [*mark_shared_words(". !", ".")] == [(".", True), ("!", False)]
 
 
 def test_the_compared_weights_are_listed() -> None:
@@ -165,7 +145,6 @@ def test_every_curve_that_was_recorded_is_drawn() -> None:
         assert f"<b>{title}</b>" in html
     assert "chrF" not in html
     assert page("training", records=[validation(10, 4.0, 3.0)]).count("<figure") == 2
-    assert "No figures are recorded yet" in page("training")
 
 
 def test_the_later_of_two_validations_and_returns_to_earlier_checkpoints_are_told() -> None:
@@ -227,7 +206,6 @@ def test_missing_translations_and_a_changed_number_of_sentences_are_shown() -> N
     two = [ExampleTranslation("a", "b", ""), ExampleTranslation("c", "d", "e")]
     html = page("translations", examples={1: two[:1], 2: two})
     assert "(empty)" in html and html.count("<article") == 2
-    assert "has kept no translations" in page("translations")
 
 
 def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
@@ -237,22 +215,18 @@ def test_weights_of_attention_are_exact_to_a_255th(run: Any) -> None:
     assert sentence["text"] == "a cat" and set(sentence["kinds"]) == set(KINDS)
     for kind in KINDS:
         found = sentence["kinds"][kind]
-        expected = np.concatenate([layer.numpy() for layer in attended.layers(kind)])
+        expected = np.concatenate([layer.numpy() for layer in getattr(attended.record, kind)])
         assert (found["layers"], found["heads"]) == expected.shape[:2]
         assert (len(found["rows"]), len(found["columns"])) == expected.shape[2:]
         weights = np.frombuffer(base64.b64decode(found["weights"]), np.uint8) / 255
         assert np.abs(weights.reshape(expected.shape) - expected).max() <= 0.5 / 255 + 1e-6
 
 
-def test_the_data_chapter_counts_what_was_cleaned_and_how_long_sentences_are(
-    tmp_path: Path,
-) -> None:
+def test_the_data_chapter_counts_cleaned_pairs_and_lengths_of_sentences(tmp_path: Path) -> None:
     pairs = [("a dog", "ein Hund"), ("", "leer <b>"), ("a b c d e", "a b c d e f g h i")] * 4
-    for side, name in enumerate(("en", "de")):
-        lines = [f"{pair[side]}\n" for pair in pairs]
-        (tmp_path / f"train.{name}").write_text("".join(lines), "utf-8")
-    files = {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de")}
-    data = {"train": files, "validation": files, "directory": str(tmp_path / "data")}
+    (tmp_path / "train.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs), "utf-8")
+    text = {"file": str(tmp_path / "train.tsv")}
+    data = {"train": text, "validation": text, "directory": str(tmp_path / "data")}
     tokenizer = {"kind": "char", "vocabulary_size": 40}
     config = Config.model_validate({"data": data, "tokenizer": tokenizer})
     prepared = prepare(config, lambda message: None)
@@ -264,7 +238,7 @@ def test_the_data_chapter_counts_what_was_cleaned_and_how_long_sentences_are(
     assert ["learnt from", "8", "66.67%"] in rows
     stored = (prepared.train.source, prepared.train.target)
     assert ["longest", *(str(int(side.lengths.max()) - 1) for side in stored)] in rows
-    assert ">train.en:2<" in html and "leer &lt;b&gt;" in html
+    assert ">train.tsv:2<" in html and "leer &lt;b&gt;" in html
     for chart in html.split("<figure")[1:]:
         counts = re.findall(r'<td class="number">(\d+)<', chart)
         assert sum(map(int, counts)) == len(prepared.train) == 8
@@ -280,11 +254,12 @@ def test_every_setting_of_the_recipe_and_the_environment_is_shown() -> None:
         "none": [],
         "files": [{"source": "a.en", "target": None, "weight": 2.0}],
     }
-    html = page("configuration", environment=environment).replace("<wbr>", "")
+    html = page("configuration", environment=environment)
+    assert ">cleaning.<wbr>max_<wbr>length<" in html  # where a line may break
+    html = html.replace("<wbr>", "")
     settings = CONFIG.model_dump(mode="json")
     for names in (settings["training"], settings["model"], settings["decoding"]):
         assert all(f">{name}<" in html for name in names)
-    assert ">cleaning.max_length<" in html and ">seed<" in html and ">libraries.torch<" in html
+    assert ">seed<" in html and ">libraries.torch<" in html
     assert "Resumed 2 times" in html and "&lt;i&gt;" in html
     assert ">– true x 1<" in html and ">–<" in html and ">source: a.en, weight: 2.0<" in html
-    assert "no readable environment.json" in page("configuration")

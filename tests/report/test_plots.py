@@ -15,7 +15,6 @@ from nmt.report.attention_maps import (
     merge_words,
     readable_pieces,
     record_attention,
-    select_head,
 )
 from nmt.report.plots import draw_attention, plot_loss, plot_positions
 from tests.report.conftest import training, validation, write_metrics
@@ -41,9 +40,7 @@ def test_a_file_without_losses_is_an_error(tmp_path: Path, text: str) -> None:
     ],
     ids=["one record", "validation alone", "untrained", "a run"],
 )
-def test_curves_are_drawn_from_any_part_of_a_run(
-    tmp_path: Path, records: list[dict[str, Any]], labels: list[str]
-) -> None:
+def test_curves_of_any_part_of_a_run(tmp_path: Path, records: Any, labels: list[str]) -> None:
     png, svg = plot_loss(write_metrics(tmp_path / "m.jsonl", *records), tmp_path / "loss")
     assert (png.name, svg.name) == ("loss.png", "loss.svg") and png.stat().st_size > 1000
     text = svg.read_text("utf-8")
@@ -59,14 +56,12 @@ def test_the_axes_of_the_positional_encoding_are_labelled(tmp_path: Path) -> Non
     assert all(f"<!-- {label}" in text for label in ("position", "dimension", "PE(position"))
 
 
-def test_all_heads_are_drawn_after_their_mean_and_a_single_head_alone(
-    run: Any, tmp_path: Path
-) -> None:
-    attention = attention_map(record_attention(run, "a cat"), "cross")
-    for drawn, alone in ((attention, False), (select_head(attention, 2), True)):
+def test_all_heads_are_drawn_after_their_mean_and_one_head_alone(run: Any, tmp_path: Path) -> None:
+    for head in (None, 2):
+        drawn = attention_map(record_attention(run, "a cat"), "cross", head=head)
         png, svg = draw_attention(drawn, tmp_path / "maps")
         assert png.stat().st_size > 1000
-        assert ("mean of the heads" in svg.read_text("utf-8")) is not alone
+        assert ("mean of the heads" in svg.read_text("utf-8")) is (head is None)
 
 
 def single_head(text: str, kind: Any) -> SentenceAttention:
@@ -82,7 +77,7 @@ def single_head(text: str, kind: Any) -> SentenceAttention:
 def test_the_title_over_a_few_words_is_not_cut_off(tmp_path: Path, text: str, kind: Any) -> None:
     from matplotlib.image import imread
 
-    drawn = select_head(merge_words(attention_map(single_head(text, kind), kind)), 1)
+    drawn = merge_words(attention_map(single_head(text, kind), kind, head=1))
     ink = imread(draw_attention(drawn, tmp_path / "one")[0])[..., :3].min(axis=2) < 0.9
     assert ink[: len(ink) // 4].any()
     assert not ink[:, :4].any() and not ink[:, -4:].any()
