@@ -6,7 +6,7 @@ run, or in another text.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -148,28 +148,22 @@ class TrainingWords:
         return f"the first {self.pairs:,} training pairs"
 
 
-def training_words(
-    config: DataConfig, log: Callable[[str], None] = lambda message: None
-) -> TrainingWords:
+def training_words(config: DataConfig) -> TrainingWords:
     """Count the words of the target side of the training text.
 
-    A known corpus is downloaded if it is not here, with messages to `log`.
+    A known corpus is downloaded if it is not here.
 
     Raises:
         NmtError: The text cannot be read.
     """
-    read = 0
-
-    def targets() -> Iterator[str]:
-        nonlocal read
-        for text in resolve(config, log).train:
-            for block in ParallelText(text, config.languages).blocks():
-                for pair in block.pairs("replace"):
-                    read += 1
-                    yield pair.target
-
+    texts = (ParallelText(text, config.languages) for text in resolve(config).train)
+    pairs = (pair for text in texts for block in text.blocks() for pair in block.pairs("replace"))
     tokenize = bleu_tokenizer(config.target_language, config.tokenized)
-    counts = count_words(islice(targets(), MOST_PAIRS), tokenize)
+    counts: Counter[str] = Counter()
+    read = 0
+    for pair in islice(pairs, MOST_PAIRS):
+        read += 1
+        counts.update(words_of(pair.target, tokenize))
     return TrainingWords(counts, read)
 
 

@@ -62,7 +62,7 @@ def comet(
         printed = _run(command)
     found = _SYSTEM_SCORE.findall(printed)
     if not found:
-        last = (printed.strip().split("\n") or [""])[-1]
+        last = printed.strip().split("\n")[-1]
         raise NmtError(
             f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
         )

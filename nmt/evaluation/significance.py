@@ -93,8 +93,8 @@ def _difference(
 ) -> Difference:
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
         return Difference(*pair, 0.0, 1.0, 1.0, level)
-    p_values: dict[str, float] = {}
-    for test in RESAMPLES:
+    smallest, p_values = _smallest_p(systems[pair[0]], systems[pair[1]]), []
+    for test in ("bs", "ar"):
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
@@ -103,11 +103,9 @@ def _difference(
             n_samples=_resamples(test, len(test_set.references), level),
         )()
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
-        p_values[test] = float(second.p_value or 0.0)
-        gap = float(second.score - first.score)
-    smallest = _smallest_p(systems[pair[0]], systems[pair[1]])
-    bootstrap, randomisation = (max(smallest, p_values[test]) for test in ("bs", "ar"))
-    return Difference(*pair, gap, bootstrap, randomisation, level)
+        p_values.append(max(smallest, float(second.p_value or 0.0)))
+    bootstrap, randomisation = p_values
+    return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
 
 
 def _smallest_p(first: Sequence[str], second: Sequence[str]) -> float:

@@ -126,6 +126,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
         DataError: The set cannot be downloaded, or is damaged.
     """
     from sacrebleu.dataset import DATASETS
+    from sacrebleu.utils import SACREBLEU_DIR
 
     known = name_in_sacrebleu(name)
     if known not in DATASETS:
@@ -136,7 +137,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     pair, pairs = "-".join(languages), DATASETS[known].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
-    source, target, folder = _read_files(known, pair)
+    folder = Path(SACREBLEU_DIR, known)
+    source, target = _read_files(known, pair, folder)
     size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
@@ -147,11 +149,10 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     return EvaluationSet(name, target, source, languages, known)
 
 
-def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
-    """Return sources, references, and the folder of their files."""
-    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
+def _read_files(name: str, pair: str, folder: Path) -> tuple[list[str], list[str]]:
+    """Return sources and references; sacreBLEU has their files in `folder`."""
+    from sacrebleu.utils import get_reference_files, get_source_file
 
-    folder = Path(SACREBLEU_DIR, name)
     try:
         files = get_source_file(name, pair), get_reference_files(name, pair)[0]
         source, target = (list(read_lines(Path(file))) for file in files)
@@ -163,7 +164,7 @@ def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
             f"test set '{name}' cannot be loaded by sacreBLEU: {reason}; check the network, delete "
             f"{folder} and try again, or give the files with --source and --reference"
         ) from error
-    return source, target, folder
+    return source, target
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:

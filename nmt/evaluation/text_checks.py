@@ -39,20 +39,16 @@ class TextForm:
 
 def detect_text_form(lines: Sequence[str]) -> TextForm:
     """Return the form of a text, judged by its marks and its punctuation."""
-    found = (
-        mark for mark, pattern in SUBWORD_MARKS.items() if _share_of_lines(pattern, lines) > 0.05
-    )
-    marks = [mark for line in lines for mark in _PUNCTUATION.findall(line)]
-    apart = sum(map(bool, marks))
-    escaped = sum(_ESCAPE.search(line) is not None for line in lines)
-    tokenized = None if len(marks) < 2 else apart * 2 > len(marks)
-    evidence = f"{apart} of {len(marks)} full stops and commas stand apart"
-    return TextForm(next(found, ""), tokenized, escaped, evidence)
 
+    def count(pattern: re.Pattern[str]) -> int:
+        return sum(pattern.search(line) is not None for line in lines)
 
-def _share_of_lines(mark: re.Pattern[str], lines: Sequence[str]) -> float:
-    """Return the share of the lines that contain the mark."""
-    return sum(mark.search(line) is not None for line in lines) / max(1, len(lines))
+    found = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
+    spaces = [space for line in lines for space in _PUNCTUATION.findall(line)]
+    apart = sum(map(bool, spaces))
+    tokenized = None if len(spaces) < 2 else apart * 2 > len(spaces)
+    evidence = f"{apart} of {len(spaces)} full stops and commas stand apart"
+    return TextForm(next(found, ""), tokenized, count(_ESCAPE), evidence)
 
 
 def check_text_forms(

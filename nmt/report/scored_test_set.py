@@ -74,7 +74,7 @@ def score_test_set(
     systems = {"model": translations}
     by_rarity: Sequence[Row] = []
     try:
-        training = training_words(config, log)
+        training = training_words(config)
         by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
         rarity_words = f"by how often the word stands in {training}"
     except NmtError as error:

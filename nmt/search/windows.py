@@ -64,14 +64,6 @@ def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
     return ends
 
 
-def non_blank(texts: Sequence[str], rows: Sequence[Sequence[int]]) -> list[int]:
-    """The indices of the texts that have tokens besides EOS.
-
-    Some characters leave no token, so a text that is not blank may still be EOS only.
-    """
-    return [i for i, text in enumerate(texts) if text.strip() and len(rows[i]) > 1]
-
-
 def truncate(
     rows: Sequence[list[int]], limit: int, report: Callable[[int, int], None]
 ) -> list[list[int]]:

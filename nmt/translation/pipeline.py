@@ -20,7 +20,7 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
-from nmt.search.windows import WINDOW_LINES, non_blank, truncate, windows
+from nmt.search.windows import WINDOW_LINES, truncate, windows
 from nmt.translation.document import join, split_lines
 from nmt.translation.line import (
     MAX_SOURCE_TOKENS,
@@ -51,34 +51,26 @@ class _Window:
     """the translations of each encoded line"""
     batches: deque[list[int]]
     """the batches that are still to be searched, as indices of encoded lines"""
-    reported: int = 0
-    """lines that `progress` has counted"""
 
 
+@dataclass
 class Pipeline:
     """Translates lines; a context, at whose end its processes end."""
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        terminology: TerminologyStage,
-        finishing_stages: Sequence[FinishingStage] = (),
-        n_best: int = 1,
-        document: bool = False,
-        processes: int = 1,
-    ) -> None:
-        """`n_best` hypotheses of each line are searched for, in one or more `processes`.
+    searcher: Searcher
+    terminology: TerminologyStage
+    finishing_stages: Sequence[FinishingStage]
+    """what is applied to the translations that were found, in this order"""
+    n_best: int
+    """how many hypotheses of each line are searched for"""
+    document: bool
+    """whether lines are split into sentences"""
+    processes: int
+    """1 is this process; each of several computes with one thread"""
 
-        The finishing stages are applied to what is found in their order. With `document`, lines are
-        split into sentences. With several processes each computes with one thread; a single one is
-        this process.
-        """
-        self.searcher = searcher
-        self.terminology = terminology
-        self.finishing_stages = finishing_stages
-        self.n_best = n_best
-        self.document = document
-        self._pool = ProcessPool(self.translate_batch, processes) if processes > 1 else None
+    def __post_init__(self) -> None:
+        several = self.processes > 1
+        self._pool = ProcessPool(self.translate_batch, self.processes) if several else None
 
     def __enter__(self) -> Self:
         return self
@@ -131,10 +123,10 @@ class Pipeline:
                 window.found[i] = translations
             if not self.document:
                 progress(len(batch))
-                window.reported += len(batch)
             if not window.batches:
                 waiting.popleft()
-                progress(len(window.lines) - window.reported)
+                copied = sum(not line.ids for line in window.encoded)
+                progress(len(window.lines) if self.document else copied)
                 yield self._join_sentences(window)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
@@ -216,10 +208,10 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
     encoded = iter(tokenizer.source.encode(unknown))
     rows = [list(line.ids) or next(encoded) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
-    to_translate = set(non_blank([line.text for line in lines], rows))
     return [
-        EncodedLine(line, row if i in to_translate else [])
-        for i, (line, row) in enumerate(zip(lines, rows, strict=True))
+        # a text that is not blank may still have no token but EOS
+        EncodedLine(line, row if line.text.strip() and len(row) > 1 else [])
+        for line, row in zip(lines, rows, strict=True)
     ]
 
 

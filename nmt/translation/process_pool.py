@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -32,13 +32,6 @@ AHEAD = 4
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-
-@dataclass
-class _Failure:
-    """What a process answers if a task raises an error."""
-
-    error: Exception
 
 
 @dataclass(eq=False)
@@ -52,20 +45,14 @@ class _WorkerProcess:
 class ProcessPool(Generic[Task, Result]):
     """Up to `processes` processes of one thread each, started when there is a task for them.
 
-    Each sees the memory as it was when it was started. They end with the `with` block.
+    Each sees the memory as it was when it was started. They run until the pool is closed.
     """
 
     def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
-        """Tasks and results must be picklable; `compute` itself need not be."""
+        """Tasks and results are pickled, `compute` is not. No result is an exception."""
         self._compute = compute
         self._processes = processes
         self._workers: list[_WorkerProcess] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kill the processes, even if they are computing."""
@@ -133,8 +120,8 @@ class ProcessPool(Generic[Task, Result]):
             except (EOFError, OSError) as error:
                 raise self._died(worker) from error
             assert worker.task is not None
-            if isinstance(answer, _Failure):
-                worker.task.set_exception(answer.error)
+            if isinstance(answer, Exception):
+                worker.task.set_exception(answer)
             else:
                 worker.task.set_result(answer)
             worker.task = None
@@ -191,9 +178,9 @@ def _serve(compute: Callable[[Any], Any], connection: Connection) -> None:
             try:
                 answer = compute(task)
             except NmtError as error:
-                answer = _Failure(error)
+                answer = error
             except Exception:
-                answer = _Failure(RuntimeError(traceback.format_exc()))
+                answer = RuntimeError(traceback.format_exc())
             connection.send(answer)
 
 

@@ -8,14 +8,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import (
-    EncodedLine,
-    Line,
-    Terminology,
-    Translation,
-    has_words,
-    one_line,
-)
+from nmt.translation.line import EncodedLine, Line, Terminology, Translation, has_words, one_line
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -35,11 +28,6 @@ class TerminologyStage:
     searcher: Searcher
     terminology: Terminology
     """constraints on all lines"""
-
-    def check(self) -> None:
-        """Raise a ConfigError if constraints are asked for in samples."""
-        if self.searcher.sampling and self.terminology:
-            raise ConfigError(NEED_A_SEARCH)
 
     def constrain(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
         """Add the constraints to each line, and remove the ids of lines to copy.

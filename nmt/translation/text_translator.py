@@ -101,18 +101,14 @@ class TextTranslator:
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
         asked = Terminology.of(glossary, (), forbidden, target_prefix)
         pipeline = self.translator.pipeline(TranslationRequest(document=document))
-
-        def translations(texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
-            numbered = enumerate(_checked(texts, "texts"), start=1)
-            lines = (Line(number, text, asked) for number, text in numbered)
-            return (best.text for best, *_ in pipeline.translate(lines, window_lines))
-
-        if isinstance(texts, str):
-            return next(translations([texts]))
-        _check_iterable(texts, "texts")
+        read: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
         if isinstance(texts, list):
-            return list(translations(list(_checked(texts, "texts"))))
-        return translations(texts, window_lines)
+            read = list(read)  # each is checked before the first one is translated
+        lines = (Line(number, text, asked) for number, text in enumerate(read, start=1))
+        found = (best.text for best, *_ in pipeline.translate(lines, window_lines))
+        if isinstance(texts, str):
+            return next(found)
+        return list(found) if isinstance(texts, list) else found
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
@@ -131,8 +127,8 @@ class TextTranslator:
         for texts, name in ((sources, "sources"), (targets, "targets")):
             if isinstance(texts, str):
                 raise DataError(f"{name} is one string, expected several: give a list of strings")
-            _check_iterable(texts, name)
-        sources, targets = list(_checked(sources, "sources")), list(_checked(targets, "targets"))
+        sources, targets = _read_texts(sources, "sources"), _read_texts(targets, "targets")
+        sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources)} sources and {len(targets)} targets; expected as many, "
@@ -188,7 +184,12 @@ def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
     return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
 
 
-def _check_iterable(texts: object, name: str) -> None:
+def _read_texts(texts: object, name: str) -> Iterator[str]:
+    """Return the texts without their line ends; each is checked when it is read.
+
+    Raises:
+        DataError: `texts` is no iterable, or one of them is not a string that is valid UTF-8.
+    """
     if isinstance(texts, bytes | bytearray):
         raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
     if not isinstance(texts, Iterable):
@@ -196,18 +197,17 @@ def _check_iterable(texts: object, name: str) -> None:
             f"{name} is {_described(texts)}; expected a string, a list of strings or another "
             "iterable of strings"
         )
+    return (_checked(text, f"{name}[{i}]") for i, text in enumerate(texts))
 
 
-def _checked(texts: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the texts without their line ends; check that each is a string that is valid UTF-8."""
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise DataError(
-                f"{name}[{i}] is {_described(text)}, expected a string: leave it out, or give '' "
-                "for an empty line"
-            )
-        check_text(text, f"{name}[{i}]")
-        yield text.removesuffix("\n").removesuffix("\r")
+def _checked(text: object, where: str) -> str:
+    if not isinstance(text, str):
+        raise DataError(
+            f"{where} is {_described(text)}, expected a string: leave it out, or give '' "
+            "for an empty line"
+        )
+    check_text(text, where)
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _described(value: object) -> str:

@@ -28,14 +28,7 @@ from nmt.search.searcher import Searcher
 from nmt.search.source_attention import alignment_layer
 from nmt.translation import aligner
 from nmt.translation.aligner import align_words, attend, copy_unknown_words, word_spans
-from nmt.translation.line import (
-    Alignment,
-    EncodedLine,
-    Line,
-    Terminology,
-    Translation,
-    numbered,
-)
+from nmt.translation.line import Alignment, EncodedLine, Line, Terminology, Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.translator import TranslationRequest, Translator
 
