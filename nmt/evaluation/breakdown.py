@@ -53,12 +53,12 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     There are at most `GROUPS` groups of about as many sentences each.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
-    groups = {
-        str(low) if low == high else f"{low}-{high}": [
-            i for i, length in enumerate(lengths) if low <= length <= high
-        ]
-        for low, high in _length_ranges(lengths)
-    }
+    ordered = sorted(lengths)
+    shortest = {ordered[len(ordered) * k // GROUPS] for k in range(GROUPS)} if ordered else ()
+    groups = {}
+    for low, end in pairwise([*sorted(shortest), max(lengths, default=0) + 1]):
+        label = str(low) if end == low + 1 else f"{low}-{end - 1}"
+        groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
     return _bleu_of_groups(groups, systems, test_set)
 
 
@@ -122,15 +122,6 @@ def _bleu_of_groups(
     return rows
 
 
-def _length_ranges(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the smallest and the largest length of groups of about equal size."""
-    if not lengths:
-        return []
-    ordered = sorted(lengths)
-    starts = sorted({ordered[len(ordered) * k // GROUPS] for k in range(GROUPS)})
-    return [(low, high - 1) for low, high in pairwise([*starts, ordered[-1] + 1])]
-
-
 def _class_label(frequency: int) -> str:
     return LABELS[bisect_right(FREQUENCIES, frequency) - 1]
 
@@ -140,12 +131,8 @@ class TrainingWords:
     """The words of the target side of the training text, or of its first pairs."""
 
     counts: Counter[str]
-    pairs: int
-
-    def __str__(self) -> str:
-        if self.pairs < MOST_PAIRS:
-            return "the training text"
-        return f"the first {self.pairs:,} training pairs"
+    origin: str
+    """which part of the text this is, in words"""
 
 
 def training_words(config: DataConfig) -> TrainingWords:
@@ -164,7 +151,10 @@ def training_words(config: DataConfig) -> TrainingWords:
     for pair in islice(pairs, MOST_PAIRS):
         read += 1
         counts.update(words_of(pair.target, tokenize))
-    return TrainingWords(counts, read)
+    whole = read < MOST_PAIRS
+    return TrainingWords(
+        counts, "the training text" if whole else f"the first {read:,} training pairs"
+    )
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:

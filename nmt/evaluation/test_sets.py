@@ -107,19 +107,12 @@ def hash_references(references: Sequence[str]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def name_in_sacrebleu(name: str) -> str:
-    """Return sacreBLEU's name of a test set that WMT and the paper call newstest2014 and so on."""
-    if name == "newstest2014":
-        return "wmt14/full"
-    return re.sub(r"^newstest20(?=\d\d$)", "wmt", name)
-
-
 def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     """Return a test set of sacreBLEU (wmt13, wmt14/full, …), which downloads it if necessary.
 
-    newstest2014 is the whole wmt14/full, as in the paper. sacreBLEU keeps test sets in the folder
-    of the environment variable SACREBLEU, by default in ~/.sacrebleu. If a set has several
-    references, the first is used. Countries in `languages` are ignored.
+    It has the names of WMT as well: newstest2013 is wmt13; newstest2014 is wmt14/full, as in the
+    paper. sacreBLEU keeps test sets in the folder of the environment variable SACREBLEU, by default
+    in ~/.sacrebleu. The first of several references is used. Countries in `languages` are ignored.
 
     Raises:
         ConfigError: sacreBLEU has no set of that name, or not in these languages.
@@ -128,7 +121,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR
 
-    known = name_in_sacrebleu(name)
+    known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
     if known not in DATASETS:
         near = difflib.get_close_matches(name, DATASETS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"

@@ -9,7 +9,7 @@ from nmt.config_file import replace_settings
 from nmt.data.text.lines import check_text
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import LoadedModel, find_run
+from nmt.run_directory import find_run
 from nmt.search.ensemble import load_ensemble
 from nmt.search.sampling import Sampling
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
@@ -162,26 +162,23 @@ def load_translator(
         raise ConfigError(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
+    if shortlist is not None and (
+        type(shortlist) is not int or not 1 <= shortlist <= MOST_CANDIDATES
+    ):
+        raise ConfigError(
+            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
+            f"{shortlist!r}"
+        )
     place = pick_device(device)
     if precision != "int8":
         precision = pick_precision(precision, place)
     run = load_ensemble(models, place, checkpoint)
     given = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, given, "load")
-    return Translator(run, settings, precision, sampling, _shortlist(run, shortlist))
-
-
-def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
-    """The shortlist of a run, if one is asked for."""
-    if candidates is None:
-        return None
-    is_count = isinstance(candidates, int) and not isinstance(candidates, bool)
-    if not is_count or not 1 <= candidates <= MOST_CANDIDATES:
-        raise ConfigError(
-            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
-            f"{candidates!r}"
-        )
-    return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
+    found = None
+    if shortlist is not None:
+        found = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
+    return Translator(run, settings, precision, sampling, found)
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:

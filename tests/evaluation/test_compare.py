@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.evaluation.breakdown import (
-    MOST_PAIRS,
-    TrainingWords,
-    bleu_by_length,
-    bleu_by_rarity,
-    count_words,
-)
+from nmt.evaluation.breakdown import TrainingWords, bleu_by_length, bleu_by_rarity, count_words
 from nmt.evaluation.compare import Comparison, compare
 from nmt.evaluation.score_sheet import score_text
 from nmt.evaluation.significance import differences
@@ -45,8 +39,7 @@ def test_systems_have_letters_and_scores(comparison: Comparison) -> None:
     ("words", "counts", "text"),
     [
         (None, count_words(REFERENCES), "the references"),
-        (TrainingWords(Counter({"the": 9}), 2), {"the": 9}, "the training text"),
-        (TrainingWords(Counter("a"), MOST_PAIRS), {"a": 1}, "the first 1,000,000 training pairs"),
+        (TrainingWords(Counter({"the": 9}), "the training text"), {"the": 9}, "the training text"),
     ],
 )
 def test_the_rarity_of_a_word_is_counted_in_the_training_text_if_it_is_known(
