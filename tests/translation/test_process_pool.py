@@ -73,28 +73,22 @@ def test_a_stop_comes_at_once() -> None:
         next(pool.map(tasks()))
 
 
-@pytest.mark.parametrize(
-    ("error", "shown", "message"),
-    [
-        (CheckpointError("five"), CheckpointError, "^five$"),
-        (ZeroDivisionError("five"), RuntimeError, "Traceback(.|\n)*in fail_at_five"),
-    ],
-)
-def test_an_error_of_a_computation_comes_in_its_place(
-    error: Exception, shown: type[Exception], message: str
-) -> None:
-    """An error that is not meant for the user has its traceback."""
-
+@pytest.mark.parametrize("error", [CheckpointError("five"), ZeroDivisionError("five")])
+def test_an_error_of_a_computation_comes_in_its_place(error: Exception) -> None:
     def fail_at_five(number: int) -> int:
         if number == 5:
             raise error
         return number
 
     found = []
-    with pytest.raises(shown, match=message), closing(ProcessPool(fail_at_five, 3)) as pool:
+    with (
+        pytest.raises(type(error), match="^five$") as raised,
+        closing(ProcessPool(fail_at_five, 3)) as pool,
+    ):
         for result in pool.map(range(9)):
             found.append(result)
     assert found == [0, 1, 2, 3, 4]
+    assert "in fail_at_five" in str(raised.value.__cause__)  # where it happened
 
 
 @pytest.mark.parametrize("when", ["computing", "idle"])
@@ -108,7 +102,7 @@ def test_a_killed_process_is_one_sentence_and_no_wait(when: str) -> None:
         return number
 
     with (
-        pytest.raises(NmtError, match=r"of 2 processes .* was killed by SIGKILL.* lower --workers"),
+        pytest.raises(NmtError, match="one of 2 processes .* died, .* lower --workers"),
         closing(ProcessPool(die, 2)) as pool,
     ):
         assert list(pool.map(range(4))) is not None
