@@ -86,22 +86,21 @@ def word_f1_by_rarity(
     sentence. The size of a group is the number of its words in the references.
     """
     label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
-    correct = {name: Counter[str]() for name in systems}
-    translated = {name: Counter[str]() for name in systems}
     expected: Counter[str] = Counter()
-    tokenize = test_set.tokenizer
+    correct: Counter[tuple[str, str]] = Counter()
+    translated: Counter[tuple[str, str]] = Counter()
     for i, line in enumerate(test_set.references):
-        reference = Counter(words_of(line, tokenize))
+        reference = Counter(words_of(line, test_set.tokenizer))
         for word, count in reference.items():
             expected[label_of[frequencies.get(word, 0)]] += count
         for name, lines in systems.items():
-            for word, count in Counter(words_of(lines[i], tokenize)).items():
-                label = label_of[frequencies.get(word, 0)]
-                translated[name][label] += count
-                correct[name][label] += min(count, reference[word])
+            for word, count in Counter(words_of(lines[i], test_set.tokenizer)).items():
+                group = name, label_of[frequencies.get(word, 0)]
+                translated[group] += count
+                correct[group] += min(count, reference[word])
     rows = []
     for label in filter(expected.__getitem__, LABELS):
-        counts = ((correct[n][label], expected[label] + translated[n][label]) for n in systems)
+        counts = ((correct[n, label], expected[label] + translated[n, label]) for n in systems)
         rows.append(Row(label, expected[label], tuple(200 * c / both for c, both in counts)))
     return rows
 

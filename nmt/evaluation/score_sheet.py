@@ -30,10 +30,6 @@ class ScoreSheet:
     remarks: list[str] = field(default_factory=list)
     """sentences that say what the scores may be compared with"""
 
-    def with_score(self, score: Score, remark: str) -> "ScoreSheet":
-        """Return a sheet with one more score and its remark."""
-        return ScoreSheet([*self.scores, score], [*self.remarks, remark])
-
     def __str__(self) -> str:
         width = max(len(score.name) for score in self.scores)
         lines = [f"{'':{width}}   score"]

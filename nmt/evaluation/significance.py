@@ -7,7 +7,6 @@ Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Signific
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sacrebleu.significance import PairedTest
@@ -93,7 +92,11 @@ def _difference(
 ) -> Difference:
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
         return Difference(*pair, 0.0, 1.0, 1.0, level)
-    smallest, p_values = _smallest_p(systems[pair[0]], systems[pair[1]]), []
+    # There are 2^n ways to exchange n different translations. Two of them, none and all, always
+    # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
+    differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
+    smallest = min(1.0, 2.0 ** (1 - differing))
+    p_values = []
     for test in ("bs", "ar"):
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
@@ -106,16 +109,6 @@ def _difference(
         p_values.append(max(smallest, float(second.p_value or 0.0)))
     bootstrap, randomisation = p_values
     return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
-
-
-def _smallest_p(first: Sequence[str], second: Sequence[str]) -> float:
-    """Return the smallest p that two systems with n different translations can have, 2 / 2^n.
-
-    There are 2^n ways to exchange these translations. Two of them, none and all, always leave a
-    difference as large. sacreBLEU does not count a draw of them, so its p can be too small.
-    """
-    differing = sum(one != other for one, other in zip(first, second, strict=True))
-    return min(1.0, 2.0 ** (1 - differing))
 
 
 def _resamples(test: str, sentences: int, level: float) -> int:

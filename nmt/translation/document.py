@@ -5,6 +5,7 @@ A model learns from sentences; a whole paragraph is longer than anything it has 
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from nmt.data.text.sentences import split_sentences
@@ -60,7 +61,7 @@ def _sentence_lines(
             )
         for piece, piece_ids in pieces:
             lines.append(Line(line.number * SENTENCES + len(lines), piece, asked, piece_ids))
-            asked = asked and asked.without_beginning()
+            asked = asked and replace(asked, terms=(), prefix="")
     return lines
 
 

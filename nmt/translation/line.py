@@ -86,10 +86,6 @@ class Terminology:
         )
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def without_beginning(self) -> Self:
-        """The part that holds for the second and later sentences of a line."""
-        return type(self)(self.glossary, (), self.forbidden)
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

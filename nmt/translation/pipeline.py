@@ -69,15 +69,13 @@ class Pipeline:
     """1 is this process; each of several computes with one thread"""
 
     def __post_init__(self) -> None:
-        several = self.processes > 1
-        self._pool = ProcessPool(self.translate_batch, self.processes) if several else None
+        self._pool = ProcessPool(self.translate_batch, self.processes)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool:
-            self._pool.close()
+        self._pool.close()
 
     def translate(
         self,
@@ -116,7 +114,9 @@ class Pipeline:
                 for batch in list(window.batches):
                     yield [window.encoded[i] for i in batch]
 
-        for found in self._map(tasks()):
+        if self.processes > 1:
+            _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
+        for found in self._pool.map(tasks()):
             window = waiting[0]
             batch = window.batches.popleft()
             for i, translations in zip(batch, found, strict=True):
@@ -144,12 +144,6 @@ class Pipeline:
             for line, own in zip(lines, hypotheses, strict=True)
         ]
         return self._finish(lines, found)
-
-    def _map(self, tasks: Iterable[list[EncodedLine]]) -> Iterator[list[list[Translation]]]:
-        if not self._pool:
-            return map(self.translate_batch, tasks)
-        _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
-        return self._pool.map(tasks)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode lines, copy those that are not translated, and cut the others into batches."""

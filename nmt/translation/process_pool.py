@@ -31,9 +31,10 @@ Result = TypeVar("Result")
 
 
 class ProcessPool(Generic[Task, Result]):
-    """Up to `processes` processes of one thread each, no more than there are tasks at first.
+    """Up to `processes` processes of one thread each, but no more than the first tasks need.
 
-    Each sees the memory as it was when it was started. They run until the pool is closed.
+    A pool of a single process is this one, which computes a task when its result is asked for.
+    Others see the memory as it was when they were started, and run until the pool is closed.
     """
 
     def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
@@ -62,14 +63,16 @@ class ProcessPool(Generic[Task, Result]):
         Raises:
             NmtError: a process died, or `compute` raised it.
         """
+        if self._processes == 1:
+            yield from map(self._compute, tasks)
+            return
         errors: list[Exception] = []
         source = _until_error(tasks, errors)
-        first = list(islice(source, max(2, self._processes)))
+        first = list(islice(source, self._processes))
         if len(first) == 1 and not self._executor:
             yield self._compute(first.pop())
         if first:
-            executor = self._start(min(len(first), self._processes))
-            yield from self._results(executor, chain(first, source))
+            yield from self._results(self._start(len(first)), chain(first, source))
         if errors:
             raise errors[0]
 

@@ -122,8 +122,7 @@ class TextTranslator:
             DataError: the numbers of sources and targets differ, or a text is not a string.
             ConfigError: an impossible alpha.
         """
-        changes = {"length_penalty": length_penalty}
-        settings = replace_settings(DecodingConfig(), changes, "score")
+        settings = replace_settings(DecodingConfig(), {"length_penalty": length_penalty}, "score")
         for texts, name in ((sources, "sources"), (targets, "targets")):
             if isinstance(texts, str):
                 raise DataError(f"{name} is one string, expected several: give a list of strings")

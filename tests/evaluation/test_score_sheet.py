@@ -6,7 +6,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.evaluation.metrics import Score, bleu, chrf_metric, ter_metric
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
+from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
 from nmt.evaluation.test_sets import EvaluationSet
 
 HYPOTHESES = ["Die Katze saß auf der Matte.", "", "Ein Hund bellt den alten Baum an."]
@@ -58,7 +58,8 @@ def test_it_says_what_may_be_compared_with_what(
 
 def test_the_table_is_no_wider_than_a_terminal_but_for_signatures() -> None:
     sheet = score_sheet(HYPOTHESES, TEST_SET, ter=True)
-    sheet = sheet.with_score(Score("COMET × 100", 81.25, "comet-score"), "COMET is another thing.")
+    comet = Score("COMET × 100", 81.25, "comet-score")
+    sheet = ScoreSheet([*sheet.scores, comet], [*sheet.remarks, "COMET is another thing."])
     table, remarks, signatures = str(sheet).split("\n\n")
     rows = table.split("\n")
     assert rows[0].split() == ["score", "95", "%", "interval"]
