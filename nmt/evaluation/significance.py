@@ -18,7 +18,7 @@ from nmt.evaluation.test_sets import EvaluationSet
 RESAMPLES = {"bs": 1000, "ar": 10_000}
 """resamples of each test: paired bootstrap and approximate randomisation"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
-"""resamples times sentences of each test; sacreBLEU holds several copies of them in memory"""
+"""resamples times sentences of each test at most; sacreBLEU keeps several copies in memory"""
 LEVEL = 0.05
 """a difference is significant if its p is below this level"""
 
@@ -90,7 +90,7 @@ def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
 def _difference(
     systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
-    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
+    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find a difference
         return Difference(*pair, 0.0, 1.0, 1.0, level)
     # There are 2^n ways to exchange n different translations. Two of them, none and all, always
     # leave a difference as large, and sacreBLEU does not count them: its p can be too small.

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Self
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
@@ -138,10 +137,8 @@ class Pipeline:
             self.n_best,
         )
         hypotheses = self.searcher.search(batch)
-        tokenizer, settings = self.searcher.run.tokenizer, self.searcher.settings
         found = [
-            decode(tokenizer, settings, line, own)
-            for line, own in zip(lines, hypotheses, strict=True)
+            decode(self.searcher, line, own) for line, own in zip(lines, hypotheses, strict=True)
         ]
         return self._finish(lines, found)
 
@@ -210,15 +207,12 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
 
 
 def decode(
-    tokenizer: Tokenizer,
-    settings: DecodingConfig,
-    line: EncodedLine,
-    hypotheses: Sequence[Hypothesis],
+    searcher: Searcher, line: EncodedLine, hypotheses: Sequence[Hypothesis]
 ) -> list[Translation]:
     """Return the hypotheses of a line as text."""
     room = line.constraints.room if line.constraints else 0
-    limit = len(line.ids) + settings.max_length_offset + room
-    texts = tokenizer.target.decode([h.tokens for h in hypotheses])
+    limit = len(line.ids) + searcher.settings.max_length_offset + room
+    texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
         Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)

@@ -138,7 +138,7 @@ def _start_worker(compute: Callable[[Any], Any], reader: Connection, writer: Con
     global _compute
     _compute = compute
     writer.close()
-    threading.Thread(target=_end_when_told, args=(reader,), daemon=True).start()
+    threading.Thread(target=_wait_for_end, args=(reader,), daemon=True).start()
     # OpenMP's threads are not forked: an operation with more than one would wait forever.
     torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -146,7 +146,8 @@ def _start_worker(compute: Callable[[Any], Any], reader: Connection, writer: Con
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
 
 
-def _end_when_told(reader: Connection) -> None:
+def _wait_for_end(reader: Connection) -> None:
+    """End this process when the pool is closed or the main process has ended."""
     reader.poll(None)
     os._exit(1)
 

@@ -89,6 +89,6 @@ def test_each_sentence_has_its_scores() -> None:
     assert list(per_sentence_scores(HYPOTHESES, TOKENIZED_SET)[0]) == ["BLEU", "chrF++"]
 
 
-def test_unequal_counts_are_refused() -> None:
+def test_unequal_counts_are_an_error() -> None:
     with pytest.raises(DataError, match="3 translations but 2 references"):
         score_sheet(HYPOTHESES, EvaluationSet("mine", REFERENCES[:2]))

@@ -160,7 +160,7 @@ def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
         ("a zebra okapi dog", "a {} dog", "a zebra okapi dog", "0-0 1-1 2-1 3-2"),
     ],
 )
-def test_unknown_words_keep_their_places_and_are_copied_if_this_is_asked_for(
+def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
     copier: Translator, text: str, translation: str, copied: str, alignment: str
 ) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")

@@ -75,7 +75,7 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
         (1, 4, "the beam holds 3; raise --beam-size"),
     ],
 )
-def test_too_few_candidates_are_refused(
+def test_too_few_candidates_are_an_error(
     random_run: LoadedModel, n_best: int, candidates: int, message: str
 ) -> None:
     request = TranslationRequest(n_best, utilities=table, candidates=candidates)

@@ -165,7 +165,7 @@ def test_too_long_a_side_is_cut_and_named(
     assert "the target of line 3 has 11 tokens; only the first 8 count" in warnings[1]
 
 
-def test_bfloat16_is_used_only_when_asked_for(random_run: LoadedModel) -> None:
+def test_bfloat16_is_used_only_with_that_precision(random_run: LoadedModel) -> None:
     products = set()
     linear = random_run.model.decoder.layers[0].feed_forward.inner
     hook = linear.register_forward_hook(lambda module, inputs, output: products.add(output.dtype))
