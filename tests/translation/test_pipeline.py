@@ -104,19 +104,6 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
     assert sum(counted) == len(LINES)
 
 
-def test_one_process_answers_each_window_before_it_reads_the_next(random_run: LoadedModel) -> None:
-    answers: list[object] = []
-
-    def texts() -> Iterator[str]:
-        yield "a"
-        assert len(answers) == 1
-        yield "b"
-
-    for found in Translator(random_run, SETTINGS).translate(texts(), 1):
-        answers.append(found)
-    assert len(answers) == 2
-
-
 @pytest.mark.parametrize("processes", [1, 2])
 def test_lines_before_one_that_cannot_be_read_are_translated(
     random_run: LoadedModel, processes: int
