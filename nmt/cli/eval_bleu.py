@@ -157,7 +157,7 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     """
     from nmt.device import pick_device
     from nmt.evaluation.comet import comet
-    from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
+    from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
 
     test_set, translations = translated.test_set, translated.translations
     sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
@@ -165,7 +165,7 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
         try:
             gpus = int(pick_device(device).type == "cuda")
             score = comet(translations, test_set, scoring.comet_model, gpus)
-            sheet = sheet.with_score(score, COMET_REMARK)
+            sheet = ScoreSheet([*sheet.scores, score], [*sheet.remarks, COMET_REMARK])
         except NmtError as error:
             failure = error
     rows: list[dict[str, float]] = []

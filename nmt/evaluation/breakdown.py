@@ -6,7 +6,7 @@ run, or in another text.
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
@@ -53,12 +53,12 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     There are at most `GROUPS` groups of about as many sentences each.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
-    groups = {
-        str(low) if low == high else f"{low}-{high}": [
-            i for i, length in enumerate(lengths) if low <= length <= high
-        ]
-        for low, high in _length_ranges(lengths)
-    }
+    ordered = sorted(lengths)
+    shortest = {ordered[len(ordered) * k // GROUPS] for k in range(GROUPS)} if ordered else ()
+    groups = {}
+    for low, end in pairwise([*sorted(shortest), max(lengths, default=0) + 1]):
+        label = str(low) if end == low + 1 else f"{low}-{end - 1}"
+        groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
     return _bleu_of_groups(groups, systems, test_set)
 
 
@@ -86,22 +86,21 @@ def word_f1_by_rarity(
     sentence. The size of a group is the number of its words in the references.
     """
     label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
-    correct = {name: Counter[str]() for name in systems}
-    translated = {name: Counter[str]() for name in systems}
     expected: Counter[str] = Counter()
-    tokenize = test_set.tokenizer
+    correct: Counter[tuple[str, str]] = Counter()
+    translated: Counter[tuple[str, str]] = Counter()
     for i, line in enumerate(test_set.references):
-        reference = Counter(words_of(line, tokenize))
+        reference = Counter(words_of(line, test_set.tokenizer))
         for word, count in reference.items():
             expected[label_of[frequencies.get(word, 0)]] += count
         for name, lines in systems.items():
-            for word, count in Counter(words_of(lines[i], tokenize)).items():
-                label = label_of[frequencies.get(word, 0)]
-                translated[name][label] += count
-                correct[name][label] += min(count, reference[word])
+            for word, count in Counter(words_of(lines[i], test_set.tokenizer)).items():
+                group = name, label_of[frequencies.get(word, 0)]
+                translated[group] += count
+                correct[group] += min(count, reference[word])
     rows = []
     for label in filter(expected.__getitem__, LABELS):
-        counts = ((correct[n][label], expected[label] + translated[n][label]) for n in systems)
+        counts = ((correct[n, label], expected[label] + translated[n, label]) for n in systems)
         rows.append(Row(label, expected[label], tuple(200 * c / both for c, both in counts)))
     return rows
 
@@ -122,15 +121,6 @@ def _bleu_of_groups(
     return rows
 
 
-def _length_ranges(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the smallest and the largest length of groups of about equal size."""
-    if not lengths:
-        return []
-    ordered = sorted(lengths)
-    starts = sorted({ordered[len(ordered) * k // GROUPS] for k in range(GROUPS)})
-    return [(low, high - 1) for low, high in pairwise([*starts, ordered[-1] + 1])]
-
-
 def _class_label(frequency: int) -> str:
     return LABELS[bisect_right(FREQUENCIES, frequency) - 1]
 
@@ -140,37 +130,30 @@ class TrainingWords:
     """The words of the target side of the training text, or of its first pairs."""
 
     counts: Counter[str]
-    pairs: int
-
-    def __str__(self) -> str:
-        if self.pairs < MOST_PAIRS:
-            return "the training text"
-        return f"the first {self.pairs:,} training pairs"
+    origin: str
+    """which part of the text this is, in words"""
 
 
-def training_words(
-    config: DataConfig, log: Callable[[str], None] = lambda message: None
-) -> TrainingWords:
+def training_words(config: DataConfig) -> TrainingWords:
     """Count the words of the target side of the training text.
 
-    A known corpus is downloaded if it is not here, with messages to `log`.
+    A known corpus is downloaded if it is not here.
 
     Raises:
         NmtError: The text cannot be read.
     """
-    read = 0
-
-    def targets() -> Iterator[str]:
-        nonlocal read
-        for text in resolve(config, log).train:
-            for block in ParallelText(text, config.languages).blocks():
-                for pair in block.pairs("replace"):
-                    read += 1
-                    yield pair.target
-
+    texts = (ParallelText(text, config.languages) for text in resolve(config).train)
+    pairs = (pair for text in texts for block in text.blocks() for pair in block.pairs("replace"))
     tokenize = bleu_tokenizer(config.target_language, config.tokenized)
-    counts = count_words(islice(targets(), MOST_PAIRS), tokenize)
-    return TrainingWords(counts, read)
+    counts: Counter[str] = Counter()
+    read = 0
+    for pair in islice(pairs, MOST_PAIRS):
+        read += 1
+        counts.update(words_of(pair.target, tokenize))
+    whole = read < MOST_PAIRS
+    return TrainingWords(
+        counts, "the training text" if whole else f"the first {read:,} training pairs"
+    )
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:

@@ -29,9 +29,9 @@ def find_comet() -> str:
     if found := shutil.which(PROGRAM):
         return found
     raise NmtError(
-        f"COMET needs the program {PROGRAM}, and there is none on PATH; it cannot share this "
-        "environment: install it in one of its own with `pipx install unbabel-comet` or "
-        "`uv tool install unbabel-comet`, and try again"
+        f"COMET needs the program {PROGRAM}, and there is none on PATH; install it in another "
+        "environment, with `pipx install unbabel-comet` or `uv tool install unbabel-comet`: it "
+        "needs older versions of the libraries of this one"
     )
 
 
@@ -62,7 +62,7 @@ def comet(
         printed = _run(command)
     found = _SYSTEM_SCORE.findall(printed)
     if not found:
-        last = (printed.strip().split("\n") or [""])[-1]
+        last = printed.strip().split("\n")[-1]
         raise NmtError(
             f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
         )
@@ -77,7 +77,7 @@ def _run(command: Sequence[str]) -> str:
         raise NmtError(f"{command[0]} cannot be run: {error.strerror}; install it again") from error
     if result.returncode:
         raise NmtError(
-            f"{PROGRAM} failed with exit code {result.returncode}; its own message stands above. A "
-            "model that is not at hand has to be downloaded by it: check the network"
+            f"{PROGRAM} failed with exit code {result.returncode}; its error message is above. It "
+            "downloads its model when it first needs it: check the network"
         )
     return result.stdout.decode("utf-8", errors="replace")

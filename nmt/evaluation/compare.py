@@ -127,7 +127,7 @@ def _breakdowns(
     systems: Mapping[str, list[str]], test_set: EvaluationSet, training_words: TrainingWords | None
 ) -> list[Breakdown]:
     if training_words:
-        where, frequencies = str(training_words), training_words.counts
+        where, frequencies = training_words.origin, training_words.counts
     else:
         where = "the references"
         frequencies = count_words(test_set.references, test_set.tokenizer)

@@ -11,7 +11,7 @@ To add a metric of sacreBLEU, write a function like `ter_metric` here and list i
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -99,7 +99,7 @@ class Metric:
         The interval of a very long text takes fewer than `RESAMPLES` resamples, and the signature
         says how many.
         """
-        check_line_counts(hypotheses, references, self.name)
+        _check_line_counts(hypotheses, references, self.name)
         resamples = 1
         if confidence:
             affordable = MAX_DRAWN_NUMBERS // (self.statistics * len(hypotheses))
@@ -115,7 +115,7 @@ class Metric:
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
         """Return the score of each sentence by itself, in order."""
-        check_line_counts(hypotheses, references, self.name)
+        _check_line_counts(hypotheses, references, self.name)
         pairs = zip(hypotheses, references, strict=True)
         return [float(self.sentence.sentence_score(text, [other]).score) for text, other in pairs]
 
@@ -186,7 +186,7 @@ def bleu(
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 
-def check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
+def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
     """Raise a DataError if there are no sentences, or not one reference for each hypothesis.
 
     `name` says in the message what needs the references.
@@ -237,14 +237,11 @@ def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -
     `name` is chrf or bleu; BLEU is that of single sentences. The n-grams of each reference are
     counted once, those of a text once for each reference.
     """
+    build: Callable[..., BLEU | CHRF] = CHRF
+    if name == "bleu":
+        build = functools.partial(BLEU, tokenize=tokenize, force=True, effective_order=True)
     columns = []
     for text in texts:
-        metric = _metric_with_reference(name, text, tokenize)
+        metric = build(references=[[text]])
         columns.append([float(metric.corpus_score([other], None).score) for other in texts])
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _metric_with_reference(name: str, reference: str, tokenize: str) -> BLEU | CHRF:
-    if name == "chrf":
-        return CHRF(references=[[reference]])
-    return BLEU(tokenize=tokenize, force=True, effective_order=True, references=[[reference]])

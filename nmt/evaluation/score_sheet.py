@@ -4,13 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from nmt.evaluation.metrics import (
-    Metric,
-    Score,
-    bleu_metric,
-    chrf_metric,
-    ter_metric,
-)
+from nmt.evaluation.metrics import Metric, Score, bleu_metric, chrf_metric, ter_metric
 from nmt.evaluation.paper_bleu import PUBLISHED, has_paper_bleu, language_codes, paper_bleu
 from nmt.evaluation.test_sets import EvaluationSet
 
@@ -36,15 +30,6 @@ class ScoreSheet:
     remarks: list[str] = field(default_factory=list)
     """sentences that say what the scores may be compared with"""
 
-    @property
-    def main(self) -> Score:
-        """The score to report."""
-        return self.scores[0]
-
-    def with_score(self, score: Score, remark: str) -> "ScoreSheet":
-        """Return a sheet with one more score and its remark."""
-        return ScoreSheet([*self.scores, score], [*self.remarks, remark])
-
     def __str__(self) -> str:
         width = max(len(score.name) for score in self.scores)
         lines = [f"{'':{width}}   score"]
@@ -56,9 +41,9 @@ class ScoreSheet:
         return "\n".join([*lines, "", *remarks, "", *signatures])
 
     def as_json(self) -> dict[str, object]:
-        """Return the values of the main score and, under `scores`, those of all scores."""
+        """Return the values of the first score and, under `scores`, those of all scores."""
         return {
-            **self.main.as_json(),
+            **self.scores[0].as_json(),
             "scores": [score.as_json() for score in self.scores],
             "remarks": self.remarks,
         }
@@ -144,11 +129,8 @@ def per_sentence_scores(
     Raises:
         DataError: There are no sentences, or not as many hypotheses as references.
     """
-    columns = {
-        metric.name: metric.score_sentences(hypotheses, test_set.references)
-        for metric in sheet_metrics(test_set, ter)
-    }
-    rows = zip(*columns.values(), strict=True)
-    return [
-        {name: round(value, 2) for name, value in zip(columns, row, strict=True)} for row in rows
-    ]
+    metrics = sheet_metrics(test_set, ter)
+    names = [metric.name for metric in metrics]
+    columns = [metric.score_sentences(hypotheses, test_set.references) for metric in metrics]
+    rows = zip(*columns, strict=True)
+    return [dict(zip(names, (round(score, 2) for score in row), strict=True)) for row in rows]

@@ -7,7 +7,6 @@ Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Signific
 
 import itertools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sacrebleu.significance import PairedTest
@@ -19,7 +18,7 @@ from nmt.evaluation.test_sets import EvaluationSet
 RESAMPLES = {"bs": 1000, "ar": 10_000}
 """resamples of each test: paired bootstrap and approximate randomisation"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
-"""resamples times sentences of each test; sacreBLEU holds several copies of them in memory"""
+"""resamples times sentences of each test at most; sacreBLEU keeps several copies in memory"""
 LEVEL = 0.05
 """a difference is significant if its p is below this level"""
 
@@ -91,10 +90,14 @@ def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
 def _difference(
     systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
-    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would call them different
+    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find a difference
         return Difference(*pair, 0.0, 1.0, 1.0, level)
-    p_values: dict[str, float] = {}
-    for test in RESAMPLES:
+    # There are 2^n ways to exchange n different translations. Two of them, none and all, always
+    # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
+    differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
+    smallest = min(1.0, 2.0 ** (1 - differing))
+    p_values = []
+    for test in ("bs", "ar"):
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
@@ -103,21 +106,9 @@ def _difference(
             n_samples=_resamples(test, len(test_set.references), level),
         )()
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
-        p_values[test] = float(second.p_value or 0.0)
-        gap = float(second.score - first.score)
-    smallest = _smallest_p(systems[pair[0]], systems[pair[1]])
-    bootstrap, randomisation = (max(smallest, p_values[test]) for test in ("bs", "ar"))
-    return Difference(*pair, gap, bootstrap, randomisation, level)
-
-
-def _smallest_p(first: Sequence[str], second: Sequence[str]) -> float:
-    """Return the smallest p that two systems with n different translations can have, 2 / 2^n.
-
-    There are 2^n ways to exchange these translations. Two of them, none and all, always leave a
-    difference as large. sacreBLEU does not count a draw of them, so its p can be too small.
-    """
-    differing = sum(one != other for one, other in zip(first, second, strict=True))
-    return min(1.0, 2.0 ** (1 - differing))
+        p_values.append(max(smallest, float(second.p_value or 0.0)))
+    bootstrap, randomisation = p_values
+    return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
 
 
 def _resamples(test: str, sentences: int, level: float) -> int:

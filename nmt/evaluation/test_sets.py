@@ -107,27 +107,21 @@ def hash_references(references: Sequence[str]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def name_in_sacrebleu(name: str) -> str:
-    """Return sacreBLEU's name of a test set that WMT and the paper call newstest2014 and so on."""
-    if name == "newstest2014":
-        return "wmt14/full"
-    return re.sub(r"^newstest20(?=\d\d$)", "wmt", name)
-
-
 def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     """Return a test set of sacreBLEU (wmt13, wmt14/full, …), which downloads it if necessary.
 
-    newstest2014 is the whole wmt14/full, as in the paper. sacreBLEU keeps test sets in the folder
-    of the environment variable SACREBLEU, by default in ~/.sacrebleu. If a set has several
-    references, the first is used. Countries in `languages` are ignored.
+    It has the names of WMT as well: newstest2013 is wmt13; newstest2014 is wmt14/full, as in the
+    paper. sacreBLEU keeps test sets in the folder of the environment variable SACREBLEU, by default
+    in ~/.sacrebleu. The first of several references is used. Countries in `languages` are ignored.
 
     Raises:
         ConfigError: sacreBLEU has no set of that name, or not in these languages.
         DataError: The set cannot be downloaded, or is damaged.
     """
     from sacrebleu.dataset import DATASETS
+    from sacrebleu.utils import SACREBLEU_DIR
 
-    known = name_in_sacrebleu(name)
+    known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
     if known not in DATASETS:
         near = difflib.get_close_matches(name, DATASETS, n=1)
         hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
@@ -136,7 +130,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     pair, pairs = "-".join(languages), DATASETS[known].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
-    source, target, folder = _read_files(known, pair)
+    folder = Path(SACREBLEU_DIR, known)
+    source, target = _read_files(known, pair, folder)
     size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
@@ -147,11 +142,10 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     return EvaluationSet(name, target, source, languages, known)
 
 
-def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
-    """Return sources, references, and the folder of their files."""
-    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
+def _read_files(name: str, pair: str, folder: Path) -> tuple[list[str], list[str]]:
+    """Return sources and references; sacreBLEU has their files in `folder`."""
+    from sacrebleu.utils import get_reference_files, get_source_file
 
-    folder = Path(SACREBLEU_DIR, name)
     try:
         files = get_source_file(name, pair), get_reference_files(name, pair)[0]
         source, target = (list(read_lines(Path(file))) for file in files)
@@ -163,7 +157,7 @@ def _read_files(name: str, pair: str) -> tuple[list[str], list[str], Path]:
             f"test set '{name}' cannot be loaded by sacreBLEU: {reason}; check the network, delete "
             f"{folder} and try again, or give the files with --source and --reference"
         ) from error
-    return source, target, folder
+    return source, target
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:

@@ -15,11 +15,11 @@ SUBWORD_MARKS = {
 }
 """marks of subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece in a text
 
-`##AT##` is a hyphen in the tokens of the paper, "## Title" a heading and "#word" a hashtag.
+`##AT##` (a hyphen in the tokens of the paper), "## Title" and "#word" are not such marks.
 """
-# a full stop or comma after a word; in plain text hardly any has a space before it
+# a full stop or comma after a word; in plain text there is rarely a space between them
 _PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
-_OR_SKIP = "or score it as it is with --no-text-checks"
+_OR_SKIP = "or score it without changes by --no-text-checks"
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 
@@ -32,27 +32,23 @@ class TextForm:
     tokenized: bool | None
     """whether punctuation has a space before it; None if there is too little punctuation"""
     escapes: int
-    """number of lines with an escape of tokenizer.perl for a quote or a hyphen"""
+    """number of lines with an escape that tokenizer.perl writes, such as &quot; or @-@"""
     evidence: str
     """the counts behind `tokenized`, in words"""
 
 
 def detect_text_form(lines: Sequence[str]) -> TextForm:
     """Return the form of a text, judged by its marks and its punctuation."""
-    found = (
-        mark for mark, pattern in SUBWORD_MARKS.items() if _share_of_lines(pattern, lines) > 0.05
-    )
-    marks = [mark for line in lines for mark in _PUNCTUATION.findall(line)]
-    apart = sum(map(bool, marks))
-    escaped = sum(_ESCAPE.search(line) is not None for line in lines)
-    tokenized = None if len(marks) < 2 else apart * 2 > len(marks)
-    evidence = f"{apart} of {len(marks)} full stops and commas stand apart"
-    return TextForm(next(found, ""), tokenized, escaped, evidence)
 
+    def count(pattern: re.Pattern[str]) -> int:
+        return sum(pattern.search(line) is not None for line in lines)
 
-def _share_of_lines(mark: re.Pattern[str], lines: Sequence[str]) -> float:
-    """Return the share of the lines that contain the mark."""
-    return sum(mark.search(line) is not None for line in lines) / max(1, len(lines))
+    found = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
+    spaces = [space for line in lines for space in _PUNCTUATION.findall(line)]
+    apart = sum(map(bool, spaces))
+    tokenized = None if len(spaces) < 2 else apart * 2 > len(spaces)
+    evidence = f"{apart} of {len(spaces)} full stops and commas stand apart"
+    return TextForm(next(found, ""), tokenized, count(_ESCAPE), evidence)
 
 
 def check_text_forms(
@@ -87,7 +83,7 @@ def check_text_forms(
         few = max(1, len(references) // 50, 4 * other.escapes)
         if form.escapes > few:
             raise DataError(
-                f"{name} holds what a tokeniser writes (&apos;, &quot;, @-@), and what it is "
+                f"{name} has escapes of a tokeniser (&apos;, &quot;, @-@), and what it is "
                 f"compared with does not; detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
 
@@ -97,17 +93,17 @@ def warning_about_references(references: Sequence[str], tokenized: bool) -> str 
     form = detect_text_form(references)
     if form.subword_mark:
         return (
-            f"the references are in pieces of words (marked '{form.subword_mark}'); no score of "
-            "them compares with any other"
+            f"the references are in pieces of words (marked '{form.subword_mark}'); a score "
+            "on them cannot be compared with any other"
         )
     if form.tokenized and not tokenized:
         return (
-            f"the references look tokenised ({form.evidence}); BLEU of tokenised text compares "
-            "with no other: set data.tokenized: true, or train on plain text"
+            f"the references look tokenised ({form.evidence}); BLEU of tokenised text cannot be "
+            "compared with any other: set data.tokenized: true, or train on plain text"
         )
     if tokenized and form.tokenized is False:
         return (
             f"the references look like plain text ({form.evidence}), but this run has learnt from "
-            "tokenised text; tokenise them alike"
+            "tokenised text; tokenise them in the same way"
         )
     return None

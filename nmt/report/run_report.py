@@ -162,9 +162,9 @@ def score_test_set(
     systems = {"model": translations}
     by_rarity: Sequence[Row] = []
     try:
-        training = training_words(config, log)
+        training = training_words(config)
         by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
-        rarity_words = f"by how often the word stands in {training}"
+        rarity_words = f"by how often the word stands in {training.origin}"
     except NmtError as error:
         rarity_words = f"Rarity is unknown, for the training text cannot be read: {error}"
     return ScoredTestSet(

@@ -9,7 +9,7 @@ vocabulary of subwords has unknown characters only, and copies what the source h
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -44,50 +44,43 @@ def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     return places, target_log_probabilities(joint, batch.target_output, model.padding)
 
 
-@dataclass(frozen=True)
-class Aligner:
-    """Adds to translations which of their words belong to which words of the source."""
-
-    searcher: Searcher
-
-    def align(
-        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
-    ) -> list[list[Translation]]:
-        """Align all translations; the alignment of a copied line is empty."""
-        aligned = [[replace(t, alignment=Alignment()) for t in own] for own in found]
-        places = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(found[i]))]
-        sources = [lines[i].ids for i, _ in places]
-        targets = [[*aligned[i][k].tokens, EOS] for i, k in places]
-        searcher = self.searcher
-        for rows, batch in pair_batches(
-            sources, targets, searcher.settings.batch_tokens, _attention_cost
+def align(
+    lines: Sequence[EncodedLine], found: list[list[Translation]], searcher: Searcher
+) -> list[list[Translation]]:
+    """Add its alignment to each translation; that of a copied line is empty."""
+    aligned = [[replace(t, alignment=Alignment()) for t in own] for own in found]
+    places = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(found[i]))]
+    sources = [lines[i].ids for i, _ in places]
+    targets = [[*found[i][k].tokens, EOS] for i, k in places]
+    batch_tokens = searcher.settings.batch_tokens
+    for rows, batch in pair_batches(sources, targets, batch_tokens, _attention_cost):
+        batch = batch.to(searcher.device)
+        with autocast(searcher.device, searcher.precision):
+            attended, scores = attend(searcher.run.model, batch)
+        for row, own, log_probabilities in zip(
+            rows, attended.tolist(), scores.tolist(), strict=True
         ):
-            batch = batch.to(searcher.device)
-            with autocast(searcher.device, searcher.precision):
-                attended, scores = attend(searcher.run.model, batch)
-            for row, own, log_probabilities in zip(
-                rows, attended.tolist(), scores.tolist(), strict=True
-            ):
-                i, k = places[row]
-                own = own[: len(targets[row]) - 1]
-                alignment = self._alignment(lines[i], aligned[i][k], own, log_probabilities)
-                aligned[i][k] = replace(aligned[i][k], alignment=alignment)
-        return aligned
+            i, k = places[row]
+            alignment = _alignment(
+                searcher.run.tokenizer, lines[i], found[i][k], own, log_probabilities
+            )
+            aligned[i][k] = replace(found[i][k], alignment=alignment)
+    return aligned
 
-    def _alignment(
-        self,
-        line: EncodedLine,
-        translation: Translation,
-        attended: Sequence[int],
-        scores: Sequence[float],
-    ) -> Alignment:
-        tokenizer = self.searcher.run.tokenizer
-        tokens = translation.tokens
-        read = tokenizer.source.split(line.line.text)[: len(line.ids) - 1]
-        words = align_words(read, tokenizer.target.spell(tokens), attended)
-        predicted = list(tokens) if translation.is_truncated else [*tokens, EOS]
-        pieces = tuple(tokenizer.target.pieces_of(predicted))
-        return Alignment(words, pieces, tuple(scores[: len(pieces)]))
+
+def _alignment(
+    tokenizer: Tokenizer,
+    line: EncodedLine,
+    translation: Translation,
+    attended: Sequence[int],
+    scores: Sequence[float],
+) -> Alignment:
+    tokens = translation.tokens
+    read = tokenizer.source.split(line.line.text)[: len(line.ids) - 1]
+    words = align_words(read, tokenizer.target.spell(tokens), attended[: len(tokens)])
+    predicted = list(tokens) if translation.is_truncated else [*tokens, EOS]
+    pieces = tuple(tokenizer.target.pieces_of(predicted))
+    return Alignment(words, pieces, tuple(scores[: len(pieces)]))
 
 
 def _attention_cost(length: int) -> int:

@@ -5,6 +5,7 @@ A model learns from sentences; a whole paragraph is longer than anything it has 
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 
 from nmt.data.text.sentences import split_sentences
@@ -54,7 +55,7 @@ def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
             )
         for text, row in zip(texts, rows, strict=True):
             yield Line(next(numbers), text, asked, row)
-            asked = asked and asked.without_beginning()
+            asked = asked and replace(asked, terms=(), prefix="")
 
 
 def _pieces(tokenizer: Tokenizer, text: str) -> list[str]:

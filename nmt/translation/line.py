@@ -44,14 +44,12 @@ class Terminology:
             DataError: a term or beginning that is blank, not text, or longer than one line.
         """
         terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
-        beginnings = [prefix] if prefix else []
-        for texts, where in (
-            (terms, "the terms"),
-            (forbidden, "the forbidden words"),
-            (beginnings, "the beginning"),
-        ):
-            for text in texts:
-                check_term(text, where)
+        for term in terms:
+            check_term(term, "the terms")
+        for word in forbidden:
+            check_term(word, "the forbidden words")
+        if prefix:
+            check_term(prefix, "the beginning")
         never = dict.fromkeys(text.strip() for text in forbidden)
         return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(never), prefix)
 
@@ -87,10 +85,6 @@ class Terminology:
             self.prefix,
         )
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
-    def without_beginning(self) -> Self:
-        """The part that holds for the second and later sentences of a line."""
-        return type(self)(self.glossary, (), self.forbidden)
 
 
 @dataclass(frozen=True, slots=True)

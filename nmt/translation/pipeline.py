@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Self
 
-from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
@@ -51,41 +50,31 @@ class _Window:
     """the translations of each encoded line"""
     batches: deque[list[int]]
     """the batches that are still to be searched, as indices of encoded lines"""
-    reported: int = 0
-    """lines that `progress` has counted"""
 
 
+@dataclass
 class Pipeline:
     """Translates lines; a context, at whose end its processes end."""
 
-    def __init__(
-        self,
-        searcher: Searcher,
-        terminology: TerminologyStage,
-        finishing_stages: Sequence[FinishingStage] = (),
-        n_best: int = 1,
-        document: bool = False,
-        processes: int = 1,
-    ) -> None:
-        """`n_best` hypotheses of each line are searched for, in one or more `processes`.
+    searcher: Searcher
+    terminology: TerminologyStage
+    finishing_stages: Sequence[FinishingStage]
+    """what is applied to the translations that were found, in this order"""
+    n_best: int
+    """how many hypotheses of each line are searched for"""
+    document: bool
+    """whether lines are split into sentences"""
+    processes: int
+    """1 is this process; each of several computes with one thread"""
 
-        The finishing stages are applied to what is found in their order. With `document`, lines are
-        split into sentences. With several processes each computes with one thread; a single one is
-        this process.
-        """
-        self.searcher = searcher
-        self.terminology = terminology
-        self.finishing_stages = finishing_stages
-        self.n_best = n_best
-        self.document = document
-        self._pool = ProcessPool(self.translate_batch, processes) if processes > 1 else None
+    def __post_init__(self) -> None:
+        self._pool = ProcessPool(self.translate_batch, self.processes)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._pool:
-            self._pool.close()
+        self._pool.close()
 
     def translate(
         self,
@@ -124,17 +113,19 @@ class Pipeline:
                 for batch in list(window.batches):
                     yield [window.encoded[i] for i in batch]
 
-        for found in self._map(tasks()):
+        if self.processes > 1:
+            _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
+        for found in self._pool.map(tasks()):
             window = waiting[0]
             batch = window.batches.popleft()
             for i, translations in zip(batch, found, strict=True):
                 window.found[i] = translations
             if not self.document:
                 progress(len(batch))
-                window.reported += len(batch)
             if not window.batches:
                 waiting.popleft()
-                progress(len(window.lines) - window.reported)
+                copied = sum(not line.ids for line in window.encoded)
+                progress(len(window.lines) if self.document else copied)
                 yield self._join_sentences(window)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
@@ -146,18 +137,10 @@ class Pipeline:
             self.n_best,
         )
         hypotheses = self.searcher.search(batch)
-        tokenizer, settings = self.searcher.run.tokenizer, self.searcher.settings
         found = [
-            decode(tokenizer, settings, line, own)
-            for line, own in zip(lines, hypotheses, strict=True)
+            decode(self.searcher, line, own) for line, own in zip(lines, hypotheses, strict=True)
         ]
         return self._finish(lines, found)
-
-    def _map(self, tasks: Iterable[list[EncodedLine]]) -> Iterator[list[list[Translation]]]:
-        if not self._pool:
-            return map(self.translate_batch, tasks)
-        _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
-        return self._pool.map(tasks)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode lines, copy those that are not translated, and cut the others into batches."""
@@ -216,23 +199,20 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
     encoded = iter(tokenizer.source.encode(unknown))
     rows = [list(line.ids) or next(encoded) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
-    # some characters leave no token besides EOS, so a text that is not blank may have none
     return [
+        # a text that is not blank may still have no token but EOS
         EncodedLine(line, row if line.text.strip() and len(row) > 1 else [])
         for line, row in zip(lines, rows, strict=True)
     ]
 
 
 def decode(
-    tokenizer: Tokenizer,
-    settings: DecodingConfig,
-    line: EncodedLine,
-    hypotheses: Sequence[Hypothesis],
+    searcher: Searcher, line: EncodedLine, hypotheses: Sequence[Hypothesis]
 ) -> list[Translation]:
     """Return the hypotheses of a line as text."""
     room = line.constraints.room if line.constraints else 0
-    limit = len(line.ids) + settings.max_length_offset + room
-    texts = tokenizer.target.decode([h.tokens for h in hypotheses])
+    limit = len(line.ids) + searcher.settings.max_length_offset + room
+    texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
         Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)

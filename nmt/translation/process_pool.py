@@ -6,22 +6,18 @@ interpreter lock. A fork takes milliseconds, where a new interpreter takes secon
 and all processes share one copy of the weights.
 """
 
-import contextlib
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import threading
-import traceback
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from dataclasses import dataclass
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
@@ -34,47 +30,28 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
-@dataclass
-class _Failure:
-    """What a process answers if a task raises an error."""
-
-    error: Exception
-
-
-@dataclass(eq=False)
-class _WorkerProcess:
-    process: BaseProcess
-    connection: Connection
-    task: Future[Any] | None = None
-    """the result of the task that it computes; None: it is idle"""
-
-
 class ProcessPool(Generic[Task, Result]):
-    """Up to `processes` processes of one thread each, started when there is a task for them.
+    """Up to `processes` processes of one thread each, but no more than the first tasks need.
 
-    Each sees the memory as it was when it was started. They end with the `with` block.
+    A pool of a single process is this one, which computes a task when its result is asked for.
+    Others see the memory as it was when they were started, and run until the pool is closed.
     """
 
     def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
-        """Tasks and results must be picklable; `compute` itself need not be."""
+        """Tasks and results are pickled, `compute` is not."""
         self._compute = compute
         self._processes = processes
-        self._workers: list[_WorkerProcess] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._executor: ProcessPoolExecutor | None = None
+        self._running = 0
 
     def close(self) -> None:
-        """Kill the processes, even if they are computing."""
-        for worker in self._workers:
-            worker.process.kill()
-        for worker in self._workers:
-            worker.process.join()
-            worker.connection.close()
-        self._workers.clear()
+        """End the processes, even if they are computing."""
+        if self._executor:
+            self._writer.send_bytes(b"end")
+            self._executor.shutdown()
+            self._reader.close()
+            self._writer.close()
+        self._executor, self._running = None, 0
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the result of `compute` for each task, in order.
@@ -86,85 +63,61 @@ class ProcessPool(Generic[Task, Result]):
         Raises:
             NmtError: a process died, or `compute` raised it.
         """
-        waiting: deque[Future[Result]] = deque()
+        if self._processes == 1:
+            yield from map(self._compute, tasks)
+            return
         errors: list[Exception] = []
         source = _until_error(tasks, errors)
-        if not self._workers:
-            first = list(islice(source, 2))
-            if len(first) == 1:
-                yield self._compute(first.pop())
-            source = chain(first, source)
-        while True:
-            self._hand_out(source, waiting)
-            if not waiting:
-                break
-            if waiting[0].done():
-                yield waiting.popleft().result()
-            else:
-                self._receive()
+        first = list(islice(source, self._processes))
+        if len(first) == 1 and not self._executor:
+            yield self._compute(first.pop())
+        if first:
+            yield from self._results(self._start(len(first)), chain(first, source))
         if errors:
             raise errors[0]
 
-    def _hand_out(self, source: Iterator[Task], waiting: deque[Future[Result]]) -> None:
-        """Send a task to every idle process, and start a process if none is idle."""
-        while len(waiting) < AHEAD * self._processes:
-            worker = next((w for w in self._workers if not w.task), None)
-            if worker is None and len(self._workers) == self._processes:
-                return
-            try:
-                task = next(source)
-            except StopIteration:
-                return
-            worker = worker or self._start()
-            try:
-                worker.connection.send(task)
-            except OSError as error:
-                raise self._died(worker) from error
-            worker.task = Future()
-            waiting.append(worker.task)
+    def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
+        waiting: deque[Future[Result]] = deque()
+        try:
+            for task in tasks:
+                waiting.append(executor.submit(_compute_task, task))
+                while waiting and (len(waiting) >= AHEAD * self._processes or waiting[0].done()):
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        except BrokenProcessPool as error:
+            raise NmtError(
+                f"one of {self._running} processes that translate died, most likely for want of "
+                "memory; give a lower --workers or --batch-tokens"
+            ) from error
 
-    def _receive(self) -> None:
-        """Wait until a process has finished, and read its result."""
-        busy = {worker.connection: worker for worker in self._workers if worker.task}
-        for connection in multiprocessing.connection.wait(list(busy)):
-            worker = busy[connection]  # type: ignore[index]
-            try:
-                answer = worker.connection.recv()
-            except (EOFError, OSError) as error:
-                raise self._died(worker) from error
-            assert worker.task is not None
-            if isinstance(answer, _Failure):
-                worker.task.set_exception(answer.error)
-            else:
-                worker.task.set_result(answer)
-            worker.task = None
+    def _start(self, processes: int) -> ProcessPoolExecutor:
+        """Return an executor of at least this many processes, of new ones if fewer run now.
 
-    def _start(self) -> _WorkerProcess:
-        here, there = multiprocessing.Pipe()
-        process = multiprocessing.get_context("fork").Process(
-            target=_serve, args=(self._compute, there), daemon=True
+        Its processes end when they can read from a pipe: something is written when the pool is
+        closed, and the pipe ends with the main process, even if that is killed.
+        """
+        if self._executor and processes <= self._running:
+            return self._executor
+        self.close()
+        self._reader, self._writer = multiprocessing.Pipe(duplex=False)
+        executor = ProcessPoolExecutor(
+            processes,
+            multiprocessing.get_context("fork"),
+            _start_worker,
+            (self._compute, self._reader, self._writer),
         )
-        # Until the new process has its own handlers, a signal would run those of this one.
+        self._executor, self._running = executor, processes
+        # Until a new process has its own handlers, a signal would run those of this one.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
         try:
             with warnings.catch_warnings():
-                # Python warns of forking with threads; the new process uses none of them.
+                # Python warns of forking with threads; the new processes use none of them.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                process.start()
-            self._workers.append(_WorkerProcess(process, here))
+                executor.submit(int)  # the first task starts all processes
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        there.close()
-        return self._workers[-1]
-
-    def _died(self, worker: _WorkerProcess) -> NmtError:
-        worker.process.join()
-        code = worker.process.exitcode or 0
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-        return NmtError(
-            f"one of {len(self._workers)} processes that translate {how}, most likely for want of "
-            "memory; give a lower --workers or --batch-tokens"
-        )
+        return executor
 
 
 def _until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Task]:
@@ -177,29 +130,27 @@ def _until_error(tasks: Iterable[Task], errors: list[Exception]) -> Iterator[Tas
         errors.append(error)
 
 
-def _serve(compute: Callable[[Any], Any], connection: Connection) -> None:
-    """Compute tasks until this process is killed. On Ctrl-C the main process kills it."""
+_compute: Callable[[Any], Any]
+
+
+def _start_worker(compute: Callable[[Any], Any], reader: Connection, writer: Connection) -> None:
+    """Prepare a new process for its tasks. On Ctrl-C the main process ends it."""
+    global _compute
+    _compute = compute
+    writer.close()
+    threading.Thread(target=_wait_for_end, args=(reader,), daemon=True).start()
+    # OpenMP's threads are not forked: an operation with more than one would wait forever.
+    torch.set_num_threads(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    # OpenMP's threads are not forked: an operation with more than one would wait forever.
-    torch.set_num_threads(1)
-    with contextlib.suppress(EOFError, OSError):  # the main process has ended
-        while True:
-            task = connection.recv()
-            try:
-                answer = compute(task)
-            except NmtError as error:
-                answer = _Failure(error)
-            except Exception:
-                answer = _Failure(RuntimeError(traceback.format_exc()))
-            connection.send(answer)
 
 
-def _end_with_parent() -> None:
-    """End this process when the main one has ended, which may have been killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    multiprocessing.connection.wait([parent.sentinel])
+def _wait_for_end(reader: Connection) -> None:
+    """End this process when the pool is closed or the main process has ended."""
+    reader.poll(None)
     os._exit(1)
+
+
+def _compute_task(task: Any) -> Any:
+    return _compute(task)

@@ -135,7 +135,11 @@ class Scorer:
             sources, targets = self._encode(window, first_number, warn)
             scores: dict[int, TargetScore] = {}
             for indices, batch in pair_batches(sources, targets, self.batch_tokens):
-                for i, row in zip(indices, self._score_batch(batch), strict=True):
+                with autocast(self.device, self.precision):
+                    rows = token_log_probabilities(self.run.model, batch.to(self.device))
+                if not rows.isfinite().all():
+                    raise NonFiniteScoresError()
+                for i, row in zip(indices, rows.tolist(), strict=True):
                     scores[i] = TargetScore(tuple(targets[i]), tuple(row[: len(targets[i])]))
                 progress(len(indices))
             yield from (scores[i] for i in range(len(window)))
@@ -156,10 +160,3 @@ class Scorer:
             truncate(sources, MAX_SOURCE_TOKENS, warn_of("source", MAX_SOURCE_TOKENS)),
             truncate(targets, MAX_TARGET_TOKENS, warn_of("target", MAX_TARGET_TOKENS)),
         )
-
-    def _score_batch(self, batch: Batch) -> list[list[float]]:
-        with autocast(self.device, self.precision):
-            scores = token_log_probabilities(self.run.model, batch.to(self.device))
-        if not scores.isfinite().all():
-            raise NonFiniteScoresError()
-        return scores.tolist()

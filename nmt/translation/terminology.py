@@ -6,16 +6,9 @@ from dataclasses import dataclass, replace
 
 from nmt.errors import ConfigError, DataError
 from nmt.search.constrained_sentence import ConstrainedSentence
-from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
+from nmt.search.lexical_constraints import SpelledConstraints
 from nmt.search.searcher import Searcher
-from nmt.translation.line import (
-    EncodedLine,
-    Line,
-    Terminology,
-    Translation,
-    has_words,
-    one_line,
-)
+from nmt.translation.line import EncodedLine, Terminology, Translation, has_words, one_line
 
 SHOWN_CHARACTERS = 80
 NEED_A_SEARCH = (
@@ -36,11 +29,6 @@ class TerminologyStage:
     terminology: Terminology
     """constraints on all lines"""
 
-    def check(self) -> None:
-        """Raise a ConfigError if constraints are asked for in samples."""
-        if self.searcher.sampling and self.terminology:
-            raise ConfigError(NEED_A_SEARCH)
-
     def constrain(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
         """Add the constraints to each line, and remove the ids of lines to copy.
 
@@ -59,28 +47,32 @@ class TerminologyStage:
         self, lines: Sequence[EncodedLine], found: list[list[Translation]]
     ) -> list[list[Translation]]:
         """Restore the spelling of terms and beginnings, which the vocabulary may not have."""
-        return [
-            self._restored(line.constraints, own) if line.constraints else own
-            for line, own in zip(lines, found, strict=True)
-        ]
+        restored = list(found)
+        for i, line in enumerate(lines):
+            if line.constraints:
+                restore = ConstrainedSentence(line.constraints, self.searcher.spelling).restore
+                restored[i] = [
+                    replace(t, text=one_line(restore(t.text, t.tokens))) for t in found[i]
+                ]
+        return restored
 
     def _constrained(self, line: EncodedLine) -> EncodedLine:
         every, own = self.terminology, line.line.terminology
         asked = every | own if every and own else every or own
         if not asked:
             return line
-        text = asked.constraints(line.line.text)
-        return replace(line, constraints=self._spell(text, line.line)) if text else line
-
-    def _spell(self, constraints: LexicalConstraints, line: Line) -> SpelledConstraints:
-        text = line.text
+        text = line.line.text
+        constraints = asked.constraints(text)
+        if not constraints:
+            return line
         pieces = self._source_pieces(text) if constraints.places else ()
         try:
-            return SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
+            spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:
             long = len(text) >= SHOWN_CHARACTERS
             shown = f"{text[:SHOWN_CHARACTERS]}…" if long else text
             raise DataError(f"the line {shown!r}: {error}") from error
+        return replace(line, constraints=spelled)
 
     def _source_pieces(self, text: str) -> Sequence[str]:
         """The pieces of a text; none if normalisation changes it, because places would differ."""
@@ -88,10 +80,6 @@ class TerminologyStage:
         spelled = "".join(pieces).replace("▁", "")
         same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())
         return pieces if same else ()
-
-    def _restored(self, spelled: SpelledConstraints, found: list[Translation]) -> list[Translation]:
-        sentence = ConstrainedSentence(spelled, self.searcher.spelling)
-        return [replace(t, text=one_line(sentence.restore(t.text, t.tokens))) for t in found]
 
 
 def _is_copied(line: EncodedLine) -> bool:

@@ -9,7 +9,7 @@ from nmt.config_file import replace_settings
 from nmt.data.text.lines import check_text
 from nmt.device import pick_device, pick_precision
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import LoadedModel, find_run
+from nmt.run_directory import find_run
 from nmt.search.ensemble import load_ensemble
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
@@ -100,18 +100,14 @@ class TextTranslator:
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
         asked = Terminology.of(glossary, (), forbidden, target_prefix)
         pipeline = self.translator.pipeline(TranslationRequest(document=document))
-
-        def translations(texts: Iterable[str], window_lines: int = WINDOW_LINES) -> Iterator[str]:
-            numbered = enumerate(_checked(texts, "texts"), start=1)
-            lines = (Line(number, text, asked) for number, text in numbered)
-            return (best.text for best, *_ in pipeline.translate(lines, window_lines))
-
-        if isinstance(texts, str):
-            return next(translations([texts]))
-        _check_iterable(texts, "texts")
+        read: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
         if isinstance(texts, list):
-            return list(translations(list(_checked(texts, "texts"))))
-        return translations(texts, window_lines)
+            read = list(read)  # each is checked before the first one is translated
+        lines = (Line(number, text, asked) for number, text in enumerate(read, start=1))
+        found = (best.text for best, *_ in pipeline.translate(lines, window_lines))
+        if isinstance(texts, str):
+            return next(found)
+        return list(found) if isinstance(texts, list) else found
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
@@ -125,13 +121,12 @@ class TextTranslator:
             DataError: the numbers of sources and targets differ, or a text is not a string.
             ConfigError: an impossible alpha.
         """
-        changes = {"length_penalty": length_penalty}
-        settings = replace_settings(DecodingConfig(), changes, "score")
+        settings = replace_settings(DecodingConfig(), {"length_penalty": length_penalty}, "score")
         for texts, name in ((sources, "sources"), (targets, "targets")):
             if isinstance(texts, str):
                 raise DataError(f"{name} is one string, expected several: give a list of strings")
-            _check_iterable(texts, name)
-        sources, targets = list(_checked(sources, "sources")), list(_checked(targets, "targets"))
+        sources, targets = _read_texts(sources, "sources"), _read_texts(targets, "targets")
+        sources, targets = list(sources), list(targets)
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources)} sources and {len(targets)} targets; expected as many, "
@@ -165,29 +160,31 @@ def load_translator(
         raise ConfigError(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
+    if shortlist is not None and (
+        type(shortlist) is not int or not 1 <= shortlist <= MOST_CANDIDATES
+    ):
+        raise ConfigError(
+            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
+            f"{shortlist!r}"
+        )
     place = pick_device(device)
     if precision != "int8":
         precision = pick_precision(precision, place)
     run = load_ensemble(models, place, checkpoint)
     given = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, given, "load")
-    return Translator(run, settings, precision, sampling, _shortlist(run, shortlist))
+    found = None
+    if shortlist is not None:
+        found = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
+    return Translator(run, settings, precision, sampling, found)
 
 
-def _shortlist(run: LoadedModel, candidates: int | None) -> Shortlist | None:
-    """The shortlist of a run, if one is asked for."""
-    if candidates is None:
-        return None
-    is_count = isinstance(candidates, int) and not isinstance(candidates, bool)
-    if not is_count or not 1 <= candidates <= MOST_CANDIDATES:
-        raise ConfigError(
-            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
-            f"{candidates!r}"
-        )
-    return Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
+def _read_texts(texts: object, name: str) -> Iterator[str]:
+    """Return the texts without their line ends; each is checked when it is read.
 
-
-def _check_iterable(texts: object, name: str) -> None:
+    Raises:
+        DataError: `texts` is no iterable, or one of them is not a string that is valid UTF-8.
+    """
     if isinstance(texts, bytes | bytearray):
         raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
     if not isinstance(texts, Iterable):
@@ -195,18 +192,17 @@ def _check_iterable(texts: object, name: str) -> None:
             f"{name} is {_described(texts)}; expected a string, a list of strings or another "
             "iterable of strings"
         )
+    return (_checked(text, f"{name}[{i}]") for i, text in enumerate(texts))
 
 
-def _checked(texts: Iterable[str], name: str) -> Iterator[str]:
-    """Yield the texts without their line ends; check that each is a string that is valid UTF-8."""
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise DataError(
-                f"{name}[{i}] is {_described(text)}, expected a string: leave it out, or give '' "
-                "for an empty line"
-            )
-        check_text(text, f"{name}[{i}]")
-        yield text.removesuffix("\n").removesuffix("\r")
+def _checked(text: object, where: str) -> str:
+    if not isinstance(text, str):
+        raise DataError(
+            f"{where} is {_described(text)}, expected a string: leave it out, or give '' "
+            "for an empty line"
+        )
+    check_text(text, where)
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _described(value: object) -> str:

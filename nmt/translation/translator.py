@@ -10,11 +10,11 @@ from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.aligner import Aligner, copy_unknown_words
+from nmt.translation.aligner import align, copy_unknown_words
 from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered, print_warning
-from nmt.translation.minimum_bayes_risk import Utilities, check_candidates, choose_most_useful
+from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, Pipeline
-from nmt.translation.terminology import TerminologyStage
+from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 
 @dataclass(frozen=True)
@@ -65,23 +65,17 @@ class Translator:
         """
         request = request or TranslationRequest()
         searcher, n_best = self.searcher, request.n_best
+        _check_request(request, searcher)
         terminology = TerminologyStage(searcher, request.terminology)
-        terminology.check()
-        if request.document and n_best != 1:
-            raise ConfigError(
-                "--document puts each line together from the best translation of each sentence, "
-                "so a line has no --n-best; leave one of them out"
-            )
         stages: list[FinishingStage] = [terminology.restore]
         if self.settings.copy_unknown:
             stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
-            check_candidates(request.candidates, n_best)
-            stages.append(partial(choose_most_useful, utilities=request.utilities, n_best=n_best))
+            choose = partial(most_useful, utilities=request.utilities, n_best=n_best)
+            stages.append(lambda lines, found: [choose(candidates) for candidates in found])
             n_best = request.candidates
         if request.alignments:
-            stages.append(Aligner(searcher).align)
-        searcher.check(n_best)
+            stages.append(partial(align, searcher=searcher))
         return Pipeline(searcher, terminology, stages, n_best, request.document, processes)
 
     def translate(
@@ -100,3 +94,26 @@ class Translator:
         """
         found = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in found)
+
+
+def _check_request(request: TranslationRequest, searcher: Searcher) -> None:
+    """Raise a ConfigError if parts of a request exclude each other, or the search cannot do it."""
+    n_best, candidates = request.n_best, request.candidates
+    if searcher.sampling and request.terminology:
+        raise ConfigError(NEED_A_SEARCH)
+    if request.document and n_best != 1:
+        raise ConfigError(
+            "--document puts each line together from the best translation of each sentence, "
+            "so a line has no --n-best; leave one of them out"
+        )
+    if request.utilities and candidates < 2:
+        raise ConfigError(
+            "--mbr chooses among several candidates, and there is 1; raise --beam-size, "
+            "or use --sample"
+        )
+    if request.utilities and n_best > candidates:
+        raise ConfigError(
+            f"{n_best} translations of each line were asked for, of {candidates} "
+            "candidates; raise --candidates, or lower --n-best"
+        )
+    searcher.check(candidates if request.utilities else n_best)

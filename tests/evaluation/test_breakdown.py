@@ -46,15 +46,14 @@ def test_each_group_has_the_bleu_of_its_sentences() -> None:
     assert rows[-1].scores[1] == pytest.approx(last)
 
 
-@pytest.mark.parametrize("references", [["a b"], ["a b"] * 9, [""], ["", "a b c d"]])
+@pytest.mark.parametrize("references", [["a b"], ["a b"] * 9, [""], ["", "a b c d"], []])
 def test_few_lengths_make_few_groups(references: list[str]) -> None:
     rows = bleu_by_length({"A": references}, EvaluationSet("", references))
     assert sum(row.size for row in rows) == len(references)
 
 
-def test_nothing_makes_no_groups() -> None:
+def test_an_empty_reference_has_no_words_to_group() -> None:
     empty = EvaluationSet("", [""])
-    assert bleu_by_length({"A": []}, EvaluationSet("", [])) == []
     assert bleu_by_rarity({"A": [""]}, empty, {}) == []
     assert word_f1_by_rarity({"A": ["x"]}, empty, {}) == []
 
@@ -89,34 +88,29 @@ def own_text(folder: Path, target: bytes) -> DataConfig:
 
 
 def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:
-    config = own_text(tmp_path, "Ein Hund.\nEin \u2028 Baum.\n".encode())
-    assert training_words(config).counts == {"Ein": 2, "Hund": 1, "Baum": 1, ".": 2}
-
-
-def test_damaged_bytes_do_not_stop_it(tmp_path: Path) -> None:
-    found = training_words(own_text(tmp_path, b"Ein \xff Hund\nEin\n"))
-    assert found.counts["Ein"] == 2
-    assert (found.pairs, str(found)) == (2, "the training text")
+    """A damaged byte is a word of its own."""
+    found = training_words(own_text(tmp_path, "Ein Hund.\nEin \u2028 Baum.\n".encode() + b"\xff\n"))
+    assert found.counts == {"Ein": 2, "Hund": 1, "Baum": 1, ".": 2, "\ufffd": 1}
+    assert found.origin == "the training text"
 
 
 def test_the_start_of_a_large_text_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(breakdown, "MOST_PAIRS", 2)
-    assert training_words(own_text(tmp_path, b"a\nb\nc\n")).counts == {"a": 1, "b": 1}
+    found = training_words(own_text(tmp_path, b"a\nb\nc\n"))
+    assert found.counts == {"a": 1, "b": 1}
+    assert found.origin == "the first 2 training pairs"
 
 
-def test_missing_text_has_no_words(tmp_path: Path) -> None:
+def test_text_that_is_not_here_is_not_downloaded(tmp_path: Path) -> None:
     config = own_text(tmp_path, b"a\n")
     (tmp_path / "text.de").unlink()
     assert local_training_words(config) is None
-
-
-def test_nothing_is_downloaded(tmp_path: Path) -> None:
-    config = DataConfig(corpus="wmt14", directory=str(tmp_path / "data"))
-    assert local_training_words(config) is None
     assert local_training_words(DataConfig(corpus="no such corpus")) is None
-    assert list(tmp_path.iterdir()) == []
+    far = DataConfig(corpus="wmt14", directory=str(tmp_path / "data"))
+    assert local_training_words(far) is None
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_downloaded_corpus_is_read(tmp_path: Path) -> None:

@@ -79,14 +79,6 @@ def test_a_program_that_cannot_be_run_is_an_error(program: Path) -> None:
         comet(TRANSLATIONS, TEST_SET)
 
 
-def test_without_the_program_the_message_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NmtError, match="none on PATH; .*pipx install unbabel-comet"):
-        comet(TRANSLATIONS, TEST_SET)
-
-
 def test_a_test_set_without_sources_is_an_error(program: Path) -> None:
     with pytest.raises(DataError, match="compares with the sources, and mine has none"):
         comet(TRANSLATIONS, EvaluationSet("mine", TEST_SET.references))

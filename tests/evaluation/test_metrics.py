@@ -1,12 +1,10 @@
 import random
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
 import sacrebleu
 
-from nmt.data.text.lines import read_lines
 from nmt.errors import DataError
 from nmt.evaluation import metrics
 from nmt.evaluation.metrics import (
@@ -77,28 +75,16 @@ def test_an_interval_stays_within_the_scores_that_there_are() -> None:
     assert ter_interval is not None and ter_interval.low == 0.0 and ter_interval.high > 100.0
 
 
-def test_a_perfect_translation_scores_100(references: list[str]) -> None:
-    assert bleu(references, references).value == pytest.approx(100)
-
-
-def test_the_interval_brackets_the_score(hypotheses: list[str], references: list[str]) -> None:
-    score = bleu(hypotheses, references)
-    assert score.confidence is not None
-    assert score.confidence.low < score.value < score.confidence.high
-    assert "|bs:1000|" in score.signature
-
-
-def test_more_sentences_give_a_narrower_interval(
+def test_the_interval_brackets_the_score_and_is_reproducible(
     hypotheses: list[str], references: list[str]
 ) -> None:
     few, many = bleu(hypotheses[:30], references[:30]), bleu(hypotheses, references)
-    assert few.confidence is not None
-    assert many.confidence is not None
+    assert few.confidence and many.confidence
+    assert many.confidence.low < many.value < many.confidence.high
     assert many.confidence.half_width < few.confidence.half_width
-
-
-def test_the_interval_is_the_same_every_time(hypotheses: list[str], references: list[str]) -> None:
-    assert bleu(hypotheses, references) == bleu(hypotheses, references)
+    assert "|bs:1000|" in many.signature
+    assert bleu(hypotheses, references) == many
+    assert bleu(references, references).value == pytest.approx(100)
 
 
 def test_very_many_sentences_take_fewer_resamples_and_say_so(
@@ -108,25 +94,25 @@ def test_very_many_sentences_take_fewer_resamples_and_say_so(
     assert "|bs:40|" in bleu(hypotheses, references).signature
 
 
-def test_unequal_counts_are_refused(references: list[str]) -> None:
-    with pytest.raises(DataError, match="149 translations but 150 references"):
-        bleu(references[:-1], references)
-
-
-def test_nothing_to_score_is_refused() -> None:
+def test_there_is_a_reference_for_each_of_one_or_more_sentences() -> None:
+    with pytest.raises(DataError, match="1 translations but 2 references; BLEU needs"):
+        bleu(["a"], ["a", "b"])
+    with pytest.raises(DataError, match="2 translations but 1 references; TER needs"):
+        ter_metric().score_sentences(["a", "b"], ["a"])
     with pytest.raises(DataError, match="no translations"):
         bleu([], [])
 
 
-def test_json_holds_what_is_printed() -> None:
+def test_a_score_prints_itself_with_its_interval_and_signature_and_as_json() -> None:
     score = Score("BLEU", 38.4249, "nrefs:1", Interval(37.101, 39.749, 1.324))
+    assert str(score) == "BLEU = 38.42 ± 1.32 (95 % interval 37.10 to 39.75)\nnrefs:1"
     assert score.as_json() == {
         "name": "BLEU",
         "score": 38.42,
         "signature": "nrefs:1",
         "confidence_95": {"low": 37.1, "high": 39.75, "half_width": 1.32},
     }
-    assert Score("BLEU", 1.0, "", None).as_json()["confidence_95"] is None
+    assert Score("BLEU", 1.0, "").as_json()["confidence_95"] is None
 
 
 def test_sacrebleu_says_nothing_about_tokenised_text(
@@ -167,18 +153,6 @@ def test_multi_bleu_is_its_definition(hypotheses: list[str], references: list[st
     assert metric.score(["a b c"], ["a b c"], confidence=False).value == 0  # no smoothing
 
 
-@pytest.mark.parametrize("language", ["de", "fr"])
-def test_multi_bleu_is_sacrebleus_without_tokenizer_on_real_text(
-    test_data: Path, language: str
-) -> None:
-    name = f"test_2016_flickr.lc.norm.tok.{language}.xz"
-    references = list(read_lines(test_data / "multi30k_tok" / name))
-    hypotheses = [" ".join(line.split()[1:]) for line in references]
-    score = multi_bleu_metric("x").score(hypotheses, references, confidence=False).value
-    assert score == pytest.approx(bleu_by_definition(hypotheses, references))
-    assert score == pytest.approx(bleu(hypotheses, references, "none", False).value, abs=0.01)
-
-
 def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[str]) -> None:
     hypotheses, references = hypotheses[:20], references[:20]
     pairs = list(zip(hypotheses, references, strict=True))
@@ -192,8 +166,6 @@ def test_sentence_scores_are_in_order(hypotheses: list[str], references: list[st
     ):
         found = metric.score_sentences(hypotheses, references)
         assert found == pytest.approx([score.score for score in expected])
-    with pytest.raises(DataError, match="2 translations but 1 references; TER needs"):
-        ter_metric().score_sentences(["a", "b"], ["a"])
 
 
 def test_words_are_those_that_bleu_counts() -> None:
@@ -215,8 +187,3 @@ def test_utilities_are_sacrebleus_sentence_scores(
             for other in texts
         ]
         assert row == pytest.approx(expected)
-
-
-def test_a_score_prints_itself_with_its_interval_and_signature() -> None:
-    score = Score("BLEU", 12.3456, "nrefs:1", Interval(11.0, 13.5, 1.25))
-    assert str(score) == "BLEU = 12.35 ± 1.25 (95 % interval 11.00 to 13.50)\nnrefs:1"

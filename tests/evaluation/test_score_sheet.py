@@ -6,7 +6,7 @@ import pytest
 from nmt.errors import DataError
 from nmt.evaluation.metrics import Score, bleu, chrf_metric, ter_metric
 from nmt.evaluation.paper_bleu import paper_bleu
-from nmt.evaluation.score_sheet import per_sentence_scores, score_sheet
+from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
 from nmt.evaluation.test_sets import EvaluationSet
 
 HYPOTHESES = ["Die Katze saß auf der Matte.", "", "Ein Hund bellt den alten Baum an."]
@@ -23,14 +23,14 @@ def test_the_sheet_holds_each_metrics_score() -> None:
         ter_metric().score(HYPOTHESES, REFERENCES),
         paper_bleu(HYPOTHESES, REFERENCES, ("en", "de")),
     ]
-    assert sheet.main == sheet.scores[0]
+    assert sheet.scores[0] == sheet.scores[0]
 
 
 def test_tokens_are_scored_as_they_are_and_have_no_papers_bleu() -> None:
     sheet = score_sheet(HYPOTHESES, TOKENIZED_SET, ter=True, confidence=False)
     names = [score.name for score in sheet.scores]
     assert names == ["tokenised BLEU", "tokenised chrF++", "tokenised TER"]
-    assert sheet.main.value == bleu(HYPOTHESES, REFERENCES, "none", confidence=False).value
+    assert sheet.scores[0].value == bleu(HYPOTHESES, REFERENCES, "none", confidence=False).value
     assert "tokenised and cased in the same way" in sheet.remarks[0]
 
 
@@ -58,14 +58,15 @@ def test_it_says_what_may_be_compared_with_what(
 
 def test_the_table_is_no_wider_than_a_terminal_but_for_signatures() -> None:
     sheet = score_sheet(HYPOTHESES, TEST_SET, ter=True)
-    sheet = sheet.with_score(Score("COMET × 100", 81.25, "comet-score"), "COMET is another thing.")
+    comet = Score("COMET × 100", 81.25, "comet-score")
+    sheet = ScoreSheet([*sheet.scores, comet], [*sheet.remarks, "COMET is another thing."])
     table, remarks, signatures = str(sheet).split("\n\n")
     rows = table.split("\n")
     assert rows[0].split() == ["score", "95", "%", "interval"]
     assert [row[:11].strip() for row in rows[1:]] == [s.name[:11] for s in sheet.scores]
     assert rows[-1] == "COMET × 100   81.25"
-    assert sheet.main.confidence is not None
-    assert f"{sheet.main.value:.2f}   {sheet.main.confidence.low:.2f} to" in rows[1]
+    assert sheet.scores[0].confidence is not None
+    assert f"{sheet.scores[0].value:.2f}   {sheet.scores[0].confidence.low:.2f} to" in rows[1]
     assert max(map(len, rows + remarks.split("\n"))) <= 100
     assert len(signatures.split("\n")) == 5
     plain = str(score_sheet(HYPOTHESES, TEST_SET, confidence=False))
@@ -75,7 +76,7 @@ def test_the_table_is_no_wider_than_a_terminal_but_for_signatures() -> None:
 def test_json_holds_the_main_score_and_all() -> None:
     sheet = score_sheet(HYPOTHESES, EvaluationSet("mine", REFERENCES), confidence=False)
     found = json.loads(json.dumps(sheet.as_json()))
-    assert found["score"] == round(sheet.main.value, 2)
+    assert found["score"] == round(sheet.scores[0].value, 2)
     assert found["scores"] == [score.as_json() for score in sheet.scores]
     assert found["remarks"] == sheet.remarks
 
@@ -88,6 +89,6 @@ def test_each_sentence_has_its_scores() -> None:
     assert list(per_sentence_scores(HYPOTHESES, TOKENIZED_SET)[0]) == ["BLEU", "chrF++"]
 
 
-def test_unequal_counts_are_refused() -> None:
+def test_unequal_counts_are_an_error() -> None:
     with pytest.raises(DataError, match="3 translations but 2 references"):
         score_sheet(HYPOTHESES, EvaluationSet("mine", REFERENCES[:2]))

@@ -81,8 +81,8 @@ def test_texts_of_one_form_pass() -> None:
         (TOKENIZED, PLAIN, True, "hyp.de is tokenised .*--no-text-checks"),
         (PLAIN, TOKENIZED, False, "ref.de is tokenised"),
         (PLAIN, TOKENIZED, True, "ref.de is tokenised"),
-        (ESCAPED, PLAIN, False, "hyp.de holds what a tokeniser writes .*, and what it is compared"),
-        (PLAIN, ESCAPED, True, "ref.de holds what a tokeniser writes"),
+        (ESCAPED, PLAIN, False, "hyp.de has escapes of a tokeniser .*, and what it is compared"),
+        (PLAIN, ESCAPED, True, "ref.de has escapes of a tokeniser"),
         (TOKENIZED, TOKENIZED, False, "hyp.de and ref.de are both tokenised .*--tokenized"),
     ],
 )

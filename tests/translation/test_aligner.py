@@ -5,7 +5,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -15,27 +14,18 @@ from torch import Tensor
 
 from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.batch import Batch, collate
+from nmt.data.tokens.batch import collate
 from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import EOS, UNK, UNKNOWN, Tokenizer
+from nmt.data.tokens.tokenizer import EOS, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import sentence_utilities
 from nmt.model.attention import AttentionRecord
 from nmt.run_directory import LoadedModel, build_model
 from nmt.search.beam_search import length_penalty
 from nmt.search.ensemble import Ensemble
-from nmt.search.searcher import Searcher
 from nmt.search.source_attention import alignment_layer
-from nmt.translation import aligner
-from nmt.translation.aligner import align_words, attend, copy_unknown_words, word_spans
-from nmt.translation.line import (
-    Alignment,
-    EncodedLine,
-    Line,
-    Terminology,
-    Translation,
-    numbered,
-)
+from nmt.translation.aligner import align_words, attend, word_spans
+from nmt.translation.line import Alignment, Terminology, Translation, numbered
 from nmt.translation.scoring import token_log_probabilities
 from nmt.translation.translator import TranslationRequest, Translator
 
@@ -69,11 +59,6 @@ def ending_run(random_run: LoadedModel, request: pytest.FixtureRequest) -> Loade
         with torch.no_grad():
             model.output_embedding.weight[EOS] *= 3
     return replace(random_run, model=model)
-
-
-def words_model(size: int, source: str, target: str) -> Tokenizer:
-    config = TokenizerConfig(kind="word", vocabulary_size=size, normalization="identity")
-    return learn_vocabulary([SentencePair(source, target)], config)
 
 
 def aligned(
@@ -165,18 +150,32 @@ def test_one_pass_gives_places_and_scores(random_run: LoadedModel) -> None:
     torch.testing.assert_close(of_two[1], scores)
 
 
-def test_unknown_words_of_a_word_level_model_keep_their_places(copier: Translator) -> None:
-    tokenizer = words_model(8, "a dog cat", "owl dog a")
+@pytest.mark.parametrize(
+    ("text", "translation", "copied", "alignment"),
+    [
+        ("a zebra dog okapi a", "a {} dog {} a", "a zebra dog okapi a", "0-0 1-1 2-2 3-3 4-4"),
+        ("Bo dog Zo", "{} dog {}", "Bo dog Zo", "0-0 1-1 2-2"),
+        ("a dog", "a dog", "a dog", "0-0 1-1"),
+        # two unknown words are one token
+        ("a zebra okapi dog", "a {} dog", "a zebra okapi dog", "0-0 1-1 2-1 3-2"),
+    ],
+)
+def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
+    copier: Translator, text: str, translation: str, copied: str, alignment: str
+) -> None:
+    config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
+    tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
     model = cast(Any, type(copier.run.model))(tokenizer.target.size)
     run = replace(copier.run, tokenizer=tokenizer, model=model)
-    translator = Translator(run, DecodingConfig(beam_size=1))
-    ((found, alignment),) = aligned(translator, ["a zebra dog okapi a"])
-    assert found.text == f"a {UNKNOWN} dog {UNKNOWN} a"
-    assert alignment.pharaoh() == "0-0 1-1 2-2 3-3 4-4"
-    assert alignment.pieces == ("▁a", "<unk>", "▁dog", "<unk>", "▁a", "</s>")
-    ((found, alignment),) = aligned(translator, ["a zebra okapi dog"])
-    assert found.text == f"a {UNKNOWN} dog"  # two unknown words are one token
-    assert alignment.pharaoh() == "0-0 1-1 2-1 3-2"
+    settings = DecodingConfig(beam_size=1)
+    ((found, found_alignment),) = aligned(Translator(run, settings), [text])
+    expected = translation.format(UNKNOWN, UNKNOWN)
+    assert found.text == expected
+    assert found_alignment.pharaoh() == alignment
+    pieces = [f"▁{word}" for word in expected.split()]
+    assert found_alignment.pieces == (*(p.replace(f"▁{UNKNOWN}", "<unk>") for p in pieces), "</s>")
+    copying = Translator(run, settings.model_copy(update={"copy_unknown": True}))
+    assert [t.text for t in copying.translate([text])] == [copied]
 
 
 @pytest.mark.parametrize(
@@ -212,55 +211,3 @@ def test_words_go_together_where_any_of_their_pieces_do(
 ) -> None:
     words = align_words(source.split(), target.split(), attended)
     assert Alignment(words).pharaoh() == pairs
-
-
-def diagonal(model: Any, batch: Batch) -> tuple[list[Tensor], Tensor]:
-    """Target position t looks at source position t."""
-    weights = torch.eye(batch.target_output.shape[1], batch.source.shape[1])
-    return [], weights[None].expand(len(batch.source), -1, -1)
-
-
-@pytest.mark.parametrize(
-    ("source", "tokens", "expected"),
-    [
-        ("the Zebra runs", [6, UNK, 4], "{6} Zebra {4}"),
-        ("Bo runs Zo", [UNK, 5, UNK], "Bo {5} Zo"),
-        ("the dog", [4, 5], "{4} {5}"),
-    ],
-)
-def test_an_unknown_symbol_becomes_the_word_that_was_looked_at(
-    copying_run: LoadedModel,
-    monkeypatch: pytest.MonkeyPatch,
-    source: str,
-    tokens: list[int],
-    expected: str,
-) -> None:
-    monkeypatch.setattr(aligner, "teacher_forced_attention", diagonal)
-    words = words_model(8, "the dog runs", "far")
-    searcher = Searcher(replace(copying_run, tokenizer=words), DecodingConfig())
-    line = EncodedLine(Line(1, source), words.source.encode([source])[0])
-    [text] = words.target.decode([tokens])
-    found = copy_unknown_words([line], [[Translation(text, 0.0, tuple(tokens))]], searcher)
-    for i, piece in enumerate(words.target.pieces):
-        expected = expected.replace(f"{{{i}}}", piece.replace("▁", ""))
-    assert [[translation.text for translation in row] for row in found] == [[expected]]
-
-
-def test_no_unknown_symbol_is_left_where_copies_are_asked_for(random_run: LoadedModel) -> None:
-    """In the translations of a model of words that hardly knows any."""
-    torch.manual_seed(1)
-    words = words_model(8, "the dog runs", "far")
-    settings = DecodingConfig(beam_size=2, max_length_offset=1)
-    model = build_model(random_run.config, words).eval()
-    with torch.no_grad():
-        model.output_embedding.weight[UNK] *= 20
-    run = LoadedModel(random_run.config, words, model, Path("run"))
-    texts = ["Zebra Okapi Gnu", "a b c d e", ""]
-    plain = [t.text for t in Translator(run, settings).translate(texts)]
-    copying = settings.model_copy(update={"copy_unknown": True})
-    copied = [t.text for t in Translator(run, copying).translate(texts)]
-    assert any(UNKNOWN in text for text in plain)
-    assert not any(UNKNOWN in text for text in copied)
-    for source, before, after in zip(texts, plain, copied, strict=True):
-        assert len(before.split()) <= len(after.split())  # unknown words side by side are one
-        assert set(after.split()) - set(before.split()) <= set(source.split())

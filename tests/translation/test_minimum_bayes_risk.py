@@ -38,20 +38,20 @@ def test_the_utility_is_the_mean_over_all_other_candidates(texts: str) -> None:
         text: mean(TABLE[text][other] for j, other in enumerate(texts) if j != i)
         for i, text in enumerate(texts)
     }
-    found = most_useful(drawn(texts), table)
+    found = most_useful(drawn(texts), table, 9)
     assert {t.text: t.utility for t in found} == pytest.approx(expected)
     assert [t.text for t in found] == sorted(expected, key=lambda text: -expected[text])
 
 
 def test_of_equals_the_more_probable_comes_first() -> None:
-    found = most_useful(drawn("xyz", -3.0, -1.0, -2.0), CHRF)
+    found = most_useful(drawn("xyz", -3.0, -1.0, -2.0), CHRF, 9)
     assert [(t.text, t.utility) for t in found] == [("y", 0.0), ("z", 0.0), ("x", 0.0)]
-    (found_twice,) = most_useful(drawn("aa", -5.0, -4.0), table)
+    (found_twice,) = most_useful(drawn("aa", -5.0, -4.0), table, 9)
     assert (found_twice.score, found_twice.utility) == (-4.0, 100.0)
 
 
 def test_a_candidate_alone_is_chosen_without_comparison() -> None:
-    assert most_useful([Translation("", 0.0)], table) == [Translation("", 0.0, utility=0.0)]
+    assert most_useful([Translation("", 0.0)], table, 9) == [Translation("", 0.0, utility=0.0)]
 
 
 @pytest.mark.parametrize("sampling", [None, Sampling(seed=4)])
@@ -63,7 +63,7 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
     request = TranslationRequest(n_best=2, utilities=CHRF, candidates=3)
     found = list(translator.pipeline(request).translate(numbered(texts)))
     candidates = translator.pipeline(TranslationRequest(n_best=3)).translate(numbered(texts))
-    assert found == [most_useful(row, CHRF)[:2] for row in candidates]
+    assert found == [most_useful(row, CHRF, 2) for row in candidates]
     assert [len(row) for row in found] == [2, 1, 2, 2]
 
 
@@ -75,7 +75,7 @@ def test_the_candidates_are_those_of_the_search_or_the_draws(
         (1, 4, "the beam holds 3; raise --beam-size"),
     ],
 )
-def test_too_few_candidates_are_refused(
+def test_too_few_candidates_are_an_error(
     random_run: LoadedModel, n_best: int, candidates: int, message: str
 ) -> None:
     request = TranslationRequest(n_best, utilities=table, candidates=candidates)

@@ -94,30 +94,17 @@ def test_warnings_name_their_lines_and_progress_counts_every_line(
     monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 30)
     translator = Translator(random_run, SETTINGS)
     warnings: list[str] = []
-    told: list[int] = []
+    counted: list[int] = []
     with translator.pipeline(processes=processes) as pipeline:
-        list(pipeline.translate(numbered(LINES, 101), 8, warnings.append, told.append))
+        list(pipeline.translate(numbered(LINES, 101), 8, warnings.append, counted.append))
     long = [101 + i for i, line in enumerate(LINES) if len(line) > 32]
     named = sorted(int(warning.split()[1]) for warning in warnings)
     assert set(long) <= set(named) and len(set(named)) == len(named)
-    assert sum(told) == len(LINES)
-
-
-def test_one_process_answers_each_window_before_it_reads_the_next(random_run: LoadedModel) -> None:
-    answers: list[object] = []
-
-    def texts() -> Iterator[str]:
-        yield "a"
-        assert len(answers) == 1
-        yield "b"
-
-    for found in Translator(random_run, SETTINGS).translate(texts(), 1):
-        answers.append(found)
-    assert len(answers) == 2
+    assert sum(counted) == len(LINES)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_what_comes_before_a_line_that_cannot_be_read_is_translated(
+def test_lines_before_one_that_cannot_be_read_are_translated(
     random_run: LoadedModel, processes: int
 ) -> None:
     def texts() -> Iterator[str]:

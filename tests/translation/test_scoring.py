@@ -1,3 +1,4 @@
+import copy
 import itertools
 import math
 from collections.abc import Iterator
@@ -8,19 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, ModelConfig
-from nmt.data.tokens.batch import Batch, collate, collate_source
+from nmt.config import DecodingConfig
+from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
-from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, build_model
-from nmt.search.beam_search import beam_search
-from nmt.search.sampling import greedy_search
 from nmt.translation import scoring as scoring_module
+from nmt.translation.line import numbered
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities
+from nmt.translation.translator import TranslationRequest, Translator
 
-VOCABULARY = 12
 PAIRS = [
     ("a small dog", "ein kleiner Hund"),
     ("", "a"),
@@ -93,38 +92,30 @@ def test_batches_hold_at_most_batch_tokens_of_the_longer_side(random_run: Loaded
     "normalization",
     [{"length_penalty": 0.0}, {"length_penalty": 0.6}, {"length_normalization": "average"}],
 )
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_a_search_gives_its_hypotheses_the_same_score(
-    beam_size: int, normalization: dict[str, Any]
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (4, 3)])
+def test_a_search_gives_its_translations_the_same_score(
+    random_run: LoadedModel, beam_size: int, n_best: int, normalization: dict[str, Any]
 ) -> None:
-    """Those that ended by themselves: one that was cut at its limit has no EOS to count."""
-    torch.manual_seed(3)
-    sizes = ModelConfig(
-        d_model=16, heads=2, d_ff=32, encoder_layers=2, decoder_layers=2, embeddings="separate"
-    )
-    model = Transformer(sizes, VOCABULARY, VOCABULARY, PAD).eval()
-    torch.nn.init.normal_(model.output_embedding.weight, std=1.0)
-    sources = [[*range(EOS + 1, EOS + 1 + n), EOS] for n in range(8)]
-    source = collate_source(sources)
+    """A translation that was truncated at its limit has no EOS to count."""
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=30, **normalization)
-    limits = (source != PAD).sum(1) + settings.max_length_offset
-    if beam_size == 1:
-        greedy = greedy_search(model, source, settings)
-        searched = [[hypothesis] for hypothesis in greedy]
-    else:
-        searched = beam_search(model, source, settings, n_best=3)
+    texts = ["a small dog", "x", "a dog 123 .", "ein Hund", "dog dog", "small", "3", "a a a"]
+    run = replace(random_run, model=copy.deepcopy(random_run.model))
+    with torch.no_grad():
+        run.model.output_embedding.weight[EOS] *= 3  # a likely end
+    pipeline = Translator(run, settings).pipeline(TranslationRequest(n_best))
     found = [
-        (ids, [*hypothesis.tokens, EOS], hypothesis.score)
-        for ids, limit, n_best in zip(sources, limits.tolist(), searched, strict=True)
-        for hypothesis in n_best
-        if len(hypothesis.tokens) + 1 < limit
+        (text, translation)
+        for text, row in zip(texts, pipeline.translate(numbered(texts)), strict=True)
+        for translation in row
+        if not translation.is_truncated
     ]
     assert len(found) >= 4
-    batch = batch_of([ids for ids, _, _ in found], [target for _, target, _ in found])
-    rows = token_log_probabilities(model, batch).tolist()
-    for row, (_, target, score) in zip(rows, found, strict=True):
+    sources = run.tokenizer.source.encode([text for text, _ in found])
+    targets = [[*translation.tokens, EOS] for _, translation in found]
+    rows = token_log_probabilities(run.model, batch_of(sources, targets)).tolist()
+    for row, target, (_, translation) in zip(rows, targets, found, strict=True):
         scored = TargetScore(tuple(target), tuple(row[: len(target)]))
-        assert scored.penalised(settings) == pytest.approx(score, abs=1e-4)
+        assert scored.penalised(settings) == pytest.approx(translation.score, abs=1e-4)
 
 
 def test_padding_has_no_probability(random_run: LoadedModel) -> None:
@@ -165,7 +156,7 @@ def test_too_long_a_side_is_cut_and_named(
     assert "the target of line 3 has 11 tokens; only the first 8 count" in warnings[1]
 
 
-def test_bfloat16_is_used_only_when_asked_for(random_run: LoadedModel) -> None:
+def test_bfloat16_is_used_only_with_that_precision(random_run: LoadedModel) -> None:
     products = set()
     linear = random_run.model.decoder.layers[0].feed_forward.inner
     hook = linear.register_forward_hook(lambda module, inputs, output: products.add(output.dtype))

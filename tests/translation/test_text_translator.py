@@ -134,12 +134,14 @@ def test_the_digest_differs_for_other_terms_and_not_for_another_order() -> None:
         ("\ud800", r"texts\[0\] holds half a surrogate pair"),
     ],
 )
-def test_what_is_no_text_is_refused(copier: TextTranslator, texts: Any, message: str) -> None:
+def test_values_that_are_not_text_are_an_error(
+    copier: TextTranslator, texts: Any, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         copier.translate(texts)
 
 
-def test_what_is_no_text_in_a_stream_is_refused_when_its_turn_comes(
+def test_an_error_in_a_stream_comes_after_the_translations_before_it(
     copier: TextTranslator,
 ) -> None:
     stream: Any = iter(["a", "b", None])
@@ -160,7 +162,7 @@ def test_what_is_no_text_in_a_stream_is_refused_when_its_turn_comes(
         ([b"a"], ["a"], r"sources\[0\] is of type bytes"),
     ],
 )
-def test_what_cannot_be_scored_is_refused(
+def test_values_that_cannot_be_scored_are_an_error(
     random_translator: TextTranslator, sources: Any, targets: Any, message: str
 ) -> None:
     with pytest.raises(DataError, match=message):
@@ -168,7 +170,7 @@ def test_what_cannot_be_scored_is_refused(
 
 
 @pytest.mark.parametrize("alpha", [-1, float("nan"), float("inf"), "0.6", None])
-def test_an_impossible_length_penalty_is_refused(
+def test_an_impossible_length_penalty_is_an_error(
     random_translator: TextTranslator, alpha: Any
 ) -> None:
     with pytest.raises(ConfigError, match="score: 'length_penalty'"):

@@ -66,7 +66,7 @@ def test_too_long_a_line_is_truncated_and_named(
     assert "line 3 has 152" in warning and "1024" in warning
 
 
-def test_warnings_go_to_stderr_unless_told_otherwise(
+def test_warnings_go_to_stderr_by_default(
     copying_run: LoadedModel, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipeline_module, "MAX_SOURCE_TOKENS", 4)
@@ -147,7 +147,7 @@ def test_translations_do_not_depend_on_the_batch(random_run: LoadedModel) -> Non
 
 
 @pytest.mark.parametrize("precision, kind", [("fp32", torch.float32), ("bf16", torch.bfloat16)])
-def test_bfloat16_is_used_only_when_asked_for(
+def test_bfloat16_is_used_only_with_that_precision(
     random_run: LoadedModel, precision: str, kind: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kinds = set()
