@@ -10,7 +10,7 @@ import typer
 
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.recipe import RecipeOptions
+from nmt.cli.options.model import RecipeOptions
 
 if TYPE_CHECKING:
     from nmt.data.corpora.corpus import Corpus

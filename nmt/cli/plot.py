@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import OneModelOption
-from nmt.cli.options.recipe import RecipeOptions
+from nmt.cli.options.model import OneModelOption, RecipeOptions
 
 app = typer.Typer(
     name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True

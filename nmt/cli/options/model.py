@@ -1,7 +1,8 @@
-"""The options of every command that uses a model: which weights, where, and how they translate."""
+"""The options of commands that read a recipe or use a model: which weights, where, which search."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -9,9 +10,14 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
+    from nmt.config import Config
     from nmt.search.sampling import Sampling
     from nmt.translation.translator import Translator
 
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
+]
 ModelOption = typer.Option(
     "--model",
     "-m",
@@ -22,6 +28,32 @@ ModelsOption = Annotated[list[str], ModelOption]
 OneModelOption = Annotated[
     str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 ]
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """A recipe, and settings that replace some of its own."""
+
+    config: str
+    """A YAML file, or the name of a bundled recipe."""
+    settings: SettingsOption = None
+
+    def load(self, *more: str) -> "Config":
+        """Read the recipe; `more` settings replace those of the options.
+
+        Raises:
+            ConfigError: There is no such recipe, or it holds a mistake.
+        """
+        from nmt.config_file import load_config
+
+        return load_config(self.config, [*(self.settings or []), *more])
+
+    @property
+    def path(self) -> Path:
+        """Return the file of the recipe."""
+        from nmt.config_file import find_config
+
+        return find_config(self.config)
 
 
 @dataclass(frozen=True)

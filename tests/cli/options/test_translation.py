@@ -14,8 +14,8 @@ import sacrebleu
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.options import translation
-from nmt.cli.options.translation import JobOptions
+from nmt.cli import translate
+from nmt.cli.translate import JobOptions
 from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
@@ -312,8 +312,8 @@ def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: st
 def test_auto_is_one_process_a_core_where_that_helps(
     monkeypatch: pytest.MonkeyPatch, device: str, platform: str, typed: bool, processes: int
 ) -> None:
-    monkeypatch.setattr(translation, "available_cores", lambda: 6)
-    monkeypatch.setattr(translation, "is_typed", lambda file: typed)
+    monkeypatch.setattr(translate, "available_cores", lambda: 6)
+    monkeypatch.setattr(translate, "is_typed", lambda file: typed)
     monkeypatch.setattr(sys, "platform", platform)
     assert JobOptions().processes(device) == processes
 
