@@ -32,9 +32,7 @@ from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
     name="nmt",
-    help="Train Transformer translation models and put them to use.",
     no_args_is_help=True,
-    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )

@@ -94,8 +94,9 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
     from nmt.config_file import load_config
     from nmt.run_directory import find_run, weights_folder
 
-    first, *others = (load_config(str(find_run(path).config)).data for path in runs)
-    for path, data in zip(runs[1:], others, strict=True):
+    first = load_config(str(find_run(runs[0]).config)).data
+    for path in runs:
+        data = load_config(str(find_run(path).config)).data
         if first.languages != data.languages:
             raise ConfigError(
                 f"{runs[0]} translates {'-'.join(first.languages)} and {path} "
@@ -106,6 +107,5 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
                 f"only one of {runs[0]} and {path} has learnt from tokenised text, so their scores "
                 "do not compare; detokenise its translations, and compare files with --reference"
             )
-    for path in runs:
         weights_folder(path, checkpoint)
     return first

@@ -138,12 +138,11 @@ def _translate(
 
 
 def _search_settings(translator: "Translator") -> dict[str, object]:
+    """Return the settings of the search that the scores depend on."""
     settings = translator.settings
-    shown: dict[str, object] = {"beam_size": settings.beam_size}
-    if settings.length_normalization == "gnmt":
-        shown["length_penalty"] = settings.length_penalty
-    else:
-        shown["length_normalization"] = settings.length_normalization
+    is_gnmt = settings.length_normalization == "gnmt"
+    alpha = "length_penalty" if is_gnmt else "length_normalization"
+    shown = {"beam_size": settings.beam_size, alpha: getattr(settings, alpha)}
     if translator.shortlist:
         shown["shortlist"] = translator.shortlist.candidates.shape[1]
     return shown
@@ -168,25 +167,18 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
             sheet = sheet.with_score(score, COMET_REMARK)
         except NmtError as error:
             failure = error
-    rows: list[dict[str, float]] = []
-    if scoring.per_sentence:
-        rows = per_sentence_scores(translations, test_set, scoring.ter)
+    rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
         facts = {**test_set.as_json(), **translated.provenance, **translated.search}
         print(json.dumps({**sheet.as_json(), **facts, **({"per_sentence": rows} if rows else {})}))
     else:
-        print(f"{sheet}\n\n{_description(translated)}", file=sys.stderr if rows else sys.stdout)
+        count = len(translations)
+        details = [f"{count} sentence{'s' * (count != 1)} of {test_set}"]
+        details += [f"{key.replace('_', ' ')} {value}" for key, value in translated.search.items()]
+        print(f"{sheet}\n\n{', '.join(details)}", file=sys.stderr if rows else sys.stdout)
         if rows:
             print("\t".join(["line", *rows[0]]))
         for number, row in enumerate(rows, start=1):
             print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))
     if failure:
         raise failure
-
-
-def _description(translated: _Translated) -> str:
-    """Describe the test set and the search on one line."""
-    count = len(translated.translations)
-    details = [f"{count} sentence{'s' * (count != 1)} of {translated.test_set}"]
-    details += [f"{name.replace('_', ' ')} {value}" for name, value in translated.search.items()]
-    return ", ".join(details)

@@ -32,7 +32,7 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     from nmt.run_directory import find_run
 
     run = find_run(Path(model))
-    _print(plot_loss(run.metrics, output or run.plots / "loss"))
+    print(*plot_loss(run.metrics, output or run.plots / "loss"), sep="\n")
 
 
 @app.command()
@@ -45,7 +45,7 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     from nmt.report.plots import plot_schedule
 
     stem = output or Path(f"{recipe.path.stem}-schedule")
-    _print(plot_schedule(recipe.load(), stem))
+    print(*plot_schedule(recipe.load(), stem), sep="\n")
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,7 @@ def attention(options: AttentionOptions) -> None:
     """Translate a sentence and draw the attention weights of each head."""
     import torch
 
-    from nmt.report.attention_maps import (
-        attention_map,
-        merge_words,
-        record_attention,
-        select_head,
-    )
+    from nmt.report.attention_maps import attention_map, merge_words, record_attention, select_head
     from nmt.report.plots import draw_attention
     from nmt.run_directory import find_run, load_run
 
@@ -87,7 +82,7 @@ def attention(options: AttentionOptions) -> None:
     if options.head is not None:
         drawn = select_head(drawn, options.head)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
-    _print(draw_attention(drawn, stem))
+    print(*draw_attention(drawn, stem), sep="\n")
 
 
 @app.command()
@@ -104,10 +99,4 @@ def positions(
     """
     from nmt.report.plots import plot_positions
 
-    _print(plot_positions(length, d_model, output or Path("positions")))
-
-
-def _print(paths: list[Path]) -> None:
-    """Print one path per line."""
-    for path in paths:
-        typer.echo(path)
+    print(*plot_positions(length, d_model, output or Path("positions")), sep="\n")

@@ -89,7 +89,7 @@ class _InputLine:
     """A line of the input, and what is translated of it."""
 
     read: str
-    record: dict[str, object]
+    record: Mapping[str, object]
     """the object of the line, whose "source" is its text"""
     line: "Line"
     """the text and its constraints"""
@@ -136,22 +136,20 @@ def _windows(
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
     from nmt.search.windows import WINDOW_LINES, windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
+    from nmt.translation.line import Line
 
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
     for read in windows(lines, 1 if is_typed(file) else size, len):
-        yield [_parse(file, options, number, text) for number, text in enumerate(read, first)]
+        window = []
+        for number, text in enumerate(read, first):
+            record, asked = {"source": text}, None
+            if options.json_input:
+                where = f"{input_name(file)}:{number}"
+                record = read_record(text, where)
+                asked = line_terminology(record, where)
+            window.append(_InputLine(text, record, Line(number, record["source"], asked)))
+        yield window
         first += len(read)
-
-
-def _parse(file: Path | None, options: OutputOptions, number: int, text: str) -> _InputLine:
-    from nmt.translation.line import Line
-
-    if not options.json_input:
-        return _InputLine(text, {"source": text}, Line(number, text))
-    where = f"{input_name(file)}:{number}"
-    record = read_record(text, where)
-    line = Line(number, str(record["source"]), line_terminology(record, where))
-    return _InputLine(text, record, line)
 
 
 def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
@@ -195,7 +193,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def read_record(line: str, where: str) -> dict[str, object]:
+def read_record(line: str, where: str) -> dict[str, Any]:
     """Return the object of a line, whose "source" is the text to translate.
 
     Raises:
@@ -226,15 +224,14 @@ def written_record(record: Mapping[str, object]) -> str:
     """
     try:
         line = json.dumps(record, ensure_ascii=False)
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
     except RecursionError as error:
         raise DataError(
             f"{str(record.get('source'))[:60]!r}: another key of its object is nested too deeply "
             "to be written; leave it out"
         ) from error
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record)
     return line
 
 

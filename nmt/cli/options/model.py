@@ -106,10 +106,6 @@ class SearchOptions:
     """Search only frequent tokens and the N likeliest translations of each source token, which
     `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]"""
 
-    def settings(self) -> dict[str, object]:
-        """Return the settings by their names in the decoding section."""
-        return {name: value for name, value in asdict(self).items() if name != "shortlist"}
-
 
 @dataclass(frozen=True)
 class AllSearchOptions(SearchOptions):
@@ -190,14 +186,10 @@ def load_translator(
     if search.shortlist and sampling:
         raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
     tune_memory()
+    changes = asdict(search)
+    shortlist = changes.pop("shortlist")
     translator = text_translator.load_translator(
-        models,
-        compute.checkpoint,
-        compute.device,
-        compute.precision,
-        search.settings(),
-        sampling,
-        search.shortlist,
+        models, compute.checkpoint, compute.device, compute.precision, changes, sampling, shortlist
     )
     normalization = translator.settings.length_normalization
     if search.length_penalty is not None and normalization != "gnmt":
