@@ -24,7 +24,7 @@ from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke, succeed, write_lines
+from tests.cli.commands import invoke, write_lines
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
 SHAPES = {
@@ -223,17 +223,11 @@ def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> 
     assert command.resumed(*options.split())
 
 
-def test_auto_is_recorded_as_the_precision_that_it_was(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def pick(precision: str) -> None:
-        monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
-
-    pick("bf16")
-    command.interrupt(1, "--precision", "auto")
-    pick("fp32")  # as a machine without bf16 would
-    assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
-    pick("bf16")
+def test_auto_is_recorded_as_the_precision_that_it_was(command: Command) -> None:
+    with patch.object(text_translator, "pick_precision", return_value="bf16"):
+        command.interrupt(1)
+    with patch.object(text_translator, "pick_precision", return_value="fp32"):
+        assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     assert command.resumed("--precision", "bf16")
 
 
@@ -290,21 +284,14 @@ def test_an_earlier_output_behind_a_link_is_replaced_and_not_taken_for_complete(
     assert command.output.is_symlink()
 
 
-def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -> None:
-    output, part = tmp_path / "out", tmp_path / "out.part"
-    options = ("translate", "-m", tiny_run, "--json-input", "-o", output)
-    text = '{"source": "a"}\n' * 4
-    succeed(*options, text=text)
-    expected = output.read_bytes()
-    output.unlink()
-    result = invoke(*options, text=text + "[]")
-    assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
-    assert part.read_bytes() == expected[: len(part.read_bytes())]
+def test_of_stdin_the_message_promises_nothing(command: Command) -> None:
+    options = ("translate", "-m", command.run, "--json-input", "-o", command.output)
+    result = invoke(*options, text='{"source": "a"}\n' * 4 + "[]")
+    assert result.stderr == f"nmt: {command.part} keeps the translations of lines 1 to 3\n"
+    assert command.part.read_bytes().count(b"\n") == 3
 
 
-def test_a_signal_after_the_note_of_a_window_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_after_the_note_of_a_window_loses_nothing(tmp_path: Path) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     replace = Path.replace
 
@@ -314,8 +301,7 @@ def test_a_signal_after_the_note_of_a_window_loses_nothing(
 
     with pytest.raises(StoppedBySignal), open_windows(source, output, resume=False) as sink:
         sink.begin(iter([]), dict)
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "replace", replaced)
+        with patch.object(Path, "replace", replaced):
             sink.write(["a"], b"A\n")
     with open_windows(source, output, resume=True) as sink:
         assert sink.begin(iter(["a"]), dict) == 1
@@ -331,18 +317,17 @@ def test_every_window_is_flushed_to_a_stream() -> None:
 
 # In the third window that a process translates, it sends the signal.
 SIGNALLED = """
-import os, sys
+import itertools, os, sys
 from nmt.cli.app import main
 from nmt.search import windows
 from nmt.translation.pipeline import Pipeline
 
 windows.WINDOW_LINES = 3
 number, main_process = int(sys.argv.pop()), os.getpid()
-search, calls = Pipeline.translate_batch, []
+search, calls = Pipeline.translate_batch, itertools.count(1)
 
 def translate_batch(*given):
-    calls.append(1)
-    if len(calls) > 2:
+    if next(calls) > 2:
         os.kill(main_process, number)
     return search(*given)
 
