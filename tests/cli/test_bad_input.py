@@ -61,7 +61,7 @@ def read(data: bytes) -> tuple[list[str], int]:
     max_examples=100,
     deadline=None,
     derandomize=True,
-    suppress_health_check=list(HealthCheck),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     lines=st.lists(LINE, max_size=12),
