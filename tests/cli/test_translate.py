@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -197,58 +196,27 @@ SHAPES = {
     "terms of documents": ["--glossary", "terms.tsv", "--forbid", "a", "--document"],
     "terms compared": ["--glossary", "terms.tsv", "--mbr", "bleu", "--alignments"],
     "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
+    "terms of each line": ["--glossary", "terms.tsv", "--json-input", "--n-best", "2"],
 }
-
-
-@pytest.fixture
-def one_output(
-    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., bytes]:
-    """Translates lines; the output is the same for any number of processes."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(windows, "WINDOW_LINES", 7)
-    write_lines(Path("terms.tsv"), ["cat\tMia"])
-
-    def run(lines: list[str], *options: object) -> bytes:
-        text = write_lines(Path("in.txt"), lines).read_bytes()
-        options = ("translate", "-m", tiny_run, "--batch-tokens", 96, *options, "--workers")
-        for workers in (1, 3):
-            succeed(*options, workers, "in.txt", "-o", f"out.{workers}")
-        output = Path("out.1").read_bytes()
-        assert Path("out.3").read_bytes() == output
-        assert succeed(*options, 2, text=text).encode() == output
-        return output
-
-    return run
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_shape_of_output_is_the_same_for_any_number_of_workers(
-    one_output: Callable[..., bytes], shape: str
+    tiny_run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, shape: str
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(windows, "WINDOW_LINES", 7)
+    write_lines(Path("terms.tsv"), ["cat\tMia"])
     lines = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(30)]
-    assert one_output(lines, *SHAPES[shape]).count(b"\n") >= 30
-
-
-@pytest.mark.parametrize("shape", ["fp32", "n-best", "document", "terms compared"])
-def test_what_a_line_asks_for_reaches_the_process_that_translates_it(
-    one_output: Callable[..., bytes], shape: str
-) -> None:
-    """Every third line asks for nothing, every seventh is blank."""
-    lines = []
-    for n in range(1, 31):
-        terms = {"dog": f"Ω{n}"} if n % 2 else [f"Ω{n}"]
-        asked = {"terms": terms, "forbidden": ["cat", f"x{n}"], "target_prefix": f"Ein {n} "}
-        source = f"A small dog {n}. A cat." if n % 7 else " "
-        lines.append(json.dumps({"source": source, **(asked if n % 3 else {})}))
-    output = one_output(lines, "--json-input", *SHAPES[shape], "--json")
-    rows = list(map(json.loads, output.splitlines()))
-    assert len(rows) == 30
-    for number, row in enumerate(rows, start=1):
-        for translated in row["translations"]:
-            own = "terms" in row and number % 7 != 0
-            assert translated["text"].startswith(f"Ein {number} ") == own
-            assert len(re.findall(rf"\bΩ{number}\b", translated["text"])) == own
+    if "--json-input" in SHAPES[shape]:  # every third line asks for nothing
+        asked = [{"forbidden": ["cat"], "target_prefix": f"Ein {n} "} for n in range(30)]
+        rows = ({"source": line, **(asked[n] if n % 3 else {})} for n, line in enumerate(lines))
+        lines = list(map(json.dumps, rows))
+    text = write_lines(Path("in.txt"), lines).read_bytes()
+    command = ("translate", "-m", tiny_run, "--batch-tokens", 96, *SHAPES[shape], "--workers")
+    output = succeed(*command, 1, "in.txt")
+    assert output.count("\n") >= 30
+    assert succeed(*command, 3, "in.txt") == succeed(*command, 2, text=text) == output
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -27,16 +27,11 @@ from nmt.translation.pipeline import Pipeline
 from tests.cli.commands import invoke, write_lines
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
-SHAPES = {
-    "plain": [],
-    "n-best": ["--n-best", "2"],
-    "json": ["--json", "--n-best", "2"],
-    "document": ["--document", "--mbr", "bleu"],
-    "forbidden words": ["--document", "--forbid", "a", "--forbid", "e"],
-    "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
-    "sampled document": ["--document", "--sample", "--json"],
-}
-
+SHAPES = [
+    *("", "--n-best 2", "--json --n-best 2", "--document --mbr bleu", "--document --sample --json"),
+    "--document --forbid a --forbid e",
+    "--mbr chrf --sample --candidates 3 --alignments",
+]
 DAMAGED = ("", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}')
 
 
@@ -103,7 +98,7 @@ def command(tiny_run: Path, tmp_path: Path) -> Command:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shape: str) -> None:
-    options = SHAPES[shape]
+    options = shape.split()
     expected = command.whole(*options)
     for whole in (0, 1, 3):
         command.interrupt(whole, *options)
