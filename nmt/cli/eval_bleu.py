@@ -64,17 +64,6 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True)
-class TranslationOptions:
-    """Who translates: models, or somebody who has written a file."""
-
-    model: Annotated[list[str] | None, ModelOption] = None
-    hypothesis: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """Translations to score without a model."""
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
-    """Where to write the translations."""
-
-
-@dataclass(frozen=True)
 class _Translated:
     """Translations of a test set, and what produced them."""
 
@@ -91,7 +80,14 @@ def eval_bleu(
     text: TextOptions,
     scores: ScoreOptions,
     search: SearchOptions,
-    translation: TranslationOptions,
+    model: Annotated[list[str] | None, ModelOption] = None,
+    hypothesis: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
+    ] = None,
     compute: ComputeOptions = EXACT,
 ) -> None:
     """Translate a test set and print its scores, or score a file of translations.
@@ -100,30 +96,32 @@ def eval_bleu(
     paper's BLEU is the one of "Attention Is All You Need".
     """
     scores.check_comet(text)
-    models, hypothesis = translation.model or [], translation.hypothesis
-    if bool(models) == (hypothesis is not None):
+    if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
         )
-    if hypothesis and translation.output:
+    if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
-    text.check(models[0] if models else None)
+    text.check(model[0] if model else None)
     if hypothesis:
         test_set = load_test_set(text, None)
         translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
     else:
-        translated = _translate(text, translation, compute, search)
+        translated = _translate(text, model or [], output, compute, search)
     _print_scores(translated, scores, compute.device)
 
 
 def _translate(
-    text: TextOptions, asked: TranslationOptions, compute: ComputeOptions, search: SearchOptions
+    text: TextOptions,
+    models: list[str],
+    output: Path | None,
+    compute: ComputeOptions,
+    search: SearchOptions,
 ) -> _Translated:
     """Load models and translate the test set, and write the translations to a file if asked."""
-    models, output = asked.model or [], asked.output
     with open_output(output) if output else nullcontext() as sink:
         translator = load_translator(models, compute, search)
         produced_by = provenance(translator, models, compute.checkpoint)

@@ -22,13 +22,7 @@ from nmt.cli.lines.streams import (
     warn,
 )
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import (
-    EXACT,
-    ComputeOptions,
-    ModelsOption,
-    SearchOptions,
-    load_translator,
-)
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, load_translator
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -99,7 +93,7 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
             raise ConfigError(
                 "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
             )
-        loaded = load_translator(model, compute, SearchOptions(batch_tokens=options.batch_tokens))
+        loaded = load_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
         scorer = Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0

@@ -78,30 +78,23 @@ class ComputeOptions(WeightsOptions):
 EXACT = ComputeOptions(precision="fp32")
 """the defaults of commands whose figures are compared with those of other machines"""
 
-BeamSizeOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Number of hypotheses kept for each sentence; 1 is greedy search.  [default: the "
-        "run's]",
-    ),
-]
-BatchTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Number of padded source tokens translated at once.  [default: the run's]"
-    ),
-]
+
+@dataclass(frozen=True)
+class BeamOptions:
+    """Size of the beam and of the batches; None keeps those of the run."""
+
+    beam_size: Annotated[int | None, typer.Option(min=1)] = None
+    """Number of hypotheses kept for each sentence; 1 is greedy search.  [default: the run's]"""
+    batch_tokens: Annotated[int | None, typer.Option(min=1)] = None
+    """Number of padded source tokens translated at once.  [default: the run's]"""
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(BeamOptions):
     """Settings of the search that replace those of the run; None keeps the run's."""
 
-    beam_size: BeamSizeOption = None
     length_penalty: Annotated[float | None, typer.Option(min=0, max=10)] = None
     """alpha of the length penalty; 0 is no penalty.  [default: the run's]"""
-    batch_tokens: BatchTokensOption = None
     shortlist: Annotated[int | None, typer.Option(metavar="N", min=1, max=200)] = None
     """Search only frequent tokens and the N likeliest translations of each source token, which
     `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]"""
@@ -170,7 +163,7 @@ class SamplingOptions:
 def load_translator(
     models: Sequence[str],
     compute: ComputeOptions,
-    search: SearchOptions,
+    search: BeamOptions,
     sampling: "Sampling | None" = None,
 ) -> "Translator":
     """Load models; the options given replace the settings of the first one's configuration.
@@ -183,16 +176,16 @@ def load_translator(
     from nmt.device import tune_memory
     from nmt.translation import text_translator
 
-    if search.shortlist and sampling:
+    changes = asdict(search)
+    shortlist = changes.pop("shortlist", None)
+    if shortlist and sampling:
         raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
     tune_memory()
-    changes = asdict(search)
-    shortlist = changes.pop("shortlist")
     translator = text_translator.load_translator(
         models, compute.checkpoint, compute.device, compute.precision, changes, sampling, shortlist
     )
     normalization = translator.settings.length_normalization
-    if search.length_penalty is not None and normalization != "gnmt":
+    if changes.get("length_penalty") is not None and normalization != "gnmt":
         raise ConfigError(
             "--length-penalty is the alpha of gnmt, and the run's length_normalization is "
             f"{normalization}; leave it out"
