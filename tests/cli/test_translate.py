@@ -20,7 +20,7 @@ from nmt.search import windows
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.translation.translator import Translator
-from tests.cli.commands import invoke, records_of, succeed, write_lines
+from tests.cli.commands import invoke, succeed, write_lines
 
 LINES = ["a small dog", "", "😀 \x00 NUL", "a\u2028b\x0c\x85c", "</s>", "  ", "e\u0301 \u202eabc"]
 INPUT = "\n".join(LINES).encode()
@@ -72,15 +72,6 @@ def test_every_name_of_input_and_output_gives_the_same(
     assert translate(text=b"") == ""
 
 
-def test_invalid_utf8_is_replaced_and_its_line_named(tiny_run: Path) -> None:
-    result = invoke("translate", "--model", tiny_run, text=b"a dog\nb\xff\xfe cat\na dog\n")
-    lines = result.stdout_bytes.split(b"\n")
-    assert len(lines) == 4
-    assert lines[0] == lines[2]
-    assert result.stderr.count("warning") == 1
-    assert "stdin:2: not valid UTF-8 (byte 0xff)" in result.stderr
-
-
 def test_the_settings_of_the_search_can_be_replaced(
     translate: Translate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,14 +110,6 @@ def test_several_translations_are_numbered_and_the_best_comes_first(
         scores = [float(score) for n, _, score in rows if int(n) == number]
         assert scores == sorted(scores, reverse=True)
     assert [n for n, *_ in rows].count("1") == 2 and [n for n, *_ in rows].count("2") == 1
-
-
-def test_json_lines_hold_source_and_translations(tiny_run: Path, expected: str) -> None:
-    records = records_of("translate", "-m", tiny_run, "--json", "--n-best", 2, text=INPUT)
-    assert [record["source"] for record in records] == LINES
-    texts = [record["translations"][0]["text"] for record in records]
-    assert texts == expected.split("\n")[:-1]
-    assert [len(record["translations"]) for record in records][:2] == [2, 1]
 
 
 def test_samples_differ_by_seed_alone(translate: Translate) -> None:

@@ -44,14 +44,14 @@ def test_translate_keeps_every_file_that_it_reads(
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([text.name, "terms", "words"])
 
 
-@pytest.mark.parametrize("output", ["source", "reference"])
-def test_score_keeps_every_file_that_it_reads(tiny_run: Path, tmp_path: Path, output: str) -> None:
+def test_score_keeps_every_file_that_it_reads(tiny_run: Path, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "source", ["a dog"])
     reference = write_lines(tmp_path / "reference", ["ein Hund"])
-    files = ("--source", source, "--reference", reference)
-    fail(ConfigError, "score", "-m", tiny_run, *files, "-o", tmp_path / output)
+    command = ("score", "-m", tiny_run, "--source", source, "--reference", reference, "-o")
+    for output in (source, reference):
+        fail(ConfigError, *command, output)
     assert (source.read_text(), reference.read_text()) == ("a dog\n", "ein Hund\n")
-    assert succeed("score", "-m", tiny_run, *files, "-o", tmp_path / "new") == ""
+    assert succeed(*command, tmp_path / "new") == ""
 
 
 def test_a_file_redirected_to_stdin_is_kept(tiny_run: Path, tmp_path: Path, project: Path) -> None:
