@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import typer
 
+from nmt import __version__
 from nmt.cli import (
     average,
     compare,
@@ -32,12 +33,7 @@ from nmt.cli.options.groups import CommandWithGroups
 from nmt.errors import NmtError, StoppedBySignal
 
 app = typer.Typer(
-    name="nmt",
-    help="Train Transformer translation models and put them to use.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    name="nmt", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None
 )
 for command in (
     *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
@@ -51,8 +47,6 @@ app.add_typer(plot.app)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from nmt import __version__
-
         typer.echo(f"nmt {__version__}")
         raise typer.Exit
 

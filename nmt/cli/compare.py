@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import (
-    EXACT,
-    BatchTokensOption,
-    BeamSizeOption,
-    ComputeOptions,
-    SearchOptions,
-    load_translator,
-)
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, load_translator
 from nmt.cli.options.test_set import (
     TextOptions,
     load_test_set,
@@ -31,15 +24,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """The systems to compare, how they search, and how the comparison is shown."""
+    """The systems to compare, and how the comparison is shown."""
 
     systems: Annotated[list[Path], typer.Argument(metavar="A B…")]
     """Run directories, checkpoints or files of translations."""
     examples: Annotated[int, typer.Option(min=0)] = 3
     """Sentences to show for each, where it stands out most."""
     as_json: JsonObjectOption = False
-    beam_size: BeamSizeOption = None
-    batch_tokens: BatchTokensOption = None
 
     def __post_init__(self) -> None:
         if missing := [path for path in self.systems if not path.exists()]:
@@ -54,7 +45,12 @@ class ComparisonOptions:
 
 
 @with_option_groups
-def compare(text: TextOptions, options: ComparisonOptions, compute: ComputeOptions = EXACT) -> None:
+def compare(
+    text: TextOptions,
+    options: ComparisonOptions,
+    search: BeamOptions,
+    compute: ComputeOptions = EXACT,
+) -> None:
     """Compare systems on one test set, by default the first run's own.
 
     Differences of BLEU are tested by paired bootstrap and approximate randomisation.
@@ -69,7 +65,6 @@ def compare(text: TextOptions, options: ComparisonOptions, compute: ComputeOptio
     against = load_test_set(text, data)
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, against, text) for path in files}
-    search = SearchOptions(beam_size=options.beam_size, batch_tokens=options.batch_tokens)
     models = []
     for run in runs:
         translator = load_translator([str(run)], compute, search)
@@ -94,8 +89,9 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
     from nmt.config_file import load_config
     from nmt.run_directory import find_run, weights_folder
 
-    first, *others = (load_config(str(find_run(path).config)).data for path in runs)
-    for path, data in zip(runs[1:], others, strict=True):
+    first = load_config(str(find_run(runs[0]).config)).data
+    for path in runs:
+        data = load_config(str(find_run(path).config)).data
         if first.languages != data.languages:
             raise ConfigError(
                 f"{runs[0]} translates {'-'.join(first.languages)} and {path} "
@@ -106,6 +102,5 @@ def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
                 f"only one of {runs[0]} and {path} has learnt from tokenised text, so their scores "
                 "do not compare; detokenise its translations, and compare files with --reference"
             )
-    for path in runs:
         weights_folder(path, checkpoint)
     return first

@@ -4,21 +4,16 @@ import json
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import CommandWithGroups, JsonObjectOption, with_option_groups
-from nmt.cli.options.recipe import RecipeOptions
-
-if TYPE_CHECKING:
-    from nmt.data.corpora.registry import Corpus
+from nmt.cli.options.model import RecipeOptions
 
 app = typer.Typer(
-    name="data",
-    help="List and download known corpora; inspect a corpus.",
-    no_args_is_help=True,
+    name="data", help="List and download known corpora; inspect a corpus.", no_args_is_help=True
 )
 
 
@@ -30,37 +25,31 @@ def list_corpora(as_json: JsonObjectOption = False) -> None:
     """
     from nmt.data.corpora.registry import ADDRESSES, CORPORA
 
-    if as_json:
-        found = {
-            "corpora": [_described(corpus) for corpus in CORPORA.values()],
-            "others": ADDRESSES,
+    corpora: list[dict[str, Any]] = [
+        {
+            "name": corpus.name,
+            "description": corpus.description,
+            "languages": ["-".join(pair) for pair in corpus.language_pairs],
+            "pairs": corpus.pairs,
+            "download": corpus.download,
+            "licence": corpus.licence,
+            "source": corpus.url,
         }
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        for corpus in CORPORA.values()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"corpora": corpora, "others": ADDRESSES}, ensure_ascii=False))
         return
-    for corpus in CORPORA.values():
-        pairs = ", ".join("-".join(pair) for pair in corpus.language_pairs)
-        typer.echo(f"{corpus.name}: {corpus.description}")
-        facts = {**_described(corpus), "languages": f"{pairs}; both directions"}
+    for corpus in corpora:
+        typer.echo(f"{corpus['name']}: {corpus['description']}")
+        corpus["languages"] = f"{', '.join(corpus['languages'])}; both directions"
         for title in ("languages", "pairs", "download", "licence", "source"):
-            _aligned(title, str(facts[title]))
+            _aligned(title, corpus[title])
         typer.echo()
     typer.echo("By address, where the name of a corpus stands:")
     for pattern, description in ADDRESSES.items():
         typer.echo(f"{pattern}:")
         _aligned("", description)
-
-
-def _described(corpus: "Corpus") -> dict[str, object]:
-    """Return a corpus as strings and lists."""
-    return {
-        "name": corpus.name,
-        "description": corpus.description,
-        "languages": ["-".join(pair) for pair in corpus.language_pairs],
-        "pairs": corpus.pairs,
-        "download": corpus.download,
-        "licence": corpus.licence,
-        "source": corpus.url,
-    }
 
 
 def _aligned(title: str, text: str) -> None:

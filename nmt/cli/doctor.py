@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption
-from nmt.cli.options.recipe import SettingsOption
+from nmt.cli.options.model import SettingsOption
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -64,17 +64,6 @@ class ScoreOptions:
 
 
 @dataclass(frozen=True)
-class TranslationOptions:
-    """Who translates: models, or somebody who has written a file."""
-
-    model: Annotated[list[str] | None, ModelOption] = None
-    hypothesis: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """Translations to score without a model."""
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
-    """Where to write the translations."""
-
-
-@dataclass(frozen=True)
 class _Translated:
     """Translations of a test set, and what produced them."""
 
@@ -91,7 +80,14 @@ def eval_bleu(
     text: TextOptions,
     scores: ScoreOptions,
     search: SearchOptions,
-    translation: TranslationOptions,
+    model: Annotated[list[str] | None, ModelOption] = None,
+    hypothesis: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Translations to score without a model.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the translations."),
+    ] = None,
     compute: ComputeOptions = EXACT,
 ) -> None:
     """Translate a test set and print its scores, or score a file of translations.
@@ -100,30 +96,32 @@ def eval_bleu(
     paper's BLEU is the one of "Attention Is All You Need".
     """
     scores.check_comet(text)
-    models, hypothesis = translation.model or [], translation.hypothesis
-    if bool(models) == (hypothesis is not None):
+    if bool(model) == (hypothesis is not None):
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
         )
-    if hypothesis and translation.output:
+    if hypothesis and output:
         raise ConfigError("--hypothesis is translated already; leave out --output")
     if hypothesis and text.source and not scores.comet:
         raise ConfigError("--hypothesis is translated already, and only --comet looks at --source")
-    text.check(models[0] if models else None)
+    text.check(model[0] if model else None)
     if hypothesis:
         test_set = load_test_set(text, None)
         translated = _Translated(test_set, read_translations(hypothesis, test_set, text))
     else:
-        translated = _translate(text, translation, compute, search)
+        translated = _translate(text, model or [], output, compute, search)
     _print_scores(translated, scores, compute.device)
 
 
 def _translate(
-    text: TextOptions, asked: TranslationOptions, compute: ComputeOptions, search: SearchOptions
+    text: TextOptions,
+    models: list[str],
+    output: Path | None,
+    compute: ComputeOptions,
+    search: SearchOptions,
 ) -> _Translated:
     """Load models and translate the test set, and write the translations to a file if asked."""
-    models, output = asked.model or [], asked.output
     with open_output(output) if output else nullcontext() as sink:
         translator = load_translator(models, compute, search)
         produced_by = provenance(translator, models, compute.checkpoint)
@@ -138,12 +136,11 @@ def _translate(
 
 
 def _search_settings(translator: "Translator") -> dict[str, object]:
+    """Return the settings of the search that the scores depend on."""
     settings = translator.settings
-    shown: dict[str, object] = {"beam_size": settings.beam_size}
-    if settings.length_normalization == "gnmt":
-        shown["length_penalty"] = settings.length_penalty
-    else:
-        shown["length_normalization"] = settings.length_normalization
+    is_gnmt = settings.length_normalization == "gnmt"
+    alpha = "length_penalty" if is_gnmt else "length_normalization"
+    shown = {"beam_size": settings.beam_size, alpha: getattr(settings, alpha)}
     if translator.shortlist:
         shown["shortlist"] = translator.shortlist.candidates.shape[1]
     return shown
@@ -168,25 +165,18 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
             sheet = ScoreSheet([*sheet.scores, score], [*sheet.remarks, COMET_REMARK])
         except NmtError as error:
             failure = error
-    rows: list[dict[str, float]] = []
-    if scoring.per_sentence:
-        rows = per_sentence_scores(translations, test_set, scoring.ter)
+    rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
         facts = {**test_set.as_json(), **translated.provenance, **translated.search}
         print(json.dumps({**sheet.as_json(), **facts, **({"per_sentence": rows} if rows else {})}))
     else:
-        print(f"{sheet}\n\n{_description(translated)}", file=sys.stderr if rows else sys.stdout)
+        count = len(translations)
+        details = [f"{count} sentence{'s' * (count != 1)} of {test_set}"]
+        details += [f"{key.replace('_', ' ')} {value}" for key, value in translated.search.items()]
+        print(f"{sheet}\n\n{', '.join(details)}", file=sys.stderr if rows else sys.stdout)
         if rows:
             print("\t".join(["line", *rows[0]]))
         for number, row in enumerate(rows, start=1):
             print("\t".join([str(number), *(f"{value:.2f}" for value in row.values())]))
     if failure:
         raise failure
-
-
-def _description(translated: _Translated) -> str:
-    """Describe the test set and the search on one line."""
-    count = len(translated.translations)
-    details = [f"{count} sentence{'s' * (count != 1)} of {translated.test_set}"]
-    details += [f"{name.replace('_', ' ')} {value}" for name, value in translated.search.items()]
-    return ", ".join(details)

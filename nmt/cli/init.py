@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nmt.config import DataConfig, TextPair
     from nmt.planning.text_profile import TextProfile
 
-
 TwoFiles = tuple[Path, Path]
 
 
@@ -66,24 +65,16 @@ class InitOptions:
             return TextPair(source=texts[0], target=texts[1])
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
-    def held_out(self) -> "dict[str, TextPair | None]":
-        """Return the files of the validation and the test set; None: none are given."""
+    def held_out(self) -> "dict[str, TextPair]":
+        """Return the given files of the validation and the test set by the name of the set."""
         from nmt.config import TextPair
 
-        files = {"validation": self.validation, "test": self.test}
+        given = {"validation": self.validation, "test": self.test}
         return {
-            name: pair and TextPair(source=str(pair[0]), target=str(pair[1]))
-            for name, pair in files.items()
+            name: TextPair(source=str(files[0]), target=str(files[1]))
+            for name, files in given.items()
+            if files
         }
-
-    def missing(self) -> list[str]:
-        """Return the names of the held-out sets that are to be split off from the text."""
-        return [name for name, files in self.held_out().items() if files is None]
-
-    @property
-    def folder(self) -> Path:
-        """Return the folder for the parts of a text that is split."""
-        return self.output.with_name(f"{self.output.stem}-text")
 
 
 @with_option_groups
@@ -101,11 +92,19 @@ def init(options: InitOptions) -> None:
     from nmt.data.text.parallel_text import ParallelText
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
-    text = options.text()
+    text, held_out = options.text(), options.held_out()
+    told = parse_languages(options.languages)
+    folder = output.with_name(f"{output.stem}-text")  # for the parts of a text that is split
+    missing = [name for name in ("validation", "test") if name not in held_out]
     if isinstance(text, str):
-        profile, data = _look_at_corpus(text, options)
+        profile, data = _look_at_corpus(text, told, held_out)
+    elif missing and folder.exists():
+        raise ConfigError(
+            f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
+            "into it; remove it, or choose another name with --output"
+        )
     else:
-        profile, data = _look_at_files(text, options)
+        profile, data = _look_at_files(text, told, held_out, missing, folder)
     log(
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
         f"line) to {data.target_language} ({profile.target.words:.0f})"
@@ -114,63 +113,52 @@ def init(options: InitOptions) -> None:
     )
     recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)
-    if not isinstance(text, str) and options.missing():
+    if not isinstance(text, str) and missing:
         pairs = ParallelText(text, data.languages)
-        with new_folder(options.folder) as folder:
-            counts = divide_text(pairs, profile.pairs, options.missing(), folder)
+        with new_folder(folder) as new:
+            counts = divide_text(pairs, profile.pairs, missing, new)
         found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        log(f"split into {options.folder}: {found} pairs")
+        log(f"split into {folder}: {found} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
     for warning in recipe.warnings:
         warn(warning)
     log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 
-def _look_at_corpus(name: str, options: InitOptions) -> "tuple[TextProfile, DataConfig]":
+def _look_at_corpus(
+    name: str, told: tuple[str, str] | None, held_out: "dict[str, TextPair]"
+) -> "tuple[TextProfile, DataConfig]":
     """Download the corpus if it is not here, and look at its training text."""
     from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
 
-    told = parse_languages(options.languages) or (None, None)
-    source, target = find_corpus(name).pair_of(*told)
-    held_out = options.held_out()
-    data = DataConfig(
-        corpus=name,
-        source_language=source,
-        target_language=target,
-        validation=held_out["validation"],
-        test=held_out["test"],
-    )
+    source, target = find_corpus(name).pair_of(*(told or (None, None)))
+    data = DataConfig(corpus=name, source_language=source, target_language=target)
+    data = data.model_copy(update=held_out)
     return profile_text(resolve(data, log).train[0], (source, target)), data
 
 
-def _look_at_files(text: "TextPair", options: InitOptions) -> "tuple[TextProfile, DataConfig]":
-    """Look at the user's text, and name the files that its parts will be in."""
+def _look_at_files(
+    text: "TextPair",
+    told: tuple[str, str] | None,
+    held_out: "dict[str, TextPair]",
+    missing: list[str],
+    folder: Path,
+) -> "tuple[TextProfile, DataConfig]":
+    """Look at the user's text, and name the files in `folder` that its parts will be in."""
     from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import labels_of, profile_text, settle_languages
 
-    told, folder, missing = parse_languages(options.languages), options.folder, options.missing()
-    if missing and folder.exists():
-        raise ConfigError(
-            f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
-            "into it; remove it, or choose another name with --output"
-        )
     profile = profile_text(text, told or ("source", "target"))
     languages = settle_languages(told, labels_of(text), profile)
-    train, files = text, options.held_out()
-    if missing:
-        split = split_files(folder, ["train", *missing], languages)
-        train = split.pop("train")
-        files |= split
+    split = split_files(folder, ["train", *missing], languages) if missing else {"train": text}
     data = DataConfig(
         source_language=languages[0],
         target_language=languages[1],
-        train=[train],
-        validation=files["validation"],
-        test=files["test"],
+        train=[split.pop("train")],
         tokenized=profile.tokenized,
         cleaning=CleaningConfig(duplicates=True, control_characters=True, max_length_ratio=4.0),
     )
-    return profile, data
+    return profile, data.model_copy(update=held_out | split)

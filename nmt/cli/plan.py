@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.recipe import RecipeOptions
+from nmt.cli.options.model import RecipeOptions
 
 
 @with_option_groups

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from nmt.cli.options.groups import CommandWithGroups, with_option_groups
-from nmt.cli.options.model import OneModelOption
-from nmt.cli.options.recipe import RecipeOptions
+from nmt.cli.options.model import OneModelOption, RecipeOptions
 
 app = typer.Typer(
     name="plot", help="Draw learning curves, attention maps and schedules.", no_args_is_help=True
@@ -33,7 +32,7 @@ def loss(model: OneModelOption, output: OutputOption = None) -> None:
     from nmt.run_directory import find_run
 
     run = find_run(Path(model))
-    _print(plot_loss(run.metrics, output or run.plots / "loss"))
+    print(*plot_loss(run.metrics, output or run.plots / "loss"), sep="\n")
 
 
 @app.command(cls=CommandWithGroups)
@@ -46,7 +45,7 @@ def schedule(recipe: RecipeOptions, output: OutputOption = None) -> None:
     from nmt.report.plots import plot_schedule
 
     stem = output or Path(f"{recipe.path.stem}-schedule")
-    _print(plot_schedule(recipe.load(), stem))
+    print(*plot_schedule(recipe.load(), stem), sep="\n")
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def attention(options: AttentionOptions) -> None:
     if options.words:
         drawn = merge_words(drawn)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
-    _print(draw_attention(drawn, stem))
+    print(*draw_attention(drawn, stem), sep="\n")
 
 
 @app.command()
@@ -99,10 +98,4 @@ def positions(
     """
     from nmt.report.plots import plot_positions
 
-    _print(plot_positions(length, d_model, output or Path("positions")))
-
-
-def _print(paths: list[Path]) -> None:
-    """Print one path per line."""
-    for path in paths:
-        typer.echo(path)
+    print(*plot_positions(length, d_model, output or Path("positions")), sep="\n")

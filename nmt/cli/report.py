@@ -3,6 +3,7 @@
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -56,9 +57,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
             bar.total = total
             bar.update(more)
 
-        def log(message: str) -> None:
-            tqdm.write(message, file=sys.stderr)
-
+        log = partial(tqdm.write, file=sys.stderr)
         text = write_report(Path(model), shown, pick_device(weights.device), log, progress)
         sink.write(text.encode("utf-8"))
     if str(path) not in STDOUT:

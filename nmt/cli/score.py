@@ -22,13 +22,7 @@ from nmt.cli.lines.streams import (
     warn,
 )
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import (
-    EXACT,
-    ComputeOptions,
-    ModelsOption,
-    SearchOptions,
-    load_translator,
-)
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, load_translator
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -70,7 +64,12 @@ class PairOptions:
     def open_pairs(self) -> Iterator[Iterator[tuple[str, str]]]:
         """The pairs of two files, or else of one or stdin with tabs."""
         if self.source and self.reference:
-            yield _aligned_pairs(self.source, self.reference)
+            from nmt.data.text.parallel_text import read_pairs
+
+            if self.source.is_file() and self.reference.is_file():  # a pipe can be read only once
+                # files of unequal length are an error before the first pair
+                collections.deque(read_pairs(self.source, self.reference), maxlen=0)
+            yield read_pairs(self.source, self.reference)
             return
         with open_lines(self.file) as lines:
             yield _tab_separated(lines, input_name(self.file))
@@ -83,19 +82,18 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
     The end of the sentence counts as a token; an empty translation is that token alone.
     """
     text = options.source or options.file
-    inputs = [options.source, options.reference] if options.source else [text or Path("-")]
-    check_output_is_no_input(options.output, inputs)
+    check_output_is_no_input(options.output, [text or Path("-"), options.reference])
     with options.open_pairs() as pairs, open_output(options.output) as sink:
         from nmt.config import DecodingConfig
         from nmt.search.windows import WINDOW_LINES
-        from nmt.translation.scoring import Scorer
+        from nmt.translation.scoring import Scorer, perplexity
 
         typed = is_typed(text)
         if compute.precision == "int8":
             raise ConfigError(
                 "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
             )
-        loaded = load_translator(model, compute, SearchOptions(batch_tokens=options.batch_tokens))
+        loaded = load_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
         scorer = Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0
@@ -111,28 +109,11 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
                 sink.write(line.encode("utf-8") + b"\n")
                 if typed:
                     sink.flush()
-    log(_summary(count, tokens, log_probability))
-
-
-def _summary(pairs: int, tokens: int, log_probability: float) -> str:
-    """Return the perplexity of all pairs together."""
-    from nmt.translation.scoring import perplexity
-
-    if not pairs:
-        return "no pairs, so no perplexity"
-    value = perplexity(log_probability, tokens)
-    return f"perplexity per token {value:.4f} (pairs: {pairs}, tokens: {tokens})"
-
-
-def _aligned_pairs(source: Path, reference: Path) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of two files; files of unequal length are an error before the first pair."""
-    from nmt.config import TextPair
-    from nmt.data.text.parallel_text import ParallelText
-
-    text = ParallelText(TextPair(source=str(source), target=str(reference)))
-    if source.is_file() and reference.is_file():  # a pipe can be read only once
-        collections.deque(text.blocks(), maxlen=0)
-    return iter(text)
+    if count == 0:
+        log("no pairs, so no perplexity")
+    else:
+        value = perplexity(log_probability, tokens)
+        log(f"perplexity per token {value:.4f} (pairs: {count}, tokens: {tokens})")
 
 
 def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:

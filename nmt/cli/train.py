@@ -7,7 +7,7 @@ import typer
 
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.recipe import RecipeOptions
+from nmt.cli.options.model import RecipeOptions
 
 
 @with_option_groups

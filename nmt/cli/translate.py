@@ -1,14 +1,17 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
+import re
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.line_translation import LineInput, translate_lines
+from nmt.cli.lines.line_translation import OutputOptions, translate_lines
 from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_windows
-from nmt.cli.lines.streams import log, open_lines
+from nmt.cli.lines.streams import is_typed, log, open_lines
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
     AllSearchOptions,
@@ -17,7 +20,8 @@ from nmt.cli.options.model import (
     SamplingOptions,
     load_translator,
 )
-from nmt.cli.options.translation import JobOptions, OutputOptions, TerminologyOptions
+from nmt.errors import ConfigError
+from nmt.processor import available_cores
 
 if TYPE_CHECKING:
     from nmt.translation.line import Terminology
@@ -28,6 +32,77 @@ NOT_COMPARED = {
     *("model", "checkpoint", "file", "output", "resume", "device", "workers"),
     *("glossary", "forbid", "forbid_file"),
 }
+
+
+@dataclass(frozen=True)
+class TerminologyOptions:
+    """What words every translation must and must not have."""
+
+    glossary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Lines of source term, TAB, translation: where the one occurs as whole words, the translation
+    has the other. In small letters a term is found in any casing."""
+    forbid: Annotated[list[str] | None, typer.Option(metavar="WORD")] = None
+    """A word or phrase that no translation has, in any casing if it is in small letters; may be
+    given several times."""
+    forbid_file: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Such words and phrases, one a line."""
+
+    def terminology(self) -> "Terminology":
+        """Read the files and return all constraints.
+
+        Raises:
+            DataError: A file cannot be read, or a term is blank or has several lines.
+        """
+        from nmt.data.text.glossary import read_glossary, read_words
+        from nmt.translation.line import Terminology
+
+        terms = read_glossary(self.glossary).terms if self.glossary else {}
+        words = [*(self.forbid or ()), *(read_words(self.forbid_file) if self.forbid_file else ())]
+        return Terminology.of(terms, forbidden=words)
+
+
+def _check_workers(text: str) -> str:
+    if text != "auto" and not re.fullmatch("[1-9][0-9]{0,2}", text):
+        raise typer.BadParameter(f"'{text[:20]}': expected auto or a number from 1 to 999")
+    return text
+
+
+@dataclass(frozen=True)
+class JobOptions:
+    """The text to translate, where its translation goes, and how many processes share the work."""
+
+    file: Annotated[Path | None, typer.Argument(metavar="FILE")] = None
+    """The text to translate; stdin by default."""
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE")] = None
+    """The file to write; stdout by default."""
+    resume: Annotated[bool, typer.Option("--resume")] = False
+    """Continue an output that was interrupted."""
+    workers: Annotated[str, typer.Option(callback=_check_workers, metavar="auto|N")] = "auto"
+    """Number of processes that translate, with one thread each. auto is one per core, but one in
+    all on a GPU, for typed input and for a few lines."""
+
+    def processes(self, device: str) -> int:
+        """Return the number of processes that translate on a device of this type.
+
+        Where the user gave a number, this process computes in one thread, like each of several.
+
+        Raises:
+            ConfigError: Several processes were asked for on one GPU.
+        """
+        if self.workers == "auto":
+            one = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
+            return 1 if one else available_cores()
+        processes = int(self.workers)
+        if device == "cpu":
+            from nmt.device import use_threads
+
+            use_threads(1)
+        elif processes > 1:
+            raise ConfigError(
+                f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
+                "process fills; leave out --workers, or give a larger --batch-tokens"
+            )
+        return processes
 
 
 @with_option_groups
@@ -58,7 +133,7 @@ def translate(
         with translator.pipeline(request, processes) as pipeline:
             _ = translator.searcher.model  # what fails does so before an output is replaced
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
-            translate_lines(pipeline, LineInput(file, lines, options, done), sink)
+            translate_lines(pipeline, file, lines, options, done, sink)
 
 
 def _settings(

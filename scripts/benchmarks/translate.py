@@ -15,6 +15,7 @@ Each engine runs in a process of its own, in turn, `--rounds` times.
 """
 
 import argparse
+import contextlib
 import math
 import statistics
 import tempfile
@@ -173,7 +174,7 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     search(task.rows[:2])
     if task.device.type == "cuda":
         return in_order(lambda parts: map(search, parts))
-    with ProcessPool(search, available_cores()) as workers:
+    with contextlib.closing(ProcessPool(search, available_cores())) as workers:
         list(workers.map([task.rows[:2]] * 2 * available_cores()))
         return in_order(workers.map)
 

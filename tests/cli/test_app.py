@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -30,15 +29,15 @@ finally:
     print(*sys.modules, file=sys.stderr)
 """
 
-Nmt = Callable[..., subprocess.CompletedProcess[str]]
+Python = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def nmt(tmp_path: Path, environment: dict[str, str]) -> Nmt:
-    """Runs `nmt` with arguments in a process of its own; `python` replaces `-m nmt`."""
+def python(tmp_path: Path, environment: dict[str, str]) -> Python:
+    """Runs Python with arguments in a process of its own."""
 
-    def run(*arguments: str, python: tuple[str, ...] = ("-m", "nmt")) -> Any:
-        command = [sys.executable, *python, *arguments]
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, *arguments]
         return subprocess.run(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
         )
@@ -46,9 +45,9 @@ def nmt(tmp_path: Path, environment: dict[str, str]) -> Nmt:
     return run
 
 
-def test_help_lists_every_command_and_imports_nothing_heavy(nmt: Nmt) -> None:
+def test_help_lists_every_command_and_imports_nothing_heavy(python: Python) -> None:
     """Number and names of the modules, because a time would depend on the machine."""
-    result = nmt(python=("-c", HELP))
+    result = python("-c", HELP)
     modules = set(result.stderr.split())
     assert result.returncode == 0 and "nmt.cli.app" in modules
     assert not HEAVY & modules
@@ -57,21 +56,17 @@ def test_help_lists_every_command_and_imports_nothing_heavy(nmt: Nmt) -> None:
     assert set(COMMANDS) <= listed
 
 
-def test_no_arguments_show_the_help() -> None:
+def test_no_arguments_show_the_help_and_version_that_of_the_package() -> None:
     result = invoke()
     assert result.exit_code == 2
     assert "train" in result.stdout + result.stderr
+    assert succeed("--version") == f"nmt {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_help(command: str) -> None:
     printed = succeed(command, "--help")
     assert f"nmt {command} " in printed and "--help" in printed
-
-
-def test_version_is_that_of_the_package(nmt: Nmt) -> None:
-    result = nmt("--version")
-    assert (result.returncode, result.stdout) == (0, f"nmt {__version__}\n")
 
 
 @pytest.mark.parametrize(
@@ -119,12 +114,12 @@ def test_a_signal_ends_a_command_with_a_sentence(
     ],
 )
 def test_an_error_is_one_line_on_stderr_and_debug_adds_the_traceback(
-    nmt: Nmt, arguments: str, code: int, sentence: str
+    python: Python, arguments: str, code: int, sentence: str
 ) -> None:
-    result = nmt(*arguments.split())
+    result = python("-m", "nmt", *arguments.split())
     assert (result.returncode, result.stdout, result.stderr.count("\n")) == (code, "", 1)
     assert result.stderr.startswith(sentence)
-    debugged = nmt("--debug", *arguments.split())
+    debugged = python("-m", "nmt", "--debug", *arguments.split())
     assert debugged.returncode == code
     assert debugged.stderr.startswith("Traceback (most recent call last)")
     assert debugged.stderr.endswith(result.stderr)

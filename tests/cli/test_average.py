@@ -32,19 +32,16 @@ def test_the_last_checkpoints_are_averaged(run: RunDirectory) -> None:
     torch.testing.assert_close(load_weights(mean)["w"], torch.full((2,), 14 / 3))
 
 
-def test_the_average_may_lie_elsewhere(run: RunDirectory, tmp_path: Path) -> None:
-    result = invoke("average", "--model", run.path, "--last", 2, "-o", tmp_path / "mean")
-    assert result.stdout == f"{tmp_path / 'mean'}\n"
-    assert load_weights(tmp_path / "mean")["w"].tolist() == [6.0, 6.0]
+def test_the_average_may_lie_elsewhere_and_replace_an_older_one(
+    run: RunDirectory, tmp_path: Path
+) -> None:
+    mean = tmp_path / "mean"
+    for last, value in ((2, 6.0), (1, 8.0)):
+        assert succeed("average", "--model", run.path, "--last", last, "-o", mean) == f"{mean}\n"
+        assert load_weights(mean)["w"].tolist() == [value, value]
     assert not run.averaged.exists()
-    assert find_run(tmp_path / "mean").path == tmp_path / "mean"  # which --model then takes
-    assert (tmp_path / "mean" / "tokenizer").is_dir()
-
-
-def test_an_older_average_is_replaced(run: RunDirectory, tmp_path: Path) -> None:
-    for last in (4, 1):
-        succeed("average", "--model", run.path, "--last", last, "-o", tmp_path / "mean")
-    assert load_weights(tmp_path / "mean")["w"].tolist() == [8.0, 8.0]
+    assert find_run(mean).path == mean  # which --model then takes
+    assert (mean / "tokenizer").is_dir()
 
 
 def test_a_damaged_checkpoint_is_named(run: RunDirectory) -> None:

@@ -1,5 +1,4 @@
 import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -8,39 +7,35 @@ import pytest
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import EvaluationSet
-from tests.cli.commands import fail, succeed, write_lines
+from tests.cli.commands import fail, records_of, succeed, write_lines
 
 REFERENCES = ["the cat sat on a mat.", "no.", "a dog \u2028 barks at the big tree."]
 GOOD = ["the cat sat on the mat.", "no.", "a dog \u2028 barks at the big tree."]
 POOR = ["the cat is on it.", "", "a dog \u2028 barks at trees."]
 
 
+Three = tuple[Path, Path, Path]
+
+
 @pytest.fixture
-def files(tmp_path: Path) -> tuple[Path, Path, Path]:
+def files(tmp_path: Path) -> Three:
     """Two translations and the reference."""
-    names = ("good.txt", "poor.txt", "reference.txt")
-    good, poor, reference = map(
-        write_lines, (tmp_path / n for n in names), (GOOD, POOR, REFERENCES)
-    )
+    good, poor, reference = (tmp_path / name for name in ("good.txt", "poor.txt", "reference.txt"))
+    for path, lines in ((good, GOOD), (poor, POOR), (reference, REFERENCES)):
+        write_lines(path, lines)
     return good, poor, reference
 
 
-def test_files_are_compared_without_a_model(files: tuple[Path, Path, Path]) -> None:
+def test_files_are_compared_without_a_model(files: Three, tmp_path: Path) -> None:
     good, poor, reference = files
     printed = succeed("compare", good, poor, "--reference", reference)
     assert printed.startswith(f"3 sentences of {reference}\n")
     assert "\nA " in printed
     assert "BLEU by the length of the reference" in printed
     assert "occurs in the references" in printed
-    found = json.loads(succeed("compare", good, poor, good, "--reference", reference, "--json"))
+    [found] = records_of("compare", good, poor, good, "--reference", reference, "--json")
     assert [system["name"] for system in found["systems"]] == [str(good), str(poor), str(good)]
     assert len(found["differences"]) == 3
-
-
-def test_sources_are_shown_where_they_are_given(
-    files: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    good, poor, reference = files
     source = write_lines(tmp_path / "source.txt", ["s one", "s two", "s three"])
     printed = succeed("compare", good, poor, "--reference", reference, "--source", source)
     assert "  source     s one\n" in printed
@@ -54,7 +49,7 @@ def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_pa
     assert printed.startswith("3 sentences of the run's test set\n")
     assert "A and B score the same." in printed
     assert "occurs in the training text" in printed
-    found = json.loads(succeed("compare", *arguments, "--json", "--test-set", "validation"))
+    [found] = records_of("compare", *arguments, "--json", "--test-set", "validation")
     assert found["test_set"] == "validation" and found["official_name"] is None
     assert found["sha256"] == hashlib.sha256((tiny_run.parent / "test.de").read_bytes()).hexdigest()
     assert [model["model"] for model in found["models"]] == [[str(tiny_run)], [str(checkpoint)]]
@@ -64,9 +59,7 @@ def test_a_run_is_compared_with_its_checkpoint_and_a_file(tiny_run: Path, tmp_pa
     assert scores[0] == scores[1] < scores[2] == 100
 
 
-def test_a_named_test_set_needs_no_reference(
-    files: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_named_test_set_needs_no_reference(files: Three, monkeypatch: pytest.MonkeyPatch) -> None:
     official = EvaluationSet("wmt19", REFERENCES, REFERENCES, ("en", "de"), "wmt19")
     monkeypatch.setattr(test_sets, "official_set", lambda name, languages: official)
     printed = succeed("compare", *files[:2], "--test-set", "wmt19", "--languages", "en-de")
@@ -96,12 +89,3 @@ def test_files_are_read_before_anything_is_translated(
     monkeypatch.setattr(test_sets, "translate_test_set", None)  # it does not come to that
     message = fail(DataError, "compare", tiny_run, write_lines(tmp_path / "short.txt", GOOD[:2]))
     assert "short.txt: expected 3 lines, as many as the run's test set has, got 2" in message
-
-
-def test_text_that_looks_tokenised_is_compared_on_demand(
-    files: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    good, _, reference = files
-    pieces = write_lines(tmp_path / "bpe.txt", ["the c@@ at", "n@@ o", "a d@@ og"])
-    printed = succeed("compare", good, pieces, "--reference", reference, "--no-text-checks")
-    assert "  B          the c@@ at\n" in printed

@@ -1,6 +1,5 @@
 """`nmt data` names the corpora and fetches them; stdout holds the result alone."""
 
-import json
 import lzma
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from nmt.data.corpora import demo_corpus
 from nmt.data.corpora.registry import CORPORA
-from tests.cli.commands import invoke, succeed
+from tests.cli.commands import invoke, lines_of, records_of, succeed
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +37,8 @@ def test_list_names_every_corpus_in_an_aligned_block_and_explains_addresses() ->
 
 
 def test_json_says_the_same() -> None:
-    found = json.loads(succeed("data", "list", "--json"))
-    assert [corpus["name"] for corpus in found["corpora"]] == [c.name for c in CORPORA.values()]
+    [found] = records_of("data", "list", "--json")
+    assert [corpus["name"] for corpus in found["corpora"]] == list(CORPORA)
     assert found["corpora"][1] == {
         "name": "multi30k",
         "description": "descriptions of photographs, raw text; test set 2016 Flickr",
@@ -53,37 +52,29 @@ def test_json_says_the_same() -> None:
 
 
 def test_download_prints_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ("train.en", "train.de", "validation.en", "validation.de", "test.en", "test.de")
+
     def write(directory: Path, seed: int = 1) -> None:
-        for split in ("train", "validation", "test"):
-            for language in ("en", "de"):
-                (directory / f"{split}.{language}").write_text("a\n")
+        for name in names:
+            (directory / name).write_text("a\n")
 
     monkeypatch.setattr(demo_corpus, "write", write)
-    result = invoke("data", "download", "demo", "--directory", str(tmp_path))
-    assert result.exit_code == 0
-    folder = tmp_path / "demo" / "de-en"
-    names = ("train.en", "train.de", "validation.en", "validation.de", "test.en", "test.de")
-    assert result.stdout.splitlines() == [str(folder / name) for name in names]
-    assert all((folder / name).is_file() for name in names)
+    result = invoke("data", "download", "demo", "--directory", tmp_path)
+    paths = [tmp_path / "demo" / "de-en" / name for name in names]
+    assert result.stdout.splitlines() == list(map(str, paths))
+    assert all(path.is_file() for path in paths)
     assert result.stderr == "generating the demo corpus\n"
-    again = invoke("data", "download", "demo", "--directory", str(tmp_path))
+    again = invoke("data", "download", "demo", "--directory", tmp_path)
     assert (again.stdout, again.stderr) == (result.stdout, "")
 
 
 def test_download_from_copies_needs_no_network(tmp_path: Path, test_data: Path) -> None:
-    arguments = ["download", "multi30k", "--source-language", "fr", "--directory", str(tmp_path)]
-    result = invoke("data", *arguments, "--from", str(test_data / "multi30k"))
-    assert result.exit_code == 0
-    first = result.stdout.splitlines()[0]
+    """One of the copies stands for their folder."""
+    command = ("data", "download", "--directory", tmp_path, "--from")
+    copies = test_data / "multi30k"
+    first, *_ = lines_of(*command, copies, "multi30k", "--source-language", "fr")
     assert first == str(tmp_path / "multi30k" / "en-fr" / "train.fr")
     assert Path(first).stat().st_size == 2_111_303
-    assert result.stderr == ""
-
-
-def test_one_of_the_copies_stands_for_their_folder(tmp_path: Path, test_data: Path) -> None:
     whole = tmp_path / "fra.txt"
     whole.write_bytes(lzma.decompress((test_data / "tatoeba_en_fr" / "all.tsv.xz").read_bytes()))
-    arguments = ["download", "tatoeba_en_fr", "--directory", str(tmp_path)]
-    result = invoke("data", *arguments, "--from", str(whole))
-    assert result.exit_code == 0, result.exception
-    assert len(result.stdout.splitlines()) == 6
+    assert len(lines_of(*command, whole, "tatoeba_en_fr")) == 6

@@ -1,11 +1,10 @@
 """`nmt doctor` ends with exit code 1 if any check is a failure."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import invoke
+from tests.cli.commands import invoke, lines_of, records_of
 
 
 @pytest.fixture(autouse=True)
@@ -16,15 +15,13 @@ def idle_machine_in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_working_machine_and_recipe_end_with_0(tmp_path: Path) -> None:
-    result = invoke("doctor", "--config", "demo.yaml")
-    assert result.exit_code == 0, result.exception
-    statuses = {line.split()[0] for line in result.stdout.splitlines()}
+    statuses = {line.split()[0] for line in lines_of("doctor", "--config", "demo.yaml")}
     assert "ok" in statuses and statuses <= {"ok", "warning"}
     assert not list(tmp_path.iterdir())
 
 
 def test_a_machine_is_checked_without_a_recipe() -> None:
-    found = json.loads(invoke("doctor", "--json").stdout)
+    [found] = records_of("doctor", "--json")
     assert found["ok"] is True
     assert {"python", "torch", "device", "memory"} <= {check["name"] for check in found["checks"]}
     assert set(found["checks"][0]) == {"name", "status", "found", "remedy"}

@@ -17,11 +17,10 @@ from tests.machine_speed import constant_speed
 def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """Two files of 1,500 lines in the current directory."""
     monkeypatch.chdir(tmp_path)
-    source, target = Path("all.en"), Path("all.de")
     rows = [" ".join(["again"] * (n % 7)) for n in range(1500)]
-    source.write_text("".join(f"the dog {n} is here {row}\n" for n, row in enumerate(rows)))
-    target.write_text("".join(f"der Hund {n} ist hier {row}\n" for n, row in enumerate(rows)))
-    return source, target
+    source = (f"the dog {n} is here {row}" for n, row in enumerate(rows))
+    target = (f"der Hund {n} ist hier {row}" for n, row in enumerate(rows))
+    return write_lines(Path("all.en"), source), write_lines(Path("all.de"), target)
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ def run_directory(tmp_path: Path) -> Path:
     """As much of a run as the learning curves need."""
     run = tmp_path / "runs" / "tiny"
     (run / "checkpoints" / "step-00000010").mkdir(parents=True)
+    (run / "checkpoints" / "step-00000010" / "model.safetensors").touch()
     (run / "config.yaml").touch()
     (run / "metrics.jsonl").write_text("".join(json.dumps(m) + "\n" for m in METRICS))
     return run
@@ -30,19 +31,12 @@ def plot(*arguments: object) -> list[Path]:
     return paths
 
 
-def test_loss_goes_into_the_run_and_its_paths_to_stdout(run_directory: Path) -> None:
-    plots = run_directory / "plots"
-    assert plot("loss", "--model", run_directory) == [plots / "loss.png", plots / "loss.svg"]
-
-
-def test_a_checkpoint_stands_for_its_run(run_directory: Path) -> None:
+def test_loss_goes_into_the_run_or_where_output_says(run_directory: Path, tmp_path: Path) -> None:
+    """A checkpoint stands for its run."""
     checkpoint = run_directory / "checkpoints" / "step-00000010"
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    (checkpoint / "model.safetensors").touch()
-    assert plot("loss", "--model", checkpoint)[0] == run_directory / "plots" / "loss.png"
-
-
-def test_output_is_a_name_without_suffix(run_directory: Path, tmp_path: Path) -> None:
+    for model in (run_directory, checkpoint):
+        figures = [run_directory / "plots" / name for name in ("loss.png", "loss.svg")]
+        assert plot("loss", "--model", model) == figures
     paths = plot("loss", "--model", run_directory, "-o", tmp_path / "here")
     assert paths == [tmp_path / "here.png", tmp_path / "here.svg"]
 

@@ -51,39 +51,31 @@ def test_the_perplexity_of_the_whole_goes_to_stderr(
 ) -> None:
     tokens = sum(len(score.tokens) for score in scores)
     total = sum(score.log_probability for score in scores)
-    result = invoke("score", "-m", tiny_run, text=TABS)
     figure = f"{math.exp(-total / tokens):.4f}"
-    assert result.stderr == f"perplexity per token {figure} (pairs: 4, tokens: {tokens})\n"
+    said = f"perplexity per token {figure} (pairs: 4, tokens: {tokens})\n"
+    assert invoke("score", "-m", tiny_run, text=TABS).stderr == said
+    nothing = invoke("score", "-m", tiny_run, text=b"")
+    assert (nothing.stdout, nothing.stderr) == ("", "no pairs, so no perplexity\n")
 
 
-def test_no_pairs_give_no_lines(tiny_run: Path) -> None:
-    result = invoke("score", "-m", tiny_run, text=b"")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "no pairs, so no perplexity\n"
-
-
-def test_json_is_an_object_a_line(tiny_run: Path, scores: list[TargetScore]) -> None:
-    found = records_of("score", "-m", tiny_run, "--json", text=TABS)
-    assert found == [
-        {
+def test_json_is_an_object_a_line_and_holds_each_token_when_asked(
+    tiny_run: Path, scores: list[TargetScore]
+) -> None:
+    plain = records_of("score", "-m", tiny_run, "--json", text=TABS)
+    with_tokens = records_of("score", "-m", tiny_run, "--json", "--per-token", text=TABS)
+    tokenizer = load_run(tiny_run, torch.device("cpu")).tokenizer
+    for record, more, score in zip(plain, with_tokens, scores, strict=True):
+        assert record == {
             "log_probability": score.log_probability,
             "score": score.log_probability,
             "tokens": len(score.tokens),
             "perplexity": score.perplexity,
         }
-        for score in scores
-    ]
-
-
-def test_json_holds_each_token_when_asked(tiny_run: Path, scores: list[TargetScore]) -> None:
-    tokenizer = load_run(tiny_run, torch.device("cpu")).tokenizer
-    records = records_of("score", "-m", tiny_run, "--json", "--per-token", text=TABS)
-    for record, known in zip(records, scores, strict=True):
-        pieces = record["pieces"]
-        assert [p["piece"] for p in pieces] == tokenizer.target.pieces_of(known.tokens)
-        values = [p["log_probability"] for p in pieces]
-        assert values == list(known.token_log_probabilities)
-        assert pieces[-1]["piece"] == "</s>"
+        pieces = tokenizer.target.pieces_of(score.tokens)
+        assert pieces[-1] == "</s>"
+        found = [(each["piece"], each["log_probability"]) for each in more.pop("pieces")]
+        assert found == list(zip(pieces, score.token_log_probabilities, strict=True))
+        assert more == record
 
 
 def test_the_length_penalty_divides(tiny_run: Path, scores: list[TargetScore]) -> None:

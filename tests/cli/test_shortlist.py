@@ -11,7 +11,7 @@ from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import CheckpointError, DataError
 from nmt.run_directory import RunDirectory, build_model
-from tests.cli.commands import fail, invoke
+from tests.cli.commands import fail, lines_of, succeed, write_lines
 
 TEXT = "a dog sleeps here on the grass"
 
@@ -32,41 +32,24 @@ def run(copied_run: Path, tmp_path: Path) -> RunDirectory:
     return run
 
 
-def test_a_shortlist_is_learnt_and_used(run: RunDirectory, tmp_path: Path) -> None:
-    learnt = invoke("shortlist", "--model", run.path)
-    assert learnt.exit_code == 0
-    assert learnt.stdout.startswith(f"{run.shortlist}\n--shortlist 5 ")
-    assert "% of the validation set's tokens" in learnt.stdout
-    text, output = tmp_path / "text", tmp_path / "output"
-    text.write_text(f"{TEXT}\n\n{TEXT}\n")
-    options = ("translate", "--model", run.path, text, "-o", output, "--workers", 1)
-    assert invoke(*options).exit_code == 0
-    whole = output.read_text()
-    assert invoke(*options, "--shortlist", 1).exit_code == 0
-    lines = output.read_text().split("\n")
-    assert len(lines) == 4
-    assert lines[0] == lines[2]
-    assert lines[1] == ""
-    assert output.read_text() != whole  # this model would write what no sentence has
-    scored = invoke("eval-bleu", "--model", run.path, "--shortlist", 3, "--no-confidence")
-    assert scored.exit_code == 0
-    assert "shortlist 3" in scored.stdout
+def test_a_shortlist_is_learnt_and_used(run: RunDirectory) -> None:
+    learnt = succeed("shortlist", "--model", run.path)
+    assert learnt.startswith(f"{run.shortlist}\n--shortlist 5 ")
+    assert "% of the validation set's tokens" in learnt
+    command, text = ("translate", "--model", run.path, "--workers", 1), f"{TEXT}\n\n{TEXT}\n"
+    lines = lines_of(*command, "--shortlist", 1, text=text)
+    assert lines == [lines[0], "", lines[0]]
+    assert lines != lines_of(*command, text=text)  # this model would write what no sentence has
+    scored = succeed("eval-bleu", "--model", run.path, "--shortlist", 3, "--no-confidence")
+    assert "shortlist 3" in scored
 
 
-def test_another_training_text_is_refused(run: RunDirectory) -> None:
-    train = Path(load_config(str(run.config)).data.train[0].paths[0])
-    before = train.read_bytes()
-    try:
-        train.write_bytes(before + "ß ß ß\n".encode())
-        target = train.with_suffix(".de")
-        target_before = target.read_bytes()
-        target.write_bytes(target_before + "ß ß ß\n".encode())
-        result = invoke("shortlist", "--model", run.path)
-    finally:
-        train.write_bytes(before)
-        target.write_bytes(target_before)
-    assert isinstance(result.exception, DataError)
-    assert "not the vocabulary" in str(result.exception)
+def test_another_training_text_is_refused(run: RunDirectory, tmp_path: Path) -> None:
+    for language in ("en", "de"):
+        write_lines(tmp_path / f"new.{language}", ["ß ß ß"] * 9)
+    pair = f"{{source: {tmp_path}/new.en, target: {tmp_path}/new.de}}"
+    run.write_config(load_config(str(run.config), [f"data.train={pair}"]))
+    assert "not the vocabulary" in fail(DataError, "shortlist", "--model", run.path)
     assert not run.shortlist.exists()
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Self
 
 import pytest
 
@@ -24,11 +23,6 @@ def run(copied_run: Path) -> Path:
 def record(run: Path, step: int) -> None:
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps({"event": "train", "step": step, "loss": 2.0}) + "\n")
-
-
-def test_without_a_terminal_it_shows_the_run_once(run: Path) -> None:
-    printed = succeed("watch", run)
-    assert "\x1b" not in printed and "training objective" in printed
 
 
 class Terminal:
@@ -47,39 +41,37 @@ class Terminal:
             assert time.monotonic() < deadline, self.text
             self.text += os.read(self._end, 4096).decode("utf-8", "replace")
 
-    def result(self) -> tuple[int, str]:
-        """The exit code and what was said on stderr."""
-        error = self.process.communicate(timeout=60)[1].decode()
+    def close(self) -> tuple[int, str]:
+        """Wait for the end; returns the exit code and what was said on stderr."""
+        try:
+            error = self.process.communicate(timeout=60)[1].decode()
+        finally:
+            self.process.kill()
+            os.close(self._end)
         return self.process.returncode, error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.process.kill()
-        self.process.communicate()
-        os.close(self._end)
 
 
 def test_it_follows_the_run_and_ends_with_it(run: Path) -> None:
-    with Terminal(run) as terminal:
-        terminal.read_until("1 of ")
-        record(run, 20)
-        terminal.read_until("20 of ")
-        assert "\x1b[4A\x1b[J" in terminal.text  # in the place of the table before
-        (run / "best.json").write_text('{"trained_steps": 20}')
-        terminal.read_until("finished")
-        assert terminal.result() == (0, "")
+    terminal = Terminal(run)
+    terminal.read_until("1 of ")
+    record(run, 20)
+    terminal.read_until("20 of ")
+    assert "\x1b[4A\x1b[J" in terminal.text  # in the place of the table before
+    (run / "best.json").write_text('{"trained_steps": 20}')
+    terminal.read_until("finished")
+    assert terminal.close() == (0, "")
 
 
 def test_ctrl_c_ends_it_with_130(run: Path) -> None:
-    with Terminal(run) as terminal:
-        terminal.read_until("1 of ")
-        terminal.process.send_signal(signal.SIGINT)
-        assert terminal.result() == (130, "nmt: stopped by SIGINT\n")
+    terminal = Terminal(run)
+    terminal.read_until("1 of ")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.close() == (130, "nmt: stopped by SIGINT\n")
 
 
-def test_once_is_once(run: Path) -> None:
-    with Terminal(run, "--once") as terminal:
-        terminal.read_until("1 of ")
-        assert terminal.result() == (0, "")
+def test_once_or_without_a_terminal_it_shows_the_run_once(run: Path) -> None:
+    terminal = Terminal(run, "--once")
+    terminal.read_until("1 of ")
+    assert terminal.close() == (0, "")
+    printed = succeed("watch", run)
+    assert "\x1b" not in printed and "training objective" in printed

@@ -1,26 +1,87 @@
-"""The lines of `nmt translate`: read in windows, translated, and written as its options ask."""
+"""The lines of `nmt translate`: read in windows, translated, and written as options ask."""
 
 import json
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
 
 from nmt.cli.lines.partial_output import WindowOutput
 from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar, warn
-from nmt.cli.options.translation import OutputOptions
 from nmt.data.text.lines import check_text
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.translation.line import Line, Terminology, Translation
     from nmt.translation.pipeline import Pipeline
+    from nmt.translation.translator import TranslationRequest, Translator
 
-
+SAMPLED_CANDIDATES = 32
 TERMINOLOGY_KEYS = ("terms", "forbidden", "target_prefix")
 NAMES = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """The form of the input, which translations of each line are written, and how."""
+
+    document: Annotated[bool, typer.Option("--document")] = False
+    """Split each line into sentences, and join their translations."""
+    json_input: Annotated[bool, typer.Option("--json-input")] = False
+    """Each line is an object with a `source`; --json passes on its other keys."""
+    n_best: Annotated[int, typer.Option(min=1)] = 1
+    """Number of translations of each line, written as `line number ||| text ||| score`."""
+    as_json: Annotated[bool, typer.Option("--json")] = False
+    """Write lines of JSON with source and translations."""
+    mbr: Literal["chrf", "bleu"] | None = None
+    """Minimum Bayes risk: choose the candidate of the beam or the sample that agrees best with all
+    others. Comparing twice as many candidates takes four times as long."""
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Number of candidates that --mbr compares.  "
+            f"[default: {SAMPLED_CANDIDATES} samples, or the beam]",
+        ),
+    ] = None
+    alignments: Annotated[bool, typer.Option("--alignments")] = False
+    """Add a tab and the words that belong together, as source-target counted from 0; with --json
+    also the log-probability of each token. The alignment is read from the attention; it is not a
+    trained aligner."""
+
+    def __post_init__(self) -> None:
+        if self.candidates is not None and self.mbr is None:
+            raise ConfigError(
+                "--candidates says how many --mbr compares; add --mbr chrf, or leave it out"
+            )
+        if self.document and (self.n_best > 1 or self.alignments):
+            raise ConfigError(
+                "--document puts each line together from the best translations of its sentences, "
+                "so it goes neither with --n-best nor with --alignments; leave them out"
+            )
+
+    def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
+        """Return what is asked of all translations, as the pipeline takes it."""
+        from nmt.translation.translator import TranslationRequest
+
+        request = TranslationRequest(
+            self.n_best, self.document, terminology, alignments=self.alignments
+        )
+        if not self.mbr:
+            return request
+        from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
+
+        data = translator.run.config.data
+        tokenize = bleu_tokenizer(data.target_language, data.tokenized)
+        utilities = partial(sentence_utilities, self.mbr, tokenize=tokenize)
+        is_drawn = translator.searcher.sampling is not None
+        found = SAMPLED_CANDIDATES if is_drawn else translator.settings.beam_size
+        return replace(request, utilities=utilities, candidates=self.candidates or found)
 
 
 @dataclass(frozen=True)
@@ -28,68 +89,67 @@ class _InputLine:
     """A line of the input, and what is translated of it."""
 
     read: str
-    record: dict[str, object]
+    record: Mapping[str, object]
     """the object of the line, whose "source" is its text"""
     line: "Line"
     """the text and its constraints"""
 
 
-@dataclass(frozen=True)
-class LineInput:
-    """The lines of `file`, or of stdin for None and "-", as the pipeline takes them."""
+def translate_lines(
+    pipeline: "Pipeline",
+    file: Path | None,
+    lines: Iterator[str],
+    options: OutputOptions,
+    done: int,
+    sink: WindowOutput,
+) -> None:
+    """Write the translation of each line of `file`, at once where somebody types.
 
-    file: Path | None
-    lines: Iterator[str]
-    options: OutputOptions
-    done: int
-    """number of lines before these, which are translated already"""
+    `lines` are those that follow the first `done` ones, which are translated already.
 
-    def windows(self) -> Iterator[list[_InputLine]]:
-        """Read the lines in windows; a window of typed text is a single line.
-
-        Raises:
-            DataError: With --json-input, a line is no such object; the message names the line.
-        """
-        from nmt.search import windows
-        from nmt.translation import document
-
-        size = document.WINDOW_PARAGRAPHS if self.options.document else windows.WINDOW_LINES
-        first = self.done + 1
-        for read in windows.windows(self.lines, 1 if is_typed(self.file) else size, len):
-            yield [self._parse(number, text) for number, text in enumerate(read, start=first)]
-            first += len(read)
-
-    def _parse(self, number: int, text: str) -> _InputLine:
-        from nmt.translation.line import Line
-
-        if not self.options.json_input:
-            return _InputLine(text, {"source": text}, Line(number, text))
-        where = f"{input_name(self.file)}:{number}"
-        record = read_record(text, where)
-        line = Line(number, str(record["source"]), line_terminology(record, where))
-        return _InputLine(text, record, line)
-
-
-def translate_lines(pipeline: "Pipeline", text: LineInput, sink: WindowOutput) -> None:
-    """Write the translation of each line, at once where somebody types."""
+    Raises:
+        DataError: With --json-input, a line is no such object; the message names the line.
+    """
     waiting: deque[list[_InputLine]] = deque()
 
-    def lines() -> "Iterator[list[Line]]":
-        for window in text.windows():
+    def windows() -> "Iterator[list[Line]]":
+        for window in _windows(file, lines, options, done + 1):
             waiting.append(window)
             yield [each.line for each in window]
 
-    with progress_bar(text.file, " lines", text.done) as bar:
+    with progress_bar(file, " lines", done) as bar:
         # A pipe is answered window by window; a file is read some windows ahead.
-        parts = [lines()] if is_regular(text.file) else ([window] for window in lines())
+        parts = [windows()] if is_regular(file) else ([window] for window in windows())
         for part in parts:
             for found in pipeline.translate_windows(part, warn, bar.update):
                 window = waiting.popleft()
                 rows = (
-                    _output_of(line, translations, text.options) + "\n"
+                    _output_of(line, translations, options) + "\n"
                     for line, translations in zip(window, found, strict=True)
                 )
                 sink.write([each.read for each in window], "".join(rows).encode("utf-8"))
+
+
+def _windows(
+    file: Path | None, lines: Iterator[str], options: OutputOptions, first: int
+) -> Iterator[list[_InputLine]]:
+    """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
+    from nmt.search.windows import WINDOW_LINES, windows
+    from nmt.translation.document import WINDOW_PARAGRAPHS
+    from nmt.translation.line import Line
+
+    size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
+    for read in windows(lines, 1 if is_typed(file) else size, len):
+        window = []
+        for number, text in enumerate(read, first):
+            record, asked = {"source": text}, None
+            if options.json_input:
+                where = f"{input_name(file)}:{number}"
+                record = read_record(text, where)
+                asked = line_terminology(record, where)
+            window.append(_InputLine(text, record, Line(number, record["source"], asked)))
+        yield window
+        first += len(read)
 
 
 def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
@@ -133,7 +193,7 @@ def _finite(digits: str) -> float:
 _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
-def read_record(line: str, where: str) -> dict[str, object]:
+def read_record(line: str, where: str) -> dict[str, Any]:
     """Return the object of a line, whose "source" is the text to translate.
 
     Raises:
@@ -145,18 +205,15 @@ def read_record(line: str, where: str) -> dict[str, object]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: no JSON ({error}); {wanted}") from error
     if not isinstance(record, dict):
-        raise DataError(f"{where}: {_kind(record)}; {wanted}")
+        raise DataError(f"{where}: {NAMES.get(type(record), 'a number')}; {wanted}")
     if "source" not in record:
         raise DataError(f'{where}: an object without "source"; {wanted}')
     source = record["source"]
     if not isinstance(source, str):
-        raise DataError(f'{where}: "source" is {_kind(source)}; {wanted}')
+        kind = NAMES.get(type(source), "a number")
+        raise DataError(f'{where}: "source" is {kind}; {wanted}')
     check_text(source, f'{where}: "source"')
     return record
-
-
-def _kind(value: object) -> str:
-    return NAMES.get(type(value), "a number")
 
 
 def written_record(record: Mapping[str, object]) -> str:
@@ -167,15 +224,14 @@ def written_record(record: Mapping[str, object]) -> str:
     """
     try:
         line = json.dumps(record, ensure_ascii=False)
+        line.encode("utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(record)
     except RecursionError as error:
         raise DataError(
             f"{str(record.get('source'))[:60]!r}: another key of its object is nested too deeply "
             "to be written; leave it out"
         ) from error
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:
-        return json.dumps(record)
     return line
 
 

@@ -52,7 +52,7 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output` or a file that is written beside it is one of the inputs."""
     part = _part_of(output)
-    for written in [output, *([part, _state_of(part)] if part else [])]:
+    for written in [output, *([part, Path(f"{part}.json")] if part else [])]:
         check_output_is_no_input(written, inputs)
 
 
@@ -61,11 +61,7 @@ def _part_of(output: Path | None) -> Path | None:
     if output is None or str(output) in STDOUT or (output.exists() and not output.is_file()):
         return None
     final = Path(os.path.realpath(output)) if output.is_symlink() else output
-    return final.with_name(f"{final.name}.part")
-
-
-def _state_of(part: Path) -> Path:
-    return part.with_name(f"{part.name}.json")
+    return Path(f"{final}.part")
 
 
 class StreamOutput:
@@ -88,7 +84,7 @@ class PartialOutput:
     """A regular file that is being written, locked against a second process."""
 
     def __init__(self, path: Path, part: Path, resume: bool) -> None:
-        self.path, self.part, self.state_file = path, part, _state_of(part)
+        self.path, self.part, self.state_file = path, part, Path(f"{part}.json")
         self.resume = resume
         self._state: dict[str, Any] = {}
         """what the state file records of the part; empty until `begin`"""
@@ -97,7 +93,16 @@ class PartialOutput:
         self._input, self._output = sha256(), sha256()
         with explain_write_errors(path):
             self.file = self.part.open("a+b", buffering=0)
-        self._lock()
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
+        except (BlockingIOError, FileNotFoundError):
+            same = False
+        if not same:
+            self.file.close()
+            raise DataError(
+                f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
+            )
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
         """Skip the lines that the part holds, and return how many those are.
@@ -133,13 +138,6 @@ class PartialOutput:
         self._state["output"] = self._output.hexdigest()
         write_json(self.state_file, self._state)
 
-    def finish(self) -> None:
-        """Rename the complete part to the output."""
-        assert self._state
-        os.fsync(self.file.fileno())
-        self.part.replace(self.part.with_suffix(""))
-        self.state_file.unlink(missing_ok=True)
-
     def keep(self, again: bool) -> None:
         """After an error, keep the complete windows and say so; keep nothing if there is none.
 
@@ -161,18 +159,6 @@ class PartialOutput:
             + (f"; to continue: {command}" if again else ""),
             file=sys.stderr,
         )
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
-        except (BlockingIOError, FileNotFoundError):
-            same = False
-        if not same:
-            self.file.close()
-            raise DataError(
-                f"{self.part}: another process writes it; wait for it, or choose another -o FILE"
-            )
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return the recorded state of the part; None if there is none."""
@@ -237,7 +223,9 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
         try:
             with explain_write_errors(path, DISK_FULL):
                 yield part
-                part.finish()
+                os.fsync(part.file.fileno())
+                part.part.replace(part.part.with_suffix(""))
+                part.state_file.unlink(missing_ok=True)
         except BaseException:
             part.keep(again=not is_stdin(file))
             raise

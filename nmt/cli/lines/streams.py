@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
+from nmt.data.text.lines import SUFFIXES, decode_or_warn, read_lines
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-COMPRESSED = (".gz", ".xz", ".zst")
 STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -85,13 +85,11 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
         DataError: the file cannot be read.
         ConfigError: there is no stdin.
     """
-    from nmt.data.text.lines import decode_or_warn, read_lines
-
     if path is None or is_stdin(path):
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe text in")
         yield decode_or_warn(sys.stdin.buffer, "stdin", warn)
-    elif path.suffix in COMPRESSED:
+    elif path.suffix in SUFFIXES:
         yield read_lines(path)
     else:
         try:
@@ -104,17 +102,12 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 def is_regular(path: Path | None) -> bool:
     """Whether the input is a regular file, all of which can be read without waiting."""
-    if path is not None and not is_stdin(path):
-        return path.is_file()
-    try:
-        return stat.S_ISREG(os.fstat(sys.stdin.fileno()).st_mode)
-    except OSError:  # an object of Python without a descriptor
-        return False
+    return _identity(path, STDIN, 0) is not None
 
 
 def count_lines(path: Path | None) -> int | None:
     """Return the number of lines of a plain file, for a progress bar; None where unknown."""
-    if path is None or not path.is_file() or path.suffix in COMPRESSED:
+    if path is None or not path.is_file() or path.suffix in SUFFIXES:
         return None
     with path.open("rb") as file:
         return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
@@ -145,27 +138,21 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
             raise ConfigError("stdout is closed; give -o FILE, or let stdout go somewhere")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
-    elif path.exists() and not path.is_file():
-        with _open_for_writing(path, path) as file:
+        return
+    is_device = path.exists() and not path.is_file()
+    final = Path(os.path.realpath(path))
+    written = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
+    try:
+        with explain_write_errors(path):
+            file = written.open("wb")
+        with explain_write_errors(path, DISK_FULL), file:
             yield file
-    else:
-        final = Path(os.path.realpath(path))
-        beside = final.with_name(f".{final.name}.{os.getpid()}.part")
-        try:
-            with _open_for_writing(beside, path) as file:
-                yield file
-            beside.replace(final)
-        finally:
-            with contextlib.suppress(OSError):  # it could not be created
-                beside.unlink()
-
-
-@contextlib.contextmanager
-def _open_for_writing(path: Path, name: Path) -> Iterator[BinaryIO]:
-    with explain_write_errors(name):
-        file = path.open("wb")
-    with explain_write_errors(name, DISK_FULL), file:
-        yield file
+        if not is_device:
+            written.replace(final)
+    finally:
+        if not is_device:
+            with contextlib.suppress(OSError):  # it could not be created, or has its final name
+                written.unlink()
 
 
 @contextlib.contextmanager

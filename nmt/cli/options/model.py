@@ -1,7 +1,8 @@
-"""The options of every command that uses a model: which weights, where, and how they translate."""
+"""The options of commands that read a recipe or use a model: which weights, where, which search."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, astuple, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -9,9 +10,13 @@ import typer
 from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt.config import Sampling
+    from nmt.config import Config, Sampling
     from nmt.translation.translator import Translator
 
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override section.key; may be repeated."),
+]
 ModelOption = typer.Option(
     "--model",
     "-m",
@@ -22,6 +27,32 @@ ModelsOption = Annotated[list[str], ModelOption]
 OneModelOption = Annotated[
     str, typer.Option("--model", "-m", metavar="RUN", help="Run directory or checkpoint.")
 ]
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """A recipe, and settings that replace some of its own."""
+
+    config: str
+    """A YAML file, or the name of a bundled recipe."""
+    settings: SettingsOption = None
+
+    def load(self, *more: str) -> "Config":
+        """Read the recipe; `more` settings replace those of the options.
+
+        Raises:
+            ConfigError: There is no such recipe, or it holds a mistake.
+        """
+        from nmt.config_file import load_config
+
+        return load_config(self.config, [*(self.settings or []), *more])
+
+    @property
+    def path(self) -> Path:
+        """Return the file of the recipe."""
+        from nmt.config_file import find_config
+
+        return find_config(self.config)
 
 
 @dataclass(frozen=True)
@@ -46,37 +77,26 @@ class ComputeOptions(WeightsOptions):
 EXACT = ComputeOptions(precision="fp32")
 """the defaults of commands whose figures are compared with those of other machines"""
 
-BeamSizeOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Number of hypotheses kept for each sentence; 1 is greedy search.  [default: the "
-        "run's]",
-    ),
-]
-BatchTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1, help="Number of padded source tokens translated at once.  [default: the run's]"
-    ),
-]
+
+@dataclass(frozen=True)
+class BeamOptions:
+    """Size of the beam and of the batches; None keeps those of the run."""
+
+    beam_size: Annotated[int | None, typer.Option(min=1)] = None
+    """Number of hypotheses kept for each sentence; 1 is greedy search.  [default: the run's]"""
+    batch_tokens: Annotated[int | None, typer.Option(min=1)] = None
+    """Number of padded source tokens translated at once.  [default: the run's]"""
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class SearchOptions(BeamOptions):
     """Settings of the search that replace those of the run; None keeps the run's."""
 
-    beam_size: BeamSizeOption = None
     length_penalty: Annotated[float | None, typer.Option(min=0, max=10)] = None
     """alpha of the length penalty; 0 is no penalty.  [default: the run's]"""
-    batch_tokens: BatchTokensOption = None
     shortlist: Annotated[int | None, typer.Option(metavar="N", min=1, max=200)] = None
     """Search only frequent tokens and the N likeliest translations of each source token, which
     `nmt shortlist` has learnt: faster.  [default: the whole vocabulary]"""
-
-    def settings(self) -> dict[str, object]:
-        """Return the settings by their names in the decoding section."""
-        return {name: value for name, value in asdict(self).items() if name != "shortlist"}
 
 
 @dataclass(frozen=True)
@@ -144,7 +164,7 @@ class SamplingOptions:
 def load_translator(
     models: Sequence[str],
     compute: ComputeOptions,
-    search: SearchOptions,
+    search: BeamOptions,
     sampling: "Sampling | None" = None,
 ) -> "Translator":
     """Load models; the options given replace the settings of the first one's configuration.
@@ -157,20 +177,16 @@ def load_translator(
     from nmt.device import tune_memory
     from nmt.translation import text_translator
 
-    if search.shortlist and sampling:
+    changes = asdict(search)
+    shortlist = changes.pop("shortlist", None)
+    if shortlist and sampling:
         raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
     tune_memory()
     translator = text_translator.load_translator(
-        models,
-        compute.checkpoint,
-        compute.device,
-        compute.precision,
-        search.settings(),
-        sampling,
-        search.shortlist,
+        models, compute.checkpoint, compute.device, compute.precision, changes, sampling, shortlist
     )
     normalization = translator.settings.length_normalization
-    if search.length_penalty is not None and normalization != "gnmt":
+    if changes.get("length_penalty") is not None and normalization != "gnmt":
         raise ConfigError(
             "--length-penalty is the alpha of gnmt, and the run's length_normalization is "
             f"{normalization}; leave it out"

@@ -2,6 +2,7 @@
 
 import fcntl
 import gzip
+import itertools
 import json
 import resource
 import signal
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, call
+from unittest.mock import Mock, call, patch
 
 import pytest
 import torch
@@ -23,18 +24,15 @@ from nmt.run_directory import load_run
 from nmt.search import windows
 from nmt.translation import document, text_translator
 from nmt.translation.pipeline import Pipeline
-from tests.cli.commands import invoke, succeed, write_lines
+from tests.cli.commands import invoke, write_lines
 
 LINES = [f"a small dog {n}. A cat." if n % 4 else "" for n in range(11)]
-SHAPES = {
-    "plain": [],
-    "n-best": ["--n-best", "2"],
-    "json": ["--json", "--n-best", "2"],
-    "document": ["--document", "--mbr", "bleu"],
-    "forbidden words": ["--document", "--forbid", "a", "--forbid", "e"],
-    "compared": ["--mbr", "chrf", "--sample", "--candidates", "3", "--alignments"],
-    "sampled document": ["--document", "--sample", "--json"],
-}
+SHAPES = [
+    *("", "--n-best 2", "--json --n-best 2", "--document --mbr bleu", "--document --sample --json"),
+    "--document --forbid a --forbid e",
+    "--mbr chrf --sample --candidates 3 --alignments",
+]
+DAMAGED = ("", "[]", "{}", '{"format": 0}', '{"format": 1, "lines": 1}')
 
 
 @pytest.fixture(autouse=True)
@@ -71,18 +69,15 @@ class Command:
 
     def interrupt(self, whole: int, *options: str) -> Result:
         """Run until so many windows are written and one more is begun."""
-        calls = 0
+        calls = itertools.count(1)
         translate_batch = Pipeline.translate_batch
 
         def translated(pipeline: Pipeline, lines: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > whole:
+            if next(calls) > whole:
                 raise StoppedBySignal("stopped by SIGINT", signal.SIGINT)
             return translate_batch(pipeline, lines)
 
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(Pipeline, "translate_batch", translated)
+        with patch.object(Pipeline, "translate_batch", translated):
             result = self(*options)
         assert isinstance(result.exception, StoppedBySignal)
         return result
@@ -103,7 +98,7 @@ def command(tiny_run: Path, tmp_path: Path) -> Command:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_going_on_gives_the_bytes_of_an_uninterrupted_run(command: Command, shape: str) -> None:
-    options = SHAPES[shape]
+    options = shape.split()
     expected = command.whole(*options)
     for whole in (0, 1, 3):
         command.interrupt(whole, *options)
@@ -130,17 +125,16 @@ def test_the_message_names_the_part_and_the_command_to_go_on(
     assert command.interrupt(1, "--resume").stderr.count("--resume") == 1
 
 
-def test_what_was_cut_within_a_window_is_dropped(command: Command) -> None:
+def test_what_was_cut_within_a_window_is_dropped_and_without_resume_all_is(
+    command: Command,
+) -> None:
     """As a killed process leaves it: more in the part than was noted of it."""
     expected = command.whole()
     command.interrupt(1)
     with command.part.open("ab") as file:
         file.write(b"a whole line\nhalf a li")
     assert command.resumed() == expected
-
-
-def test_without_resume_a_part_is_replaced(command: Command) -> None:
-    expected = command.whole()
+    command.output.unlink()
     command.interrupt(2, "--sample")
     assert command.whole() == expected
     assert not command.part.exists() and not command.state.exists()
@@ -152,55 +146,37 @@ def test_resume_begins_where_nothing_is_there_and_leaves_a_complete_output(
     assert command.resumed().count(b"\n") == len(LINES)
     command.output.write_text("done\n")
     result = command("--resume")
-    assert result.exit_code == 0
+    assert (result.exit_code, command.output.read_text()) == (0, "done\n")
     assert f"{command.output} is complete" in result.stderr
-    assert command.output.read_text() == "done\n" and not command.part.exists()
 
 
-def test_compressed_input_is_gone_on_with(command: Command) -> None:
-    expected = command.whole()
-    packed = command.folder / "in.txt.gz"
-    packed.write_bytes(gzip.compress(command.input.read_bytes()))
-    command.input = packed
-    command.interrupt(2)
-    assert command.resumed() == expected
-
-
-def test_json_lines_are_gone_on_with(command: Command) -> None:
+def test_compressed_json_lines_are_gone_on_with_and_those_to_come_may_be_mended(
+    command: Command,
+) -> None:
     records = [json.dumps({"id": n, "source": line}) for n, line in enumerate(LINES)]
-    write_lines(command.input, [*records[:7], "[]", *records[8:]])
+    command.input = command.input.with_name("in.jsonl.gz")
+    command.input.write_bytes(gzip.compress("\n".join([*records[:7], "[]"]).encode()))
     options = ("--json-input", "--json")
     result = command(*options)
     assert f"{command.input}:8: a list" in str(result.exception)
     assert command.part.read_bytes().count(b"\n") == 6
-    write_lines(command.input, records)  # lines that are yet to come may be mended
-    rows = [json.loads(line) for line in command.resumed(*options).decode().split("\n")[:-1]]
+    command.input.write_bytes(gzip.compress("\n".join(records).encode()))
+    rows = list(map(json.loads, command.resumed(*options).splitlines()))
     assert [row["id"] for row in rows] == list(range(len(LINES)))
-
-
-EXACT = ("--precision", "fp32")
-Change = Callable[[Command], object]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda c: write_lines(c.input, ["changed", *LINES[1:]]),
-            "of 6 lines, with which this input",
-        ),
+        (lambda c: write_lines(c.input, ["other", *LINES[1:]]), "of 6 lines, with which this inpu"),
         (lambda c: write_lines(c.input, LINES[:5]), "does not begin; give the input that it"),
         (lambda c: c.part.write_bytes(b"x" + c.part.read_bytes()[1:]), "changed since it was writ"),
         (lambda c: c.part.write_bytes(c.part.read_bytes()[:-1]), "changed since it was written"),
-        (lambda c: c.state.write_text(""), "damaged"),
-        (lambda c: c.state.write_text("[]"), "damaged"),
-        (lambda c: c.state.write_text("{}"), "damaged"),
-        (lambda c: c.state.write_text('{"format": 0}'), "damaged"),
-        (lambda c: c.state.write_text('{"format": 1, "lines": 1}'), "damaged"),
+        *((lambda c, text=text: c.state.write_text(text), "damaged") for text in DAMAGED),
     ],
 )
 def test_a_part_of_another_input_or_a_changed_one_is_refused(
-    command: Command, change: Change, message: str
+    command: Command, change: Callable[[Command], object], message: str
 ) -> None:
     command.interrupt(2)
     change(command)
@@ -219,15 +195,20 @@ def test_a_part_of_another_input_or_a_changed_one_is_refused(
     ],
 )
 def test_other_settings_are_refused(command: Command, options: str, message: str) -> None:
-    command.interrupt(1, *EXACT)
-    refusal = command.refused(*EXACT, *options.split(), "--resume")
+    command.interrupt(1, "--precision", "fp32")
+    refusal = command.refused("--precision", "fp32", *options.split(), "--resume")
     assert message in refusal and "leave out --resume to translate from the beginning" in refusal
 
 
 @pytest.mark.parametrize("options", ["--checkpoint step-9", "--n-best 9", "--sample --forbid a"])
 def test_a_part_survives_what_cannot_be_asked_for(command: Command, options: str) -> None:
+    """Also one without a state, as a process leaves it that is killed in the first window."""
     command.interrupt(1)
     assert command.refused(*options.split())
+    command.state.unlink()
+    kept = command.part.read_bytes()
+    assert isinstance(command(*options.split()).exception, NmtError)
+    assert command.part.read_bytes() == kept
 
 
 def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> None:
@@ -237,17 +218,11 @@ def test_a_setting_that_says_what_holds_anyway_is_accepted(command: Command) -> 
     assert command.resumed(*options.split())
 
 
-def test_auto_is_recorded_as_the_precision_that_it_was(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def pick(precision: str) -> None:
-        monkeypatch.setattr(text_translator, "pick_precision", lambda name, device: precision)
-
-    pick("bf16")
-    command.interrupt(1, "--precision", "auto")
-    pick("fp32")  # as a machine without bf16 would
-    assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
-    pick("bf16")
+def test_auto_is_recorded_as_the_precision_that_it_was(command: Command) -> None:
+    with patch.object(text_translator, "pick_precision", return_value="bf16"):
+        command.interrupt(1)
+    with patch.object(text_translator, "pick_precision", return_value="fp32"):
+        assert "begun with precision bf16, and now it is fp32" in command.refused("--resume")
     assert command.resumed("--precision", "bf16")
 
 
@@ -304,21 +279,14 @@ def test_an_earlier_output_behind_a_link_is_replaced_and_not_taken_for_complete(
     assert command.output.is_symlink()
 
 
-def test_of_stdin_the_message_promises_nothing(tiny_run: Path, tmp_path: Path) -> None:
-    output, part = tmp_path / "out", tmp_path / "out.part"
-    options = ("translate", "-m", tiny_run, "--json-input", "-o", output)
-    text = '{"source": "a"}\n' * 4
-    succeed(*options, text=text)
-    expected = output.read_bytes()
-    output.unlink()
-    result = invoke(*options, text=text + "[]")
-    assert result.stderr == f"nmt: {part} keeps the translations of lines 1 to 3\n"
-    assert part.read_bytes() == expected[: len(part.read_bytes())]
+def test_of_stdin_the_message_promises_nothing(command: Command) -> None:
+    options = ("translate", "-m", command.run, "--json-input", "-o", command.output)
+    result = invoke(*options, text='{"source": "a"}\n' * 4 + "[]")
+    assert result.stderr == f"nmt: {command.part} keeps the translations of lines 1 to 3\n"
+    assert command.part.read_bytes().count(b"\n") == 3
 
 
-def test_a_signal_after_the_note_of_a_window_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_after_the_note_of_a_window_loses_nothing(tmp_path: Path) -> None:
     source, output = tmp_path / "in", tmp_path / "out"
     replace = Path.replace
 
@@ -328,8 +296,7 @@ def test_a_signal_after_the_note_of_a_window_loses_nothing(
 
     with pytest.raises(StoppedBySignal), open_windows(source, output, resume=False) as sink:
         sink.begin(iter([]), dict)
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "replace", replaced)
+        with patch.object(Path, "replace", replaced):
             sink.write(["a"], b"A\n")
     with open_windows(source, output, resume=True) as sink:
         assert sink.begin(iter(["a"]), dict) == 1
@@ -345,18 +312,17 @@ def test_every_window_is_flushed_to_a_stream() -> None:
 
 # In the third window that a process translates, it sends the signal.
 SIGNALLED = """
-import os, sys
+import itertools, os, sys
 from nmt.cli.app import main
 from nmt.search import windows
 from nmt.translation.pipeline import Pipeline
 
 windows.WINDOW_LINES = 3
 number, main_process = int(sys.argv.pop()), os.getpid()
-search, calls = Pipeline.translate_batch, []
+search, calls = Pipeline.translate_batch, itertools.count(1)
 
 def translate_batch(*given):
-    calls.append(1)
-    if len(calls) > 2:
+    if next(calls) > 2:
         os.kill(main_process, number)
     return search(*given)
 
