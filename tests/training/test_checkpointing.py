@@ -27,7 +27,7 @@ def trainer(recipe: Recipe, make_trainer: Callable[[Config, TokenStore, int], Tr
     """A trainer that has taken one step."""
     rows = [[4, 5, 3], [6, 3]]
     trainer = make_trainer(recipe(), TokenStore.of(rows, rows), 8)
-    trainer.directory.create()
+    trainer.directory.checkpoints.mkdir(parents=True)
     trainer.stepper.take()
     return trainer
 
