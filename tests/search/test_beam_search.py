@@ -24,6 +24,7 @@ from tests.search.plain_search import (
     random_transformer,
     without_padding,
 )
+from tests.stand_in_models import table_model
 
 SOURCE = padded_source(24)
 
@@ -54,7 +55,7 @@ def test_length_penalty_is_the_papers_formula() -> None:
     ],
 )
 def test_a_batch_finds_what_a_plain_search_finds_for_each_sentence(
-    table_model: Callable[..., Any], kind: str, beam_size: int, others: dict[str, Any]
+    kind: str, beam_size: int, others: dict[str, Any]
 ) -> None:
     """Scores, order and ends, though the sentences of a batch end at different steps."""
     model = random_transformer() if kind == "transformer" else table_model(VOCABULARY)
@@ -69,7 +70,7 @@ def test_a_batch_finds_what_a_plain_search_finds_for_each_sentence(
 
 
 @pytest.mark.parametrize("kind", ["gnmt", "average", "none"])
-def test_a_wide_beam_is_an_exhaustive_search(table_model: Callable[..., Any], kind: Any) -> None:
+def test_a_wide_beam_is_an_exhaustive_search(kind: Any) -> None:
     source = torch.tensor([[4, EOS], [5, PAD], [7, EOS], [8, PAD]])
     settings = DecodingConfig(beam_size=400, length_normalization=kind, max_length_offset=2)
     for model in (table_model(6, seed) for seed in range(3)):
@@ -94,9 +95,7 @@ def test_batches_of_1_8_and_64_give_the_same(beam_size: int) -> None:
         assert_same(search(rows), alone)
 
 
-def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none(
-    table_model: Callable[..., Any],
-) -> None:
+def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none() -> None:
     def steps(row: torch.Tensor, **others: Any) -> int:
         model = table_model(VOCABULARY)
         settings = DecodingConfig(
@@ -111,7 +110,7 @@ def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_tha
     assert exact < len(SOURCE) * (SOURCE.shape[1] + 30)
 
 
-def test_padding_and_begin_are_never_generated(table_model: Callable[..., Any]) -> None:
+def test_padding_and_begin_are_never_generated() -> None:
     model = table_model(VOCABULARY)  # its PAD and BOS have the highest logits nearly always
     settings = DecodingConfig(max_length_offset=10)
     found = beam_search(model, SOURCE, settings, n_best=4)
@@ -120,9 +119,7 @@ def test_padding_and_begin_are_never_generated(table_model: Callable[..., Any]) 
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_each_sentence_ends_at_its_own_limit(
-    table_model: Callable[..., Any], beam_size: int
-) -> None:
+def test_each_sentence_ends_at_its_own_limit(beam_size: int) -> None:
     model = table_model(VOCABULARY)
     model.table[:, EOS] = -50.0  # never ends by itself
     settings = DecodingConfig(beam_size=beam_size, max_length_offset=3)
@@ -132,7 +129,7 @@ def test_each_sentence_ends_at_its_own_limit(
     assert [len(h.tokens) for h in greedy_search(model, SOURCE, settings)] == limits
 
 
-def test_a_beam_wider_than_the_vocabulary_is_allowed(table_model: Callable[..., Any]) -> None:
+def test_a_beam_wider_than_the_vocabulary_is_allowed() -> None:
     settings = DecodingConfig(beam_size=50, max_length_offset=1)
     (found,) = beam_search(table_model(5), torch.tensor([[4]]), settings, n_best=50)
     # UNK and one word in two places, EOS after none or one of them, or cut after two
@@ -140,9 +137,7 @@ def test_a_beam_wider_than_the_vocabulary_is_allowed(table_model: Callable[..., 
 
 
 @pytest.mark.parametrize("search", [beam_search, greedy_search])
-def test_no_sentences_give_no_translations_and_nan_is_an_error(
-    table_model: Callable[..., Any], search: Callable[..., Any]
-) -> None:
+def test_no_sentences_give_no_translations_and_nan_is_an_error(search: Callable[..., Any]) -> None:
     assert search(random_transformer(), SOURCE[:0], DecodingConfig()) == []
     model = table_model(VOCABULARY)
     model.table[:] = float("nan")
