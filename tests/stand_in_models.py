@@ -12,6 +12,7 @@ from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, build_model
 
 STATES = 9973
@@ -75,6 +76,21 @@ class TableModel(StandInModel):
 
 table_model: Any = TableModel
 """the class as Any, because the functions under test expect a Transformer"""
+
+
+def small_transformer(vocabulary_size: int, **settings: Any) -> Transformer:
+    """Return a Transformer in evaluation mode with random weights; `settings` are of its config.
+
+    Biases and gains are random too: neutral ones would hide mistakes.
+    """
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+    config = ModelConfig(**sizes | settings)
+    model = Transformer(config, vocabulary_size, vocabulary_size, PAD).eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
+    return model
 
 
 class Copier(StandInModel):
