@@ -61,28 +61,27 @@ def test_each_name_finds_its_weights(run: RunDirectory, name: str, folder: str) 
     assert find_run(run.path / folder).path == run.path
 
 
-def test_best_follows_best_json_or_is_the_last_while_there_is_none(run: RunDirectory) -> None:
+def test_best_follows_best_json_or_is_the_last_and_is_ready_to_translate(run: RunDirectory) -> None:
+    loaded = load_run(str(run.path), CPU)
+    assert (loaded.config, loaded.path) == (CONFIG, run.checkpoint(1))
+    assert not loaded.model.training
+    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
     write_json(run.best, {"weights": "averaged"})
     assert weights_folder(run.path) == run.averaged
     run.best.unlink()
     assert weights_folder(run.path) == run.checkpoint(2)
 
 
-def test_a_loaded_run_is_ready_to_translate(run: RunDirectory) -> None:
-    loaded = load_run(str(run.path), CPU)
-    assert loaded.config == CONFIG
-    assert not loaded.model.training
-    assert loaded.path == run.checkpoint(1)
-    assert loaded.tokenizer.source.encode(["a dog"])[0][-1] == 3
-
-
+@pytest.mark.parametrize("name", ["step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""])
 def test_an_unknown_checkpoint_is_refused_and_the_existing_ones_are_listed(
-    run: RunDirectory,
+    run: RunDirectory, name: str
 ) -> None:
-    for name in ("step-7", "newest", "step-x", "step-²", "step-" + 5000 * "9", ""):
-        expected = rf"no checkpoint '{name}'; it has: step-00000001, step-00000002, averaged"
-        with pytest.raises(CheckpointError, match=expected):
-            load_run(run.path, CPU, name)
+    expected = rf"no checkpoint '{name}'; it has: step-00000001, step-00000002"
+    with pytest.raises(CheckpointError, match=expected):
+        load_run(run.path, CPU, name)
+
+
+def test_a_run_without_checkpoints_says_so(run: RunDirectory) -> None:
     shutil.rmtree(run.checkpoints)
     shutil.rmtree(run.averaged)
     for name in ("best", "last", "averaged"):
@@ -172,17 +171,16 @@ def test_a_directory_in_which_nothing_was_written_is_removed(tmp_path: Path) -> 
         assert run.path.exists() is write
 
 
-def test_a_second_writer_is_told_which_process_is_there(tmp_path: Path) -> None:
-    lock = tmp_path / ".lock"
-    lock.write_text("process 1 on a machine that lost power")
-    busy = (
-        rf"{tmp_path}: in use by process {os.getpid()} on .*; wait for it or choose another --run"
-    )
-    with RunDirectory(tmp_path).lock():
-        assert "lost power" not in lock.read_text()
-        with pytest.raises(RunDirectoryBusyError, match=busy), RunDirectory(tmp_path).lock():
+def test_a_second_lock_is_refused_and_told_which_process_is_there(tmp_path: Path) -> None:
+    run, file = RunDirectory(tmp_path), tmp_path / ".lock"
+    file.write_text("process 1 on a machine that lost power")
+    refused = rf"{tmp_path}: in use by process {os.getpid()} on .*; wait for it or choose another"
+    with run.lock():
+        assert "lost power" not in file.read_text()
+        with pytest.raises(RunDirectoryBusyError, match=refused) as raised, run.lock():
             pass
-    assert lock.read_text() == ""  # on another machine it says that the directory is free
+    assert raised.value.exit_code == 75
+    assert file.read_text() == ""  # seen from elsewhere, nobody is there any more
 
 
 def test_leftovers_of_a_killed_process_are_cleared(tmp_path: Path) -> None:
