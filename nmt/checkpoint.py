@@ -107,13 +107,11 @@ def save_checkpoint(
         write_folder_atomically(path, contents)
     except OSError as error:
         needed = -(-sum(map(len, contents.values())) >> 20)  # rounded up; free space rounds down
+        message = f"{path}: checkpoint not saved: {error.strerror}"
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
-            raise CheckpointError(
-                f"{path}: checkpoint not saved: {error.strerror} "
-                f"(needs {needed} MiB, {free} MiB free)"
-            ) from error
-        raise CheckpointError(f"{path}: checkpoint not saved: {error.strerror}") from error
+            message += f" (needs {needed} MiB, {free} MiB free)"
+        raise CheckpointError(message) from error
 
 
 def _read_verified(path: Path, name: str) -> bytes:

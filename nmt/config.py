@@ -47,24 +47,20 @@ class TextPair(Section):
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
-        two = self.source is not None and self.target is not None
-        if two == (self.file is not None) or (self.source is None) != (self.target is None):
+        given = self.model_dump(include={"source", "target", "file"}, exclude_none=True)
+        if given.keys() not in ({"source", "target"}, {"file"}):
             raise ValueError(
                 "name two files (source, target) or one that holds both sides (file), got "
-                + (", ".join(f"{k}: {v}" for k, v in self._paths().items()) or "neither")
+                + (", ".join(f"{name}: {path}" for name, path in given.items()) or "neither")
             )
         if self.file is None and (self.source_field or self.target_field):
             raise ValueError("source_field and target_field are for a file that holds both sides")
         return self
 
-    def _paths(self) -> dict[str, str]:
-        named = {"source": self.source, "target": self.target, "file": self.file}
-        return {name: path for name, path in named.items() if path is not None}
-
     @property
     def paths(self) -> list[str]:
         """The files to read, source before target."""
-        return list(self._paths().values())
+        return [path for path in (self.source, self.target, self.file) if path is not None]
 
 
 def _one_or_several(value: object) -> object:

@@ -5,7 +5,6 @@ error with file, line and key; for an unknown key it also names the nearest know
 """
 
 import difflib
-import importlib.resources
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -122,7 +121,7 @@ def find_config(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    bundled = Path(str(importlib.resources.files("nmt"))) / "configs"
+    bundled = Path(__file__).parent / "configs"
     folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"
     stem = name.removesuffix(".yaml")
     if (folder / f"{stem}.yaml").is_file() and "/" not in stem:

@@ -33,20 +33,16 @@ def pick_device(name: str) -> torch.device:
     except (RuntimeError, AttributeError):  # an unknown name, or a kind without its module
         present = False
     if not present:
+        accelerator = torch.accelerator.current_accelerator()
+        kind = accelerator.type if accelerator else "cuda"
+        found = ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
         raise ConfigError(
-            f"device: {name!r} was asked for, but PyTorch finds only "
-            f"{', '.join(available_devices())} here; use one of them, or auto"
+            f"device: {name!r} was asked for, but PyTorch finds only {', '.join(found)} here; "
+            "use one of them, or auto"
         )
     if device.index is not None and device.type != "cpu":
         torch.accelerator.set_device_index(device.index)
     return device
-
-
-def available_devices() -> list[str]:
-    """Return the names of the devices that PyTorch finds, such as cpu, cuda:0 and cuda:1."""
-    accelerator = torch.accelerator.current_accelerator()
-    kind = accelerator.type if accelerator else "cuda"
-    return ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
 
 
 def _count_devices(kind: str) -> int:

@@ -28,14 +28,11 @@ class NewerCheckpointError(CheckpointError):
 class NonFiniteScoresError(CheckpointError):
     """A model that computes NaN instead of scores."""
 
-    def __init__(
-        self,
-        message: str = (
+    def __str__(self) -> str:
+        return (
             "the model's scores are not numbers (NaN): its weights are damaged or its training "
             "diverged; choose an earlier checkpoint with --checkpoint"
-        ),
-    ) -> None:
-        super().__init__(message)
+        )
 
 
 class UnknownModuleError(NmtError):

@@ -77,24 +77,6 @@ class RunDirectory:
             ConfigError: it cannot be created or written to.
             RunDirectoryBusyError: another process has reserved it.
         """
-        self.create()
-        with self.lock():
-            self._clear_leftovers()
-            try:
-                yield
-            finally:
-                if not self.config.is_file():
-                    with contextlib.suppress(OSError):
-                        self.checkpoints.rmdir()
-                        (self.path / ".lock").unlink()
-                        self.path.rmdir()
-
-    def create(self) -> None:
-        """Create the directory.
-
-        Raises:
-            ConfigError: it cannot be created or written to.
-        """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             probe = self.path / ".write-probe"
@@ -105,6 +87,16 @@ class RunDirectory:
                 f"{self.path}: the run directory cannot be written: {error.strerror}; "
                 f"choose another with --run-dir"
             ) from error
+        with self.lock():
+            self._clear_leftovers()
+            try:
+                yield
+            finally:
+                if not self.config.is_file():
+                    with contextlib.suppress(OSError):
+                        self.checkpoints.rmdir()
+                        (self.path / ".lock").unlink()
+                        self.path.rmdir()
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
-"""Hugging Face's MarianMTModel with our weights.
+"""Converts a model of nmt into Hugging Face's MarianMTModel, which must compute the same function.
 
-Marian is the post-norm Transformer with one embedding matrix. Its position table keeps all sines
-before all cosines where ours interleaves them as the paper does, so the width D is permuted once:
-whatever reads or writes the residual stream is permuted with it.
+Marian is the post-norm Transformer with one embedding matrix. Its position table holds first all
+sines and then all cosines, while ours interleaves them as the paper does. So the dimensions of the
+residual stream (B, T, D) are reordered, in every matrix that reads it or writes it.
 """
 
 import runpy
@@ -23,12 +23,15 @@ PROJECT = Path(__file__).resolve().parent.parent
 
 
 def permutation(width: int) -> Tensor:
-    """The even places before the odd ones."""
+    """Return Marian's order of our dimensions: the even ones, then the odd ones."""
     return torch.cat((torch.arange(0, width, 2), torch.arange(1, width, 2)))
 
 
 def linear(ours: nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, Tensor]:
-    """One linear map for Marian; `reads` and `writes` say which side is the residual stream."""
+    """Return a linear map for Marian.
+
+    `reads` says that its input is the residual stream, `writes` that its output is.
+    """
     weight, bias = ours.weight.data, ours.bias.data
     weight = weight[:, permutation(weight.shape[1])] if reads else weight
     if writes:
@@ -38,6 +41,7 @@ def linear(ours: nn.Linear, name: str, reads: bool, writes: bool) -> dict[str, T
 
 
 def attention(ours: MultiHeadAttention, name: str) -> dict[str, Tensor]:
+    """Return the matrices of an attention in Marian's names."""
     inputs = {"q_proj": ours.query, "k_proj": ours.key, "v_proj": ours.value}
     state = linear(ours.output, f"{name}.out_proj", reads=False, writes=True)
     for place, projection in inputs.items():
@@ -46,12 +50,13 @@ def attention(ours: MultiHeadAttention, name: str) -> dict[str, Tensor]:
 
 
 def norm(ours: nn.LayerNorm, name: str) -> dict[str, Tensor]:
+    """Return a layer norm of the residual stream in Marian's names."""
     order = permutation(len(ours.bias))
     return {f"{name}.weight": ours.weight.data[order], f"{name}.bias": ours.bias.data[order]}
 
 
 def layer(ours: Any, name: str) -> dict[str, Tensor]:
-    """An encoder or decoder layer in Marian's names."""
+    """Return an encoder or decoder layer in Marian's names."""
     state = {
         **attention(ours.self_attention, f"{name}.self_attn"),
         **norm(ours.self_attention_sublayer.norm, f"{name}.self_attn_layer_norm"),
@@ -65,23 +70,14 @@ def layer(ours: Any, name: str) -> dict[str, Tensor]:
     return state
 
 
-def marian_state(model: Transformer) -> dict[str, Tensor]:
-    """All of our weights in Marian's names and order of the width."""
-    shared = model.target_embedding.weight.data
-    state = {"model.shared.weight": shared[:, permutation(shared.shape[1])]}
-    for name, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for number, ours in enumerate(stack.layers):
-            state |= layer(ours, f"model.{name}.layers.{number}")
-    return state
-
-
 @pytest.fixture(scope="session")
 def as_marian() -> AsMarian:
-    """Makes a MarianMTModel of a post-norm model with shared embeddings, in eval mode."""
+    """Return a function that converts a post-norm model with shared embeddings, in eval mode."""
     benchmark = runpy.run_path(str(PROJECT / "scripts" / "benchmarks" / "marian_model.py"))
 
     def converted(ours: Transformer, heads: int, activation: Activation = "relu") -> nn.Module:
-        vocabulary, width = ours.target_embedding.weight.shape
+        shared = ours.target_embedding.weight.data
+        vocabulary, width = shared.shape
         sizes = ModelConfig(
             d_model=width,
             heads=heads,
@@ -90,8 +86,12 @@ def as_marian() -> AsMarian:
             decoder_layers=len(ours.decoder.layers),
             activation=activation,
         )
+        state = {"model.shared.weight": shared[:, permutation(width)]}
+        for name, stack in (("encoder", ours.encoder), ("decoder", ours.decoder)):
+            for number, one in enumerate(stack.layers):
+                state |= layer(one, f"model.{name}.layers.{number}")
         model: nn.Module = benchmark["marian_model"](sizes, vocabulary).eval()
-        missing, unexpected = model.load_state_dict(marian_state(ours), strict=False)
+        missing, unexpected = model.load_state_dict(state, strict=False)
         assert not unexpected
         tied_or_computed = ("embed_tokens.weight", "embed_positions.weight", "lm_head.weight")
         assert all(name.endswith((*tied_or_computed, "final_logits_bias")) for name in missing)

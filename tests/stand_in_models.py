@@ -1,7 +1,8 @@
-"""Stand-in models, small enough to search exhaustively or to know every answer of."""
+"""Small models for tests, with the methods of a `Transformer` that a search calls."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,17 +12,18 @@ from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel, build_model
 
 STATES = 9973
 
 
+@dataclass
 class PrefixCache:
-    """All tokens so far of each sentence's hypotheses (N, k, T), and its source ids (N, S)."""
+    """The source ids (N, S), and the tokens so far of each hypothesis (N, k, T)."""
 
-    def __init__(self, source: Tensor) -> None:
-        self.source = source
-        self.prefix = source.new_empty((len(source), 1, 0))
+    source: Tensor
+    prefix: Tensor
 
     def continue_hypotheses(self, parents: Tensor) -> None:
         self.prefix = self.prefix.gather(
@@ -31,47 +33,71 @@ class PrefixCache:
     def keep_sentences(self, sentences: Tensor) -> None:
         self.source, self.prefix = self.source[sentences], self.prefix[sentences]
 
-    def append(self, tokens: Tensor) -> None:
-        self.prefix = torch.cat((self.prefix, tokens[:, :, None]), dim=2)
 
-
-class TableModel:
-    """Next-token logits drawn at random for each (source, prefix), and PAD and BOS the highest."""
+class StandInModel(nn.Module):
+    """A model whose `next_logits` depend only on the source ids and the tokens so far."""
 
     padding = PAD
-
-    def __init__(self, vocabulary_size: int, seed: int = 0) -> None:
-        generator = torch.Generator().manual_seed(seed)
-        self.table = 2 * torch.randn(STATES, vocabulary_size, generator=generator)
-        self.table[:, [PAD, BOS]] += 5
 
     def encode(self, source: Tensor) -> Tensor:
         return source
 
     def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
-        return PrefixCache(source)
+        return PrefixCache(source, source.new_empty((len(source), 1, 0)))
 
     def step(self, tokens: Tensor, cache: PrefixCache, attention: None = None) -> Tensor:
-        cache.append(tokens)
-        return self._after(cache)
+        cache.prefix = torch.cat((cache.prefix, tokens[:, :, None]), dim=2)
+        return self.next_logits(cache)
 
-    def __call__(self, source: Tensor, target_input: Tensor) -> Tensor:
-        """The logits of the last position alone: (B, S), (B, T) -> (B, 1, V)."""
-        cache = PrefixCache(source)
-        cache.prefix = target_input[:, None]
-        return self._after(cache)
+    def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
+        """Return the logits of the last position only: (B, S), (B, T) -> (B, 1, V)."""
+        return self.next_logits(PrefixCache(source, target_input[:, None]))
 
-    def _after(self, cache: PrefixCache) -> Tensor:
+    def next_logits(self, cache: PrefixCache) -> Tensor:
+        """Return the logits of the next token of each hypothesis: (N, k, V)."""
+        raise NotImplementedError
+
+
+class TableModel(StandInModel):
+    """Draws the logits at random for each first source token and prefix; PAD and BOS are high."""
+
+    def __init__(self, vocabulary_size: int, seed: int = 0) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(seed)
+        self.table = 2 * torch.randn(STATES, vocabulary_size, generator=generator)
+        self.table[:, [PAD, BOS]] += 5
+
+    def next_logits(self, cache: PrefixCache) -> Tensor:
         state = (cache.source[:, :1] * 7919).expand(cache.prefix.shape[:2])
         for position in range(cache.prefix.shape[2]):
             state = (state * 31 + cache.prefix[:, :, position] + 1) % STATES
         return self.table[state]
 
 
-class Copier(nn.Module):
-    """Translates every sentence by itself, token for token."""
+table_model: Any = TableModel
+"""the class as Any, because the functions under test expect a Transformer"""
 
-    padding = PAD
+
+def small_transformer(vocabulary_size: int, **settings: Any) -> Transformer:
+    """Return a Transformer in evaluation mode with random weights; `settings` are of its config.
+
+    Biases and gains are random too: neutral ones would hide mistakes.
+    """
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+    config = ModelConfig(**sizes | settings)
+    model = Transformer(config, vocabulary_size, vocabulary_size, PAD).eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
+    return model
+
+
+class Copier(StandInModel):
+    """Translates each sentence into itself, token for token; `batches` are the sizes it was given.
+
+    A copy of the model is the model itself, so that its batches are seen as well.
+    """
 
     def __init__(self, vocabulary_size: int) -> None:
         super().__init__()
@@ -82,26 +108,17 @@ class Copier(nn.Module):
         self.batches.append((source.shape[0], source.shape[1]))
         return source
 
-    def start(self, memory: Tensor, source: Tensor) -> PrefixCache:
-        return PrefixCache(source)
-
-    def step(self, tokens: Tensor, cache: PrefixCache, attention: None = None) -> Tensor:
-        cache.append(tokens)
+    def next_logits(self, cache: PrefixCache) -> Tensor:
         position = min(cache.prefix.shape[2], cache.source.shape[1]) - 1
-        return self.certainty[cache.source[:, position, None].expand_as(tokens)]
+        return self.certainty[cache.source[:, position, None].expand(cache.prefix.shape[:2])]
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Copier":
-        return self  # whoever translates with a copy is seen as well
-
-
-@pytest.fixture
-def table_model() -> Callable[..., TableModel]:
-    return TableModel
+        return self
 
 
 @pytest.fixture(scope="session")
 def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    """Characters and bytes: every text comes back as it was."""
+    """A tokenizer of characters and bytes, which restores every text exactly."""
     config = TokenizerConfig(
         kind="char", vocabulary_size=280, byte_fallback=True, normalization="identity"
     )
@@ -111,14 +128,14 @@ def byte_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 
 @pytest.fixture
 def copying_run(byte_tokenizer: Tokenizer) -> LoadedModel:
-    """A run whose translation of a text is the text."""
+    """A run that translates every text into itself."""
     model = Copier(byte_tokenizer.target.size)
     return LoadedModel(Config(), byte_tokenizer, model, Path("run"))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="session")
 def random_run(byte_tokenizer: Tokenizer) -> LoadedModel:
-    """An untrained Transformer that sometimes ends a sentence."""
+    """A run of an untrained Transformer whose translations differ in length."""
     torch.manual_seed(1)
     sizes = ModelConfig(
         d_model=16, heads=2, d_ff=16, encoder_layers=1, decoder_layers=1, embeddings="separate"

@@ -59,96 +59,56 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "seed: -1",
-        "model: {dropout: 1.0}",
-        "model: {heads: 0}",
-        "training: {micro_batch_tokens: 0}",
-        "training: {threads: 0}",
-        "training: {label_smoothing: -0.1}",
-        "tokenizer: {character_coverage: 1.5}",
-        "decoding: {beam_size: 0}",
-    ],
-)
-def test_values_out_of_range_are_refused_with_what_was_found(text: str) -> None:
-    value = text.strip("}").split(": ")[-1]
-    assert refusal(text).splitlines()[0].endswith(f"got {value}")
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
+        # not the YAML that is allowed here
         ("seed: 1\nseed: 2", "c.yaml:2: not valid YAML here: duplicate key 'seed'"),
         ("model:\n  heads: 4\n  heads: 8", "c.yaml:3: not valid YAML here: duplicate key 'heads'"),
         ("model: &a {heads: 4}\ndecoding: *a", "c.yaml:2: not valid YAML here: aliases are not"),
         ("a: b: c", "c.yaml:1: not valid YAML here"),
         ("seed: 1\n---\nseed: 2", "c.yaml:2: not valid YAML here: but found another document"),
-        ("!!python/object:os.system {}", "c.yaml:1: not valid YAML here: tags are not allowed"),
+        ("\nseed: !!bool maybe", "c.yaml:2: not valid YAML here: tags are not allowed"),
+        ("model: !mine {heads: 4}", "c.yaml:1: not valid YAML here: tags are not allowed"),
         ("seed: 1\n\x00", "c.yaml:2: not valid YAML here: unacceptable character #x0000"),
         ("\n" + "[" * 100_000, "c.yaml:2: not valid YAML here: nested too deeply"),
         ("{a: " * 5_000, "c.yaml:1: not valid YAML here: nested too deeply"),
         ("\nseed: " + "9" * 5_000, "c.yaml:2: not valid YAML here: a value cannot be read"),
-        ('\nseed: "\\U00110000"', "c.yaml:2: not valid YAML here: a value cannot be read"),
         ('\nseed: "\\UFFFFFFFF"', "c.yaml:2: not valid YAML here: a value cannot be read"),
-        ('\nseed: "\\ud800"', "c.yaml:2: not valid YAML here: a value cannot be read"),
         ('\n"\\ud800": 1', "c.yaml:2: not valid YAML here: a value cannot be read"),
+        ("\n? [seed]\n: 1", "c.yaml:2: not valid YAML here: a key must be a word"),
+        # unknown keys
         ("- 1", "c.yaml: expected sections such as 'model:', got list"),
-        ("3", "c.yaml: expected sections such as 'model:', got int"),
         ("---", "c.yaml: expected sections such as 'model:', got NoneType"),
-        ("model: 3", "c.yaml:1: 'model': input should be a valid dictionary"),
-        ("model: {1: 2}", "c.yaml:1: unknown key 'model.1'; known keys: d_model"),
         ("model: {5.: 2}", "c.yaml:1: unknown key 'model.5.'; known keys: d_model"),
         ("\nnull: 2", "c.yaml:2: unknown key 'null'; known keys: data"),
-        ("\n? [seed]\n: 1", "c.yaml:2: not valid YAML here: a key must be a word"),
-        ("? {a: 1}\n: 1", "c.yaml:1: not valid YAML here: a key must be a word"),
-        ("seed: !!timestamp x", "c.yaml:1: not valid YAML here: tags are not allowed"),
-        ("\nseed: !!bool maybe", "c.yaml:2: not valid YAML here: tags are not allowed"),
-        ("model: !mine {heads: 4}", "c.yaml:1: not valid YAML here: tags are not allowed"),
-    ],
-)
-def test_text_that_is_no_configuration_is_refused_at_its_line(text: str, message: str) -> None:
-    assert refusal(text).startswith(message)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
         (
             "model:\n  d_ff: 8\n  head: 4",
             "c.yaml:3: unknown key 'model.head'; did you mean 'heads'?",
         ),
         ("modle: {}", "c.yaml:1: unknown key 'modle'; did you mean 'model'?"),
-        (
-            "decoding: {xyzzy: 1}",
-            "c.yaml:1: unknown key 'decoding.xyzzy'; known keys: beam_size, ",
-        ),
-        (
-            "data:\n  train:\n    sorce: a\n    target: b",
-            "c.yaml:3: unknown key 'data.train.sorce'; did you mean 'source'?",
-        ),
+        ("data:\n  train: {\n sorce: a}", "c.yaml:3: unknown key 'data.train.sorce'; did you mean"),
+        # values out of range
+        ("seed: -1", "c.yaml:1: 'seed': input should be greater than or equal to 0, got -1"),
+        ("model: {dropout: 1.0}", "'model.dropout': input should be less than 1, got 1.0"),
+        ("training: {micro_batch_tokens: 0}", "greater than or equal to 1, got 0"),
+        ("model: 3", "c.yaml:1: 'model': input should be a valid dictionary"),
+        ("data: {train: {source: '', target: b}}", "'data.train.source': string should have at"),
+        ("data: {cleaning: {source_script: 'Latin}|x{'}}", "'data.cleaning.source_script'"),
+        # values that do not fit each other
         (
             "model: {d_model: 10, heads: 4}",
-            "c.yaml:1: d_model must be even and a multiple of heads, got d_model: 10, heads: 4",
+            "c.yaml:1: d_model must be even and a multiple of heads, ",
         ),
         ("tokenizer: {shared: false}", "model.embeddings: shared needs tokenizer.shared: true"),
         (
-            "training: {warmup_steps: 6, cooldown_steps: 5, max_steps: 10}",
-            "are more than max_steps",
+            "training: {cooldown_steps: 5, max_steps: 10}",
+            "are more than max_steps (10); lower them",
         ),
-        (
-            "data: {validation: {file: a.tsv, weight: 2}}",
-            "data.validation: a weight says how often",
-        ),
-        (
-            "data: {train: {source: a, target: b, source_field: 1}}",
-            "are for a file that holds both",
-        ),
-        ("data: {train: {source: '', target: b}}", "'data.train.source': string should have at"),
-        ("data: {cleaning: {source_script: 'Latin}|x{'}}", "'data.cleaning.source_script'"),
+        ("data: {test: {file: a.tsv, weight: 2}}", "data.test: a weight says how often to learn"),
+        ("data: {test: {source: a, target: b, source_field: 1}}", "are for a file that holds both"),
     ],
 )
-def test_a_mistake_is_told_with_its_line_its_key_and_the_way_out(text: str, message: str) -> None:
+def test_a_mistake_is_named_with_its_line_its_key_and_the_remedy(text: str, message: str) -> None:
     assert message in refusal(text)
 
 

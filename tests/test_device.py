@@ -105,17 +105,10 @@ def test_threads_are_set_as_asked_and_by_cores_otherwise() -> None:
         torch.set_num_threads(before)
 
 
-def drawn(seed: int, step: int) -> list[float]:
-    torch.manual_seed(step_seed(seed, step))
-    return torch.rand(4).tolist()
-
-
-def test_random_numbers_of_a_step_depend_on_seed_and_step_alone() -> None:
-    first = drawn(1, 5)
-    torch.rand(9)
-    assert drawn(1, 5) == first
-    assert drawn(1, 6) != first
-    assert drawn(2, 5) != first
+def test_the_seed_of_a_step_depends_on_the_runs_seed_the_step_and_the_rank() -> None:
+    seeds = [step_seed(1, 5), step_seed(1, 6), step_seed(2, 5), step_seed(1, 5, rank=1)]
+    assert len(set(seeds)) == 4
+    assert step_seed(1, 5) == seeds[0]
 
 
 def test_tuning_memory_is_harmless() -> None:

@@ -28,7 +28,7 @@ CONFIG = Config(
 def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with checkpoints of steps 1 and 2 and an average; step 1 is the best."""
     run = RunDirectory(tmp_path_factory.mktemp("runs") / "tiny")
-    run.create()
+    run.checkpoints.mkdir(parents=True)
     run.write_config(CONFIG)
     tokenizer = learn_vocabulary([SentencePair("a small dog", "ein hund")], CONFIG.tokenizer)
     tokenizer.save(run.tokenizer)
@@ -154,8 +154,11 @@ def test_the_configuration_is_written_with_all_defaults(run: RunDirectory) -> No
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written: Not a directory.*--run-dir"):
-        RunDirectory(tmp_path / "file" / "run").create()
+    with (
+        pytest.raises(ConfigError, match="cannot be written: Not a directory.*--run-dir"),
+        RunDirectory(tmp_path / "file" / "run").reserve(),
+    ):
+        pass
 
 
 def test_a_directory_in_which_nothing_was_written_is_removed(tmp_path: Path) -> None:

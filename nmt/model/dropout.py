@@ -57,7 +57,6 @@ class Dropout(nn.Module):
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        kept = levels.ge_(
-            dropped_levels - LEVELS // 2
-        )  # in place: the mask takes the memory of the draws
+        # in place: the mask takes the memory of the draws
+        kept = levels.ge_(dropped_levels - LEVELS // 2)
         return kept.to(x.dtype), LEVELS / (LEVELS - dropped_levels)

@@ -87,14 +87,14 @@ class UnpaddedLayout(Layout):
         it as a key, and `join_heads` drops its result as a query.
         """
         of_tokens, of_places = self._order(heads)
-        parts: Tensor = _ToPlaces.apply(x.reshape(len(of_tokens), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
+        parts: Tensor = _TakeRows.apply(x.reshape(len(of_tokens), -1), of_places, of_tokens)  # type: ignore[no-untyped-call]
         rows, length = self.token_at.shape
         return parts.view(rows, heads, length, -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
         """Concatenate the heads and drop the places without a token: (B, H, L, K) -> (N, D)."""
         of_tokens, of_places = self._order(x.shape[1])
-        parts: Tensor = _ToTokens.apply(x.reshape(len(of_places), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
+        parts: Tensor = _TakeRows.apply(x.reshape(len(of_places), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
         return parts.view(len(self.row), -1)
 
     def _order(self, heads: int) -> tuple[Tensor, Tensor]:
@@ -109,34 +109,21 @@ class UnpaddedLayout(Layout):
         return self._of_heads[heads]
 
 
-class _ToPlaces(torch.autograd.Function):
-    """Copies the tokens to their places in rows.
+class _TakeRows(torch.autograd.Function):
+    """Returns the rows `index` of x; an index behind the last row stands for any row.
 
-    Its backward pass copies the gradients back; that of `index_select` would add up rows, which
-    takes longer.
+    The gradient of x is made of the rows `inverse` of the gradient, where an index behind the last
+    row stands for zeros. The backward pass of `index_select` would add up rows, which takes longer.
     """
 
     @staticmethod
-    def forward(ctx, x, of_tokens, of_places):  # type: ignore
-        ctx.save_for_backward(of_tokens)
-        return x.index_select(0, of_places.clamp(max=len(x) - 1))
+    def forward(ctx, x, index, inverse):  # type: ignore
+        ctx.save_for_backward(inverse)
+        return x.index_select(0, index.clamp(max=len(x) - 1))
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore
-        (of_tokens,) = ctx.saved_tensors
-        return gradient.index_select(0, of_tokens), None, None
-
-
-class _ToTokens(torch.autograd.Function):
-    """Copies the places in rows back to the tokens; places without a token get a zero gradient."""
-
-    @staticmethod
-    def forward(ctx, x, of_tokens, of_places):  # type: ignore
-        ctx.save_for_backward(of_places)
-        return x.index_select(0, of_tokens)
-
-    @staticmethod
-    def backward(ctx, gradient):  # type: ignore
-        (of_places,) = ctx.saved_tensors
-        with_zeros = torch.cat((gradient, gradient.new_zeros(1, gradient.shape[1])))
-        return with_zeros.index_select(0, of_places), None, None
+        (inverse,) = ctx.saved_tensors
+        if len(inverse) > len(gradient):  # a row of zeros is needed
+            gradient = torch.cat((gradient, gradient.new_zeros(1, gradient.shape[1])))
+        return gradient.index_select(0, inverse), None, None

@@ -32,7 +32,7 @@ def tiny_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         decoding=DecodingConfig(beam_size=2, max_length_offset=3),
     )
     run = RunDirectory(folder / "tiny")
-    run.create()
+    run.checkpoints.mkdir(parents=True)
     run.write_config(config)
     pairs = [SentencePair("a small dog", "ein kleiner Hund .")]
     tokenizer = learn_vocabulary(pairs, config.tokenizer)

@@ -57,12 +57,3 @@ def test_encoder_and_decoder_are_their_layers_in_turn(norm: Literal["post", "pre
     torch.testing.assert_close(encoder(source, SOURCE), memory)
     expected = decoder.norm(functools.reduce(decode, decoder.layers, target))
     torch.testing.assert_close(decoder(target, memory, CAUSAL, SOURCE), expected)
-
-
-def test_without_positions_the_order_of_tokens_is_invisible() -> None:
-    """Self-attention treats a sentence as a set: permuted in, permuted out."""
-    torch.manual_seed(2)
-    encoder = Encoder(ModelConfig(d_model=D, heads=2, d_ff=20, encoder_layers=2)).eval()
-    context = AttentionContext(None)
-    x, order = torch.randn(1, S, D), torch.randperm(S)
-    torch.testing.assert_close(encoder(x[:, order], context), encoder(x, context)[:, order])

@@ -1,25 +1,15 @@
 """Tokens without padding are what they are with it: logits, gradients, attention."""
 
-from typing import Any, Literal
-
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
 from nmt.model.layout import PADDED, TOKENS_MULTIPLE, Layout, UnpaddedLayout, token_positions
-from nmt.model.transformer import Transformer
 from nmt.training.loss import label_smoothed_cross_entropy
+from tests.stand_in_models import small_transformer
 
 PAD, V = 0, 40
-SIZES: dict[str, Any] = {
-    "d_model": 16,
-    "heads": 4,
-    "d_ff": 24,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-}
 
 
 def batch(rows: int, longest: int, seed: int) -> Tensor:
@@ -46,25 +36,12 @@ def test_every_token_is_there_once_with_some_padding(rows: int, longest: int) ->
     assert len(places) - int((ids != PAD).sum()) < TOKENS_MULTIPLE
 
 
-def test_heads_are_split_and_joined_where_tokens_stand() -> None:
-    ids = batch(30, 25, seed=3)
-    layout = UnpaddedLayout(ids, PAD)
-    x = torch.randn(len(layout.tokens(ids)), 12)
-    heads = layout.split_heads(x, heads=3)
-    assert heads.shape == (30, 3, 25, 4)
-    for number in (0, 77, 200, len(x) - 1):
-        row, position = int(layout.row[number]), int(layout.position[number])
-        assert heads[row, :, position].flatten().equal(x[number])
-    assert layout.join_heads(heads).equal(x)
-
-
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("sizes", [((3, 5), (3, 6)), ((40, 30), (40, 23)), ((7, 300), (7, 4))])
 def test_loss_and_gradients_are_those_of_padded_rows(
-    norm: Literal["post", "pre"], sizes: tuple[tuple[int, int], tuple[int, int]]
+    norm: str, sizes: tuple[tuple[int, int], tuple[int, int]]
 ) -> None:
-    torch.manual_seed(1)
-    model = Transformer(ModelConfig(**SIZES, norm=norm, dropout=0.0), V, V, PAD).double()
+    model = small_transformer(V, norm=norm, dropout=0.0).double().train()
     source, target = batch(*sizes[0], seed=4), batch(*sizes[1], seed=5)
     gradients = []
     for layouts in ((PADDED, PADDED), without_padding(source, target)):
@@ -77,8 +54,7 @@ def test_loss_and_gradients_are_those_of_padded_rows(
 
 
 def test_logits_and_attention_are_those_of_padded_rows() -> None:
-    torch.manual_seed(2)
-    model = Transformer(ModelConfig(**SIZES), V, V, PAD).eval()
+    model = small_transformer(V)
     source, target = batch(20, 30, seed=6), batch(20, 11, seed=7)
     records = AttentionRecord(), AttentionRecord()
     padded = model(source, target, records[0])

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
 
 import pytest
 import torch
@@ -10,29 +9,19 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig
 from nmt.model.attention import AttentionRecord
+from nmt.model.cache import LENGTHS_MULTIPLE
 from nmt.model.transformer import Transformer
+from tests.stand_in_models import small_transformer
 
 PAD, V = 0, 23
 B, S, T = 3, 7, 6
-SIZES: dict[str, Any] = {
-    "d_model": 16,
-    "heads": 4,
-    "d_ff": 24,
-    "encoder_layers": 2,
-    "decoder_layers": 3,
-}
 
 
 @pytest.fixture(params=["post", "pre"])
 def model(request: pytest.FixtureRequest) -> Iterator[Transformer]:
     """Dropout is configured, so that a test in evaluation mode shows that it is off."""
-    torch.manual_seed(1)
-    made = Transformer(ModelConfig(**SIZES, norm=request.param), V, V, PAD).eval()
-    for name, parameter in made.named_parameters():
-        if parameter.dim() == 1:  # biases and gains that are not neutral
-            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
     with torch.inference_mode():
-        yield made
+        yield small_transformer(V, norm=request.param)
 
 
 def random_ids(*shape: int, seed: int = 2) -> Tensor:
@@ -100,18 +89,22 @@ def test_whatever_hypotheses_continue_and_leave_each_step_is_that_of_a_full_pass
             source, history = source[kept], history[kept]
             cache.keep_sentences(kept)
     assert cache.length == length and cache.stored < 0.6 * length * beam
-    # hypotheses share one copy of their sentence
-    assert all(len(layer.cross_key) == len(cache.source_mask) == 2 for layer in cache.layers)
+    for layer in cache.layers:
+        assert (
+            layer.key.shape[2] % LENGTHS_MULTIPLE
+            == layer.cross_key.shape[2] % LENGTHS_MULTIPLE
+            == 0
+        )
+        assert len(layer.cross_key) == len(cache.source_mask) == 2  # one copy for all hypotheses
 
 
 def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
     record = AttentionRecord()
     source, target = random_ids(B, S), random_ids(B, T)
     assert torch.equal(model(source, target, record), model(source, target))
-    heads = SIZES["heads"]
-    assert [w.shape for w in record.encoder] == [(B, heads, S, S)] * SIZES["encoder_layers"]
-    assert [w.shape for w in record.decoder] == [(B, heads, T, T)] * SIZES["decoder_layers"]
-    assert [w.shape for w in record.cross] == [(B, heads, T, S)] * SIZES["decoder_layers"]
+    assert [w.shape for w in record.encoder] == [(B, 4, S, S)] * 2
+    assert [w.shape for w in record.decoder] == [(B, 4, T, T)] * 3
+    assert [w.shape for w in record.cross] == [(B, 4, T, S)] * 3
     for weights in (*record.encoder, *record.decoder, *record.cross):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]))
     assert all((weights.triu(1) == 0).all() for weights in record.decoder)
@@ -123,10 +116,8 @@ def test_record_holds_the_attention_of_every_layer(model: Transformer) -> None:
 @pytest.mark.parametrize(
     ("embeddings", "matrices"), [("shared", 1), ("target", 2), ("separate", 3)]
 )
-def test_tied_weights_are_one_tensor_and_named_once(
-    embeddings: Literal["shared", "target", "separate"], matrices: int
-) -> None:
-    model = Transformer(ModelConfig(**SIZES, embeddings=embeddings), V, V)
+def test_tied_weights_are_one_tensor_and_named_once(embeddings: str, matrices: int) -> None:
+    model = small_transformer(V, embeddings=embeddings)
     sides = (model.source_embedding, model.target_embedding, model.output_embedding)
     assert len({side.weight.data_ptr() for side in sides}) == matrices
     assert (model.target_embedding is model.output_embedding) == (matrices < 3)
@@ -136,7 +127,7 @@ def test_tied_weights_are_one_tensor_and_named_once(
 
 
 def test_every_parameter_has_a_gradient() -> None:
-    model = Transformer(ModelConfig(**SIZES, norm="pre", embeddings="separate"), V, V)
+    model = small_transformer(V, norm="pre", embeddings="separate")
     model(random_ids(B, S), random_ids(B, T)).square().sum().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in model.parameters())
 
@@ -171,8 +162,9 @@ def test_parameter_count_is_that_of_the_paper(
 @pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_matrices_start_glorot_uniform_and_biases_at_zero(gain: float) -> None:
     torch.manual_seed(1)
-    sizes: dict[str, Any] = SIZES | {"d_model": 64, "d_ff": 128, "decoder_layers": 2}
-    config = ModelConfig(**sizes, initialization_gain=gain)
+    config = ModelConfig(
+        d_model=64, d_ff=128, encoder_layers=2, decoder_layers=2, initialization_gain=gain
+    )
     matrices = [m for m in Transformer(config, V, V).modules() if isinstance(m, nn.Linear)]
     assert len(matrices) == 2 * (4 + 2) + 2 * (8 + 2)
     for linear in matrices:

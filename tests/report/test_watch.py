@@ -20,7 +20,7 @@ THIS_PROCESS = f"process {os.getpid()} on {socket.gethostname()}"
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     directory = RunDirectory(tmp_path / "run")
-    directory.create()
+    directory.checkpoints.mkdir(parents=True)
     settings = {"data": {"corpus": "demo"}, "training": {"max_steps": 400}}
     directory.write_config(Config.model_validate(settings))
     return directory

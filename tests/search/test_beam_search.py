@@ -24,6 +24,7 @@ from tests.search.plain_search import (
     random_transformer,
     without_padding,
 )
+from tests.stand_in_models import table_model
 
 SOURCE = padded_source(24)
 
@@ -54,7 +55,7 @@ def test_length_penalty_is_the_papers_formula() -> None:
     ],
 )
 def test_a_batch_finds_what_a_plain_search_finds_for_each_sentence(
-    table_model: Callable[..., Any], kind: str, beam_size: int, others: dict[str, Any]
+    kind: str, beam_size: int, others: dict[str, Any]
 ) -> None:
     """Scores, order, ends and limits, though the sentences of a batch end at different steps."""
     model = random_transformer() if kind == "transformer" else table_model(VOCABULARY)
@@ -69,7 +70,7 @@ def test_a_batch_finds_what_a_plain_search_finds_for_each_sentence(
 
 
 @pytest.mark.parametrize("kind", ["gnmt", "average", "none"])
-def test_a_wide_beam_is_an_exhaustive_search(table_model: Callable[..., Any], kind: Any) -> None:
+def test_a_wide_beam_is_an_exhaustive_search(kind: Any) -> None:
     source = torch.tensor([[4, EOS], [5, PAD], [7, EOS], [8, PAD]])
     settings = DecodingConfig(beam_size=400, length_normalization=kind, max_length_offset=2)
     for model in (table_model(6, seed) for seed in range(3)):
@@ -78,9 +79,7 @@ def test_a_wide_beam_is_an_exhaustive_search(table_model: Callable[..., Any], ki
             assert_same(n_best, plain_search(model, without_padding(row), settings)[:12])
 
 
-def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none(
-    table_model: Callable[..., Any],
-) -> None:
+def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_than_none() -> None:
     def steps(row: torch.Tensor, **others: Any) -> int:
         model = table_model(VOCABULARY)
         settings = DecodingConfig(
@@ -96,9 +95,7 @@ def test_early_stopping_takes_fewer_steps_than_the_exact_rule_and_that_fewer_tha
 
 
 @pytest.mark.parametrize("search", [beam_search, greedy_search])
-def test_no_sentences_give_no_translations_and_nan_is_an_error(
-    table_model: Callable[..., Any], search: Callable[..., Any]
-) -> None:
+def test_no_sentences_give_no_translations_and_nan_is_an_error(search: Callable[..., Any]) -> None:
     assert search(random_transformer(), SOURCE[:0], DecodingConfig()) == []
     model = table_model(VOCABULARY)
     model.table[:] = float("nan")

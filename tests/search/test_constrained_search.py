@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraint
 from nmt.translation.line import Line, Terminology
 from nmt.translation.translator import Translator
 from tests.search.plain_search import assert_same
+from tests.stand_in_models import table_model
 
 Asked = Sequence[LexicalConstraints]
 SOURCE = torch.tensor([[5, 6, 3], [9, 3, 0], [7, 8, 3]])
@@ -53,7 +54,7 @@ def count(term: str, text: str) -> int:
 @pytest.mark.parametrize("beam", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(4))
 def test_without_constraints_it_is_beam_search(
-    random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
+    random_run: LoadedModel, beam: int, seed: int
 ) -> None:
     model = table_model(random_run.tokenizer.target.size, seed)
     found = search(random_run, [LexicalConstraints()] * 3, model, beam, beam)
@@ -66,7 +67,7 @@ def test_without_constraints_it_is_beam_search(
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("beam", [1, 4])
 def test_a_model_of_noise_writes_what_it_must_and_not_what_it_must_not(
-    random_run: LoadedModel, table_model: Callable[..., Any], beam: int, seed: int
+    random_run: LoadedModel, beam: int, seed: int
 ) -> None:
     model = table_model(random_run.tokenizer.target.size, seed)
     constraints = [
@@ -89,7 +90,7 @@ def test_a_sentence_gives_the_same_alone_and_in_a_batch(random_run: LoadedModel)
 
 
 def test_scores_that_are_not_numbers_are_an_error(
-    random_run: LoadedModel, table_model: Callable[..., Any]
+    random_run: LoadedModel,
 ) -> None:
     model = table_model(random_run.tokenizer.target.size)
     model.table[:] = float("nan")
@@ -97,9 +98,7 @@ def test_scores_that_are_not_numbers_are_an_error(
         search(random_run, [LexicalConstraints(("a",))], model)
 
 
-def test_constraints_that_exclude_each_other_are_named(
-    random_run: LoadedModel, table_model: Callable[..., Any]
-) -> None:
+def test_constraints_that_exclude_each_other_are_named(random_run: LoadedModel) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8)
     tokenizer = learn_vocabulary([SentencePair("a b c", "d b a")], config)
     constraints = LexicalConstraints(("a", "b"), ("a b", "b a", "c", "d", "⁇"))

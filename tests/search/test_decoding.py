@@ -12,14 +12,14 @@ from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
 from nmt.search.sampling import greedy_search
-from tests.stand_in_models import TableModel
+from tests.stand_in_models import table_model
 
 V = 8
 
 
 def forbidden(history: list[list[int]], **settings: Any) -> list[set[int]]:
     """Which tokens besides padding and BOS may not follow each row."""
-    model: Any = TableModel(V)
+    model = table_model(V)
     options = DecodingConfig(**settings)
     encoded = EncodedSource.of(model, torch.tensor([[EOS]]), options)
     log_p = torch.zeros(len(history), V)
@@ -61,9 +61,7 @@ def best_of_beam(*arguments: Any) -> list[Hypothesis]:
 
 
 @pytest.mark.parametrize("search", [greedy_search, best_of_beam])
-def test_a_search_keeps_to_them(
-    table_model: Callable[..., Any], search: Callable[..., list[Hypothesis]]
-) -> None:
+def test_a_search_keeps_to_them(search: Callable[..., list[Hypothesis]]) -> None:
     draw = random.Random(1)
     source = torch.tensor([[draw.randrange(4, V), EOS] for _ in range(20)])
     settings = DecodingConfig(min_length=6, no_repeat_ngram=2, max_length_offset=12)

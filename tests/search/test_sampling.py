@@ -1,7 +1,6 @@
 """Draws follow the model's probabilities, and depend on nothing but seed and sentence."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +12,7 @@ from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
 from nmt.search.sampling import Draws, draw, most_probable, probabilities
+from tests.stand_in_models import table_model
 
 SETTINGS = DecodingConfig(max_length_offset=8, length_normalization="none")
 LOGITS = torch.tensor([[0.5, 0.2, 0.2, 0.1]]).log()
@@ -61,14 +61,14 @@ def drawn(model: Any, source: Tensor, numbers: list[int], seed: int = 1) -> list
     return [hypothesis.tokens for (hypothesis,) in found]
 
 
-def test_a_sentence_draws_the_same_alone_and_in_company(table_model: Callable[..., Any]) -> None:
+def test_a_sentence_draws_the_same_alone_and_in_company() -> None:
     model, source = table_model(12), torch.tensor([[4 + i % 8, EOS] for i in range(10)])
     together = drawn(model, source, list(range(10)))
     assert together == [drawn(model, source[i : i + 1], [i])[0] for i in range(10)]
     assert together != drawn(model, source, list(range(10)), seed=2)
 
 
-def test_the_score_is_the_models_own(table_model: Callable[..., Any]) -> None:
+def test_the_score_is_the_models_own() -> None:
     """The sum of the log-probabilities of the tokens, whatever the temperature."""
     model, source = table_model(12), torch.tensor([[5, EOS]])
     ((found,),) = draw(model, source, SETTINGS, Sampling(temperature=3.0, seed=4), [0], 1)
@@ -80,7 +80,7 @@ def test_the_score_is_the_models_own(table_model: Callable[..., Any]) -> None:
     assert found.score == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_source_is_encoded_once_for_all_its_draws(table_model: Callable[..., Any]) -> None:
+def test_a_source_is_encoded_once_for_all_its_draws() -> None:
     model, source = table_model(12), torch.tensor([[5, EOS], [6, EOS]])
     with patch.object(model, "encode", wraps=model.encode) as encode:
         found = draw(model, source, SETTINGS, Sampling(), [1, 2], 3)
@@ -88,9 +88,7 @@ def test_a_source_is_encoded_once_for_all_its_draws(table_model: Callable[..., A
 
 
 @pytest.mark.parametrize("sampling", [Sampling(), Sampling(top_p=0.9), Sampling(top_k=3)])
-def test_scores_that_are_not_numbers_are_refused(
-    table_model: Callable[..., Any], sampling: Sampling
-) -> None:
+def test_scores_that_are_not_numbers_are_refused(sampling: Sampling) -> None:
     model = table_model(12)
     model.table[:] = math.nan
     with pytest.raises(CheckpointError, match="not numbers.*earlier checkpoint"):

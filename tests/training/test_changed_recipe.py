@@ -23,7 +23,7 @@ SECOND = "training.max_steps=5"
 
 def started(directory: Path, config: Config, step: int = 1) -> RunDirectory:
     run = RunDirectory(directory)
-    run.create()
+    run.checkpoints.mkdir(parents=True)
     run.write_config(config)
     run.checkpoint(step).mkdir()
     return run

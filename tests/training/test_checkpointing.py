@@ -24,7 +24,7 @@ NO_MEMORY = "step-00000001: checkpoint not saved: no memory for a copy of the st
 def trainer(small_trainer: MakeTrainer) -> Trainer:
     """A trainer that has taken one step."""
     trainer = small_trainer()
-    trainer.directory.create()
+    trainer.directory.checkpoints.mkdir(parents=True)
     trainer.stepper.take()
     return trainer
 
