@@ -1,10 +1,11 @@
-"""The errors that a user sees: each is a clear sentence, and ends the program with an exit code.
+"""Errors and warnings that a user sees; an error is a sentence, and ends the program.
 
 The exit code is 1 unless the class says otherwise. A message says what failed, what was
 found, what was expected, and what to do next.
 """
 
 import signal
+import sys
 
 
 class NmtError(Exception):
@@ -75,3 +76,10 @@ class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends
     def __init__(self, message: str, signal_number: int = signal.SIGTERM) -> None:
         super().__init__(message)
         self.exit_code = 128 + signal_number
+
+
+def print_warning(message: str) -> None:
+    """Write a warning to stderr, above a progress bar if there is one."""
+    from tqdm import tqdm
+
+    tqdm.write(f"warning: {message}", file=sys.stderr)

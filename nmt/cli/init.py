@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nmt.cli.lines.streams import log, warn
+from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.test_set import parse_languages
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig, TextPair
@@ -121,7 +121,7 @@ def init(options: InitOptions) -> None:
         log(f"split into {folder}: {found} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
     for warning in recipe.warnings:
-        warn(warning)
+        print_warning(warning)
     log(f"planned: {recipe.time.total / 60:.0f} minutes; train with: nmt train --config {output}")
 
 

@@ -19,7 +19,6 @@ from nmt.cli.lines.streams import (
     open_lines,
     open_output,
     progress_bar,
-    warn,
 )
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, load_translator
@@ -79,7 +78,8 @@ class PairOptions:
 def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = EXACT) -> None:
     """Print log P of each translation given its source, in nats, a line for a pair, in order.
 
-    The end of the sentence counts as a token; an empty translation is that token alone.
+    It is divided by the length penalty if one is given. The end of the sentence counts as a token;
+    an empty translation is that token alone. The perplexity of all goes to stderr.
     """
     text = options.source or options.file
     check_output_is_no_input(options.output, [text or Path("-"), options.reference])
@@ -98,7 +98,7 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0
         with progress_bar(text, " pairs") as bar:
-            for found in scorer.score(pairs, 1 if typed else WINDOW_LINES, warn, bar.update):
+            for found in scorer.score(pairs, 1 if typed else WINDOW_LINES, progress=bar.update):
                 count += 1
                 tokens += len(found.tokens)
                 log_probability += found.log_probability

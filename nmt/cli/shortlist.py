@@ -48,5 +48,5 @@ def shortlist(
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):
-        share = found.first(count).covered(sources, targets)
+        share = found.first(count).coverage(sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

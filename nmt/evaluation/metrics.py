@@ -222,7 +222,7 @@ def language_code(language: str) -> str:
 
 
 def words_of(line: str, tokenize: str = PLAIN) -> list[str]:
-    """Return the words of a line that BLEU counts."""
+    """Divide a line into words as BLEU does; `tokenize` names a tokenizer of sacreBLEU."""
     return str(_tokenizing_bleu(tokenize).tokenizer(line)).split()
 
 

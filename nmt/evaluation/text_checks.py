@@ -38,12 +38,13 @@ class TextForm:
 
 
 def detect_text_form(lines: Sequence[str]) -> TextForm:
-    """Return the form of a text, judged by its marks and its punctuation."""
+    """Tell whether a text is in subword pieces, or tokenised: `"Hello ," he said .` is."""
 
     def count(pattern: re.Pattern[str]) -> int:
         return sum(pattern.search(line) is not None for line in lines)
 
     found = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
+    # the white space before each full stop or comma, mostly none
     spaces = [space for line in lines for space in _PUNCTUATION.findall(line)]
     apart = sum(map(bool, spaces))
     tokenized = None if len(spaces) < 2 else apart * 2 > len(spaces)

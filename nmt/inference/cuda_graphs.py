@@ -98,12 +98,12 @@ class StaticLayerCache(LayerCache):
         self._settle()
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Keep some positions, then move what is stored to its fixed addresses."""
+        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
         super().keep_positions(positions, room)
         self._settle()
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep some sentences, then move what is stored to its fixed addresses."""
+        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
         super().keep_sentences(sentences, moved)
         self._settle()
 

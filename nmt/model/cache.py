@@ -79,7 +79,7 @@ class LayerCache:
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
     def at_step(self, new: slice) -> CachedKeyValues:
-        """Return the keys and values of a step whose positions `new` are still to be filled."""
+        """Return views for one step: attention writes the keys and values of positions `new`."""
         new_key, new_value = self.key[:, :, new], self.value[:, :, new]
         return CachedKeyValues(
             self.key, self.value, new_key, new_value, self.cross_key, self.cross_value
@@ -99,7 +99,7 @@ class LayerCache:
         )
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep only these sentences (N',); `moved` are the places whose sentence changes."""
+        """Keep only the sentences of these rows (N',); the rows `moved` change their sentence."""
         self.cross_key = _kept(self.cross_key, sentences, moved)
         self.cross_value = _kept(self.cross_value, sentences, moved)
         self.key = _kept(self.key, sentences, moved)

@@ -1,22 +1,21 @@
 """The probe of `nmt plan`: a few real training steps, which tell how long a whole run takes.
 
-The probe writes only into a temporary folder, which it deletes.
+The probe writes nothing.
 """
 
 import contextlib
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 
 from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
-from nmt.device import pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import device_name, pick_device, pick_precision, tune_memory, use_threads
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
@@ -33,6 +32,8 @@ _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
 _SMALLEST_STEP = 512
+_NO_RUN = Path("not-a-run")
+"""the run directory of the probe: nothing is written into it"""
 _INSTANT, _MOST_WAITING = 1e-6, 0.99
 _BUSY = 0.1
 """share of the time that other processes may take without being reported"""
@@ -69,7 +70,9 @@ class Speed:
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Train a new model for some seconds; `vocabularies` are the source and target sizes.
+    """Measure how fast a new model trains and decodes; `vocabularies`: source and target sizes.
+
+    Steps of a large batch are measured with fewer tokens, and their time is scaled up.
 
     Raises:
         NmtError: an error that training would raise as well.
@@ -85,8 +88,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
     tokens = _affordable_tokens(config, model, store, precision)
-    with _trainer(config, model, store, precision, tokens) as trainer:
-        steps = _take_steps(trainer)
+    steps = _take_steps(_trainer(config, model, store, precision, tokens))
     scale = config.training.batch_tokens / tokens
     computing = _interquartile_mean([step.computing for step in steps]) * scale
     step_seconds = computing + _interquartile_mean([step.updating for step in steps])
@@ -94,7 +96,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     length = round(float(store.target.lengths.mean()))
     waited = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
     return Speed(
-        device=torch.cuda.get_device_name() if on_gpu else device.type,
+        device=device_name(device),
         precision=precision,
         threads=threads,
         step_seconds=step_seconds,
@@ -103,26 +105,21 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         step_tokens=tokens,
         waiting=min(_MOST_WAITING, waited),
         greedy_seconds=_greedy_seconds(model, max(length, 2), precision),
+        # forward and backward take three times as long as forward alone
         forward_seconds=computing / 3 * BATCH_TOKENS / config.training.batch_tokens,
         peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,
     )
 
 
-@contextlib.contextmanager
 def _trainer(
     config: Config, model: Transformer, store: TokenStore, precision: str, tokens: int
-) -> Iterator[Trainer]:
-    """Yield the trainer of the recipe with steps of this many tokens; it needs no tokenizer."""
+) -> Trainer:
+    """Return the trainer of the recipe with steps of this many tokens; it needs no tokenizer."""
     training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
-    with TemporaryDirectory() as folder:
-        loaded = LoadedModel(smaller, None, model, Path(folder))  # type: ignore[arg-type]
-        trainer = Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
-        try:
-            yield trainer
-        finally:
-            trainer.gradients.release_process_group()
+    loaded = LoadedModel(smaller, None, model, _NO_RUN)  # type: ignore[arg-type]
+    return Trainer(loaded, store, None, precision)  # type: ignore[arg-type]
 
 
 def _affordable_tokens(
@@ -134,8 +131,8 @@ def _affordable_tokens(
     """
     wanted = config.training.batch_tokens
     small = min(_SMALLEST_STEP, wanted)
-    with _trainer(config, model, store, precision, small) as trainer:
-        steps = [_take_step(trainer) for _ in range(2)]
+    trainer = _trainer(config, model, store, precision, small)
+    steps = [_take_step(trainer) for _ in range(2)]
     seconds = min(max(step.computing, step.elapsed / 10) for step in steps)
     return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
 

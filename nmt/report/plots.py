@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config import Config
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, print_warning
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import AttentionMap
 from nmt.report.curves import Curve, best_step, curve, read_metrics, running_mean
 from nmt.report.figure import font_families, new_figure, save_figure
-from nmt.translation.line import print_warning
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
 from nmt.data.text.quality import describe_side
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, print_warning
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
@@ -29,7 +29,6 @@ from nmt.report.page import render_page
 from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
-from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 SENTENCES = 4

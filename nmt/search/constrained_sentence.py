@@ -236,7 +236,7 @@ class SentenceSearch:
     ) -> None:
         """Start with one empty hypothesis; the limit grows by what the constraints may take."""
         self.constraints = constraints
-        self.limit = limit + constraints.spelled.room
+        self.limit = limit + constraints.spelled.most_tokens
         self.settings = settings
         self.n_best = n_best
         self.beam = beam_width(constraints.spelled, settings.beam_size)

@@ -235,7 +235,7 @@ class SpelledConstraints:
         return sum(map(len, self.terms))
 
     @property
-    def room(self) -> int:
+    def most_tokens(self) -> int:
         """The most tokens that all constraints together may take."""
         return self.total + len(self.prefix_text)
 

@@ -23,7 +23,7 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The distribution to draw from: logits (R, V) -> (R, V) in float64, each row sums to 1."""
+    """The distribution to draw from: logits (R, V) -> (R, V), in float64 where the device has it."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
         least = logits.topk(sampling.top_k).values[:, -1:]
@@ -107,7 +107,7 @@ def single_hypotheses(
     """
     decoding = Decoding(model, encoded, settings)
     max_lengths, count = encoded.max_lengths, len(encoded.source)
-    sentences = torch.arange(count, device=max_lengths.device)  # (N,) those in the batch
+    sentences = torch.arange(count, device=max_lengths.device)  # (N,) index of each row's sentence
     done = torch.zeros_like(sentences, dtype=torch.bool)
     latest = torch.full_like(sentences, encoded.bos)
     tokens = latest.new_empty((count, 0))  # (N, T)
@@ -128,8 +128,9 @@ def single_hypotheses(
         for sentence, row, score in zip(*rows, strict=True):
             found[sentence] = Hypothesis.from_row(row, score, encoded.eos)
         done |= ended
+        # finished sentences stay in the batch, unused, until enough of them can leave together
         if dropped := decoding.drop(done):
-            _, stay = dropped
+            _, stay = dropped  # (N',) the rows that remain
             sentences, latest, tokens = sentences[stay], latest[stay], tokens[stay]
             scores, max_lengths, done = scores[stay], max_lengths[stay], done[stay]
     return [found[i] for i in range(count)]

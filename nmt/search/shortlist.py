@@ -143,8 +143,8 @@ class Shortlist:
             for hypotheses in found
         ]
 
-    def covered(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the part of the tokens of translations that their sources' shortlists contain."""
+    def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
+        """Return the fraction (0 to 1) of the target tokens that `target_ids` of their source has."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)

@@ -39,7 +39,7 @@ def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] =
     longer to fill; `new` makes the other ones. Values that are no tensors stay the same.
     """
     if isinstance(value, Tensor):
-        if isinstance(previous, Tensor) and _fits(value, previous):
+        if isinstance(previous, Tensor) and _form(value) == _form(previous):
             return previous.copy_(value.detach())
         return new(value)
     if isinstance(value, Mapping):
@@ -51,8 +51,8 @@ def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] =
     return value
 
 
-def _fits(one: Tensor, other: Tensor) -> bool:
-    return (one.shape, one.dtype, one.stride()) == (other.shape, other.dtype, other.stride())
+def _form(tensor: Tensor) -> tuple[object, ...]:
+    return tensor.shape, tensor.dtype, tensor.stride()
 
 
 def _in_background(work: Callable[[], _T]) -> Future[_T]:

@@ -140,8 +140,8 @@ class Monitor:
         )
         self._clock = time.perf_counter()
 
-    def close_bar(self) -> None:
-        """Write what is left to write and remove the bar from the screen."""
+    def close(self) -> None:
+        """Write what is left to write, remove the progress bar and close TensorBoard's file."""
         self.flush()
         if self._bar is not None:
             self._bar.close()

@@ -22,7 +22,7 @@ from nmt.checkpoint import (
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.errors import DataError
+from nmt.errors import DataError, print_warning
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
@@ -32,7 +32,6 @@ from nmt.run_directory import RunDirectory, load_run
 from nmt.training.environment import describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer
-from nmt.translation.line import print_warning
 from nmt.translation.translator import Translator
 
 FORMAT = 1

@@ -78,7 +78,7 @@ class Trainer:
             finally:
                 at_once = isinstance(sys.exception(), StoppedBySignal)
                 self.checkpointer.close(wait=not at_once)
-                self.monitor.close_bar()
+                self.monitor.close()
                 gc.unfreeze()
 
     def finished(self) -> bool:

@@ -1,7 +1,6 @@
 """A line on its way to its translation: what is asked of it, its text, its ids, its translation."""
 
 import hashlib
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
@@ -38,10 +37,10 @@ class Terminology:
         forbidden: Iterable[str] = (),
         prefix: str = "",
     ) -> Self:
-        """Check and clean what a user has written.
+        """Check what a user has written, and strip white space; a blank prefix means none.
 
         Raises:
-            DataError: a term or beginning that is blank, not text, or longer than one line.
+            DataError: a term is blank, or a term or the prefix is not text or not one line.
         """
         terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
         for term in terms:
@@ -142,11 +141,6 @@ class Translation:
     """how well it agrees with the other candidates, if they were compared"""
     alignment: Alignment | None = None
     """which of its words belong to which words of the source, if that was asked for"""
-
-
-def print_warning(message: str) -> None:
-    """Write a warning to stderr."""
-    print(f"warning: {message}", file=sys.stderr)
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Self
 
 from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.errors import print_warning
 from nmt.search.decoding import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.search.windows import WINDOW_LINES, truncate, windows
@@ -29,7 +30,6 @@ from nmt.translation.line import (
     Translation,
     Warn,
     one_line,
-    print_warning,
 )
 from nmt.translation.process_pool import ProcessPool
 from nmt.translation.terminology import TerminologyStage
@@ -210,11 +210,12 @@ def decode(
     searcher: Searcher, line: EncodedLine, hypotheses: Sequence[Hypothesis]
 ) -> list[Translation]:
     """Return the hypotheses of a line as text."""
-    room = line.constraints.room if line.constraints else 0
-    limit = len(line.ids) + searcher.settings.max_length_offset + room
+    limit = len(line.ids) + searcher.settings.max_length_offset
+    if line.constraints:
+        limit += line.constraints.most_tokens
     texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
-        Translation(one_line(text), h.score, h.tokens, len(h.tokens) >= limit)
+        Translation(one_line(text), h.score, h.tokens, is_truncated=len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)
     ]
 

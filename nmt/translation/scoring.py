@@ -16,12 +16,12 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.device import autocast
-from nmt.errors import NonFiniteScoresError
+from nmt.errors import NonFiniteScoresError, print_warning
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
 from nmt.search.windows import WINDOW_LINES, batches, truncate, windows
-from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn, print_warning
+from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from nmt.config import DecodingConfig, Sampling
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, print_warning
 from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
 from nmt.translation.aligner import align, copy_unknown_words
-from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered, print_warning
+from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, Pipeline
 from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage

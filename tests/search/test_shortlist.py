@@ -111,7 +111,7 @@ def test_it_is_learnt_from_pairs_of_ids(byte_tokenizer: Tokenizer) -> None:
     assert shortlist.always[:4].tolist() == [0, 1, 2, 3]
     assert set(range(34, 54)) <= set(shortlist.always.tolist())  # so few are all frequent
     targets = [[34, 35, EOS], [34, 99, EOS]]
-    assert shortlist.covered(rows[:2], targets) == pytest.approx(5 / 6)
+    assert shortlist.coverage(rows[:2], targets) == pytest.approx(5 / 6)
 
 
 def test_members_of_an_ensemble_are_narrowed_and_hypotheses_have_ids_of_the_whole() -> None:

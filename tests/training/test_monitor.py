@@ -99,7 +99,7 @@ def test_paused_time_is_no_training_time_and_a_bar_is_only_for_terminals(
         now = 150.0
     now = 152.0
     monitor.count(loss=1.0, tokens=4)
-    monitor.close_bar()
+    monitor.close()
     assert monitor.seconds == 5.0
     monitor.record_training(2, epoch=1.0, learning_rate=0.1)
     assert records(monitor.metrics)[0]["tokens_per_second"] == 2.0
@@ -165,7 +165,7 @@ def test_a_full_disk_costs_the_curves_and_not_the_run(
     monkeypatch.setattr("torch.utils.tensorboard.SummaryWriter.add_scalar", fail)
     monitor = Monitor(tmp_path / "metrics.jsonl", tensorboard=tmp_path / "tensorboard")
     with_steps(monitor, 1, 2)
-    monitor.close_bar()
+    monitor.close()
     assert steps(monitor) == [1, 2]
     said = capsys.readouterr().err
     assert said.count("tensorboard: not written any more: No space left on device") == 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nmt.cli.lines.partial_output import WindowOutput
-from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar, warn
+from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar
 from nmt.data.text.lines import check_text
 from nmt.errors import ConfigError, DataError
 
@@ -121,7 +121,7 @@ def translate_lines(
         # A pipe is answered window by window; a file is read some windows ahead.
         parts = [windows()] if is_regular(file) else ([window] for window in windows())
         for part in parts:
-            for found in pipeline.translate_windows(part, warn, bar.update):
+            for found in pipeline.translate_windows(part, progress=bar.update):
                 window = waiting.popleft()
                 rows = (
                     _output_of(line, translations, options) + "\n"

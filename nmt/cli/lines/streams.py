@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from nmt.data.text.lines import SUFFIXES, decode_or_warn, read_lines
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -22,13 +22,6 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 def log(message: str) -> None:
     """Write a line to stderr."""
     print(message, file=sys.stderr)
-
-
-def warn(message: str) -> None:
-    """Write a warning to stderr, above a progress bar if there is one."""
-    from tqdm import tqdm
-
-    tqdm.write(f"warning: {message}", file=sys.stderr)
 
 
 def is_stdin(path: Path | None) -> bool:
@@ -88,7 +81,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
     if path is None or is_stdin(path):
         if sys.stdin is None:
             raise ConfigError("stdin is closed; give a FILE or pipe text in")
-        yield decode_or_warn(sys.stdin.buffer, "stdin", warn)
+        yield decode_or_warn(sys.stdin.buffer, "stdin", print_warning)
     elif path.suffix in SUFFIXES:
         yield read_lines(path)
     else:
@@ -97,7 +90,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
         with file:
-            yield decode_or_warn(file, str(path), warn)
+            yield decode_or_warn(file, str(path), print_warning)
 
 
 def is_regular(path: Path | None) -> bool:

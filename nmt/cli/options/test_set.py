@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.cli.lines.streams import log, warn
-from nmt.errors import ConfigError, DataError
+from nmt.cli.lines.streams import log
+from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
@@ -109,7 +109,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
         test_set = _find_by_name(text.test_set or "test", languages, tokenized, data)
     warning = warning_about_references(test_set.references, tokenized)
     if data and warning and not text.no_text_checks:
-        warn(warning)
+        print_warning(warning)
     return test_set
 
 
@@ -174,7 +174,7 @@ def translate_with_progress(
 
     count = len(test_set.references)
     with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
-        return translate_test_set(translator, test_set, warn, bar.update)
+        return translate_test_set(translator, test_set, print_warning, bar.update)
 
 
 def provenance(

@@ -49,7 +49,8 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
     """Choose the sets called `names` from `total` pairs; no sentence is in two of them.
 
     Sentences count as the same if they differ only in case, punctuation or spaces. A set has one
-    translation of a sentence, the first, and only sentences of three words or more.
+    translation of a sentence, the first, and only sentences of three words or more. Each set gets
+    the same share of the pairs, chosen by hash. The result knows which pairs may still be learnt.
     """
     share = min(_SHARE, LARGEST / max(total, 1))
     sets: dict[str, list[SentencePair]] = {name: [] for name in names}
@@ -57,12 +58,12 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
     targets: set[str] = set()
     for pair in pairs:
         source = _key(pair.source)
-        place = int(_fraction(source) / share)
-        if place >= len(names) or not _is_sentence(pair, source):
+        number = int(_fraction(source) / share)  # of the set
+        if number >= len(names) or not _is_sentence(pair, source):
             continue
         target = _key(pair.target)
         if source not in sources and target not in targets:
-            sets[names[place]].append(pair)
+            sets[names[number]].append(pair)
             sources.add(source)
             targets.add(target)
     return HeldOut(sets, frozenset(sources), frozenset(targets))

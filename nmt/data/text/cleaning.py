@@ -55,7 +55,7 @@ class Counts:
         """The number of pairs that stay in the training text."""
         return self.read - sum(self.dropped.values())
 
-    def sort_out(
+    def count_and_drop(
         self, block: Block, places: Iterable[int], reasons: Iterable[str | None]
     ) -> list[int]:
         """Count the pairs at some places of a block that have a reason to be left out.

@@ -22,7 +22,7 @@ class Occurrence:
     target: str
     """the translation that the term must have"""
     place: range
-    """its characters in the text; the text is in NFC and white space is not counted"""
+    """the numbers of its characters in the text in NFC, where white space is not counted"""
 
 
 class Glossary:
@@ -66,14 +66,13 @@ class Glossary:
             return []
         found = _words(text)
         occurrences = []
-        i = 0
+        i = character = 0
         while i < len(found):
             length, target = self._longest_term(found, i)
+            end = character + sum(map(len, found[i : i + length]))
             if target is not None:
-                before = sum(map(len, found[:i]))
-                until = before + sum(map(len, found[i : i + length]))
-                occurrences.append(Occurrence(target, range(before, until)))
-            i += length
+                occurrences.append(Occurrence(target, range(character, end)))
+            i, character = i + length, end
         return occurrences
 
     def _longest_term(self, found: tuple[str, ...], i: int) -> tuple[int, str | None]:

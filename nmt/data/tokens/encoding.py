@@ -60,9 +60,9 @@ class EncodedBlock:
         return EncodedBlock(*sides, self.lines[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Leave out the pairs of `block` that are in `seen` or occur earlier in the block."""
+        """Leave out and count pairs that are in `seen` or earlier in `block`; add all to `seen`."""
         reasons = ("duplicate" if repeated else None for repeated in seen.add(self.hashes))
-        return self.select(self.counts.sort_out(block, self.lines.tolist(), reasons))
+        return self.select(self.counts.count_and_drop(block, self.lines.tolist(), reasons))
 
 
 class BlockEncoder:
@@ -83,7 +83,7 @@ class BlockEncoder:
         """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        lines = counts.sort_out(block, range(len(pairs)), map(self._cleaner.reason, pairs))
+        lines = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
         kept = [pairs[line] for line in lines]
         encoded = EncodedBlock(
             source=self._encode_source([pair.source for pair in kept]),
@@ -94,7 +94,7 @@ class BlockEncoder:
         )
         lengths = ((side.lengths - 1).tolist() for side in (encoded.source, encoded.target))
         reasons = map(self._cleaner.reason_by_length, *lengths)
-        return encoded.select(counts.sort_out(block, lines, reasons))
+        return encoded.select(counts.count_and_drop(block, lines, reasons))
 
 
 def encode_blocks(
