@@ -23,7 +23,7 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The distribution to draw from: logits (R, V) -> (R, V), in float64 where the device has it."""
+    """The distribution to draw from: logits (R, V) -> (R, V), in float64 if the device has it."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
         least = logits.topk(sampling.top_k).values[:, -1:]

@@ -144,7 +144,7 @@ class Shortlist:
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the fraction (0 to 1) of the target tokens that `target_ids` of their source has."""
+        """Return the fraction (0 to 1) of target tokens that `target_ids` of their source has."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)
