@@ -89,7 +89,7 @@ def test_the_length_penalty_divides(tiny_run: Path, scores: list[TargetScore]) -
 def test_settings_reach_the_scorer(tiny_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, object] = {}
 
-    def record(self: Scorer, pairs: object, *_: object) -> list[object]:
+    def record(self: Scorer, pairs: object, *_: object, **__: object) -> list[object]:
         seen.update(batch_tokens=self.batch_tokens, precision=self.precision)
         return []
 
