@@ -3,7 +3,7 @@
 A step is about two hundred kernels, and Python takes longer to launch them than the GPU to compute
 them. A graph launches them all at once, but it has two limits. It reads and writes fixed addresses,
 so each tensor of a step is copied into a `StaticBuffer`, whose address does not change. And it has
-one shape. To have few shapes, lengths are multiples of `MULTIPLE`, and a batch is filled up to one
+one shape. To have few shapes, lengths are multiples of `LENGTH_MULTIPLE`, and a batch is filled up to one
 of a few sizes by rows whose results are ignored.
 """
 
@@ -22,7 +22,7 @@ from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to_bucket
 from nmt.model.decoder import Decoder
 
-MULTIPLE = 64
+LENGTH_MULTIPLE = 64
 """Room and source length are rounded up to this; a smaller value would need more graphs."""
 STEPS_PER_COMPACTION = 16
 """A compaction takes many kernels, and reading more unused positions takes hardly any time."""
@@ -66,22 +66,22 @@ class CudaRecorder:
 class StaticBuffer:
     """Memory for a tensor whose shape changes but whose address stays, unless it must grow."""
 
-    def __init__(self, when_it_moves: Callable[[], object]) -> None:
-        self._when_it_moves = when_it_moves
+    def __init__(self, on_reallocate: Callable[[], object]) -> None:
+        self._on_reallocate = on_reallocate
         self._memory: Tensor | None = None
 
     def hold(self, x: Tensor, rows: int) -> Tensor:
         """Return the buffer in the shape (rows, …), with x (N, …) copied into its first rows."""
-        place = self.view(x, rows)
-        if place.data_ptr() != x.data_ptr():
-            place[: len(x)].copy_(x)
-        return place
+        buffer = self.view(x, rows)
+        if buffer.data_ptr() != x.data_ptr():
+            buffer[: len(x)].copy_(x)
+        return buffer
 
     def view(self, like: Tensor, rows: int) -> Tensor:
         """Return the buffer in the shape (rows, …) of `like`, after growing it if necessary."""
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
-            self._when_it_moves()
+            self._on_reallocate()
             with torch.inference_mode(False):  # else it could be written only inside inference mode
                 self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
@@ -91,30 +91,30 @@ class StaticLayerCache(LayerCache):
     """Keys and values of one layer at fixed addresses."""
 
     def __init__(
-        self, cross_key: Tensor, cross_value: Tensor, places: dict[str, StaticBuffer]
+        self, cross_key: Tensor, cross_value: Tensor, buffers: dict[str, StaticBuffer]
     ) -> None:
-        super().__init__(cross_key, cross_value, MULTIPLE)
-        self._places = places
-        self._settle()
+        super().__init__(cross_key, cross_value, LENGTH_MULTIPLE)
+        self._static_buffers = buffers
+        self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
         """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
         super().keep_positions(positions, room)
-        self._settle()
+        self._copy_to_buffers()
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
         """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
         super().keep_sentences(sentences, moved)
-        self._settle()
+        self._copy_to_buffers()
 
-    def _settle(self) -> None:
-        for name, place in self._places.items():
+    def _copy_to_buffers(self) -> None:
+        for name, buffer in self._static_buffers.items():
             stored = getattr(self, name)
             rows = round_up_to_bucket(len(stored), GPU_SIZE_BITS)
-            setattr(self, name, place.hold(stored, rows)[: len(stored)])
+            setattr(self, name, buffer.hold(stored, rows)[: len(stored)])
 
 
-_LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
+_CACHE_TENSORS = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
@@ -162,22 +162,22 @@ class CudaGraphDecoder(Decoder):
         self._recorder: Recorder | None = recorder
         self._programs: dict[tuple[int, ...], Program | None] = {}
         """graphs by shape; None: the shape occurred once"""
-        self._places = self._make_places(_Operands._fields)
-        self._layer_places = [self._make_places(_LAYER_PLACES) for _ in self.layers]
+        self._static_buffers = self._make_buffers(_Operands._fields)
+        self._layer_buffers = [self._make_buffers(_CACHE_TENSORS) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
         """the cache whose keys and values are in the buffers"""
-        self._claiming = threading.Lock()
+        self._owner_lock = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
         """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
-        cache = DecoderCache([], source_mask, MULTIPLE, STEPS_PER_COMPACTION)
-        with self._claiming:
+        cache = DecoderCache([], source_mask, LENGTH_MULTIPLE, STEPS_PER_COMPACTION)
+        with self._owner_lock:
             if self._recorder is None or self._owner() is not None:
                 return super().start(memory, source_mask)
             self._owner = ref(cache)
         cache.layers = [
-            StaticLayerCache(*layer.cross_attention.project_memory(memory), places)
-            for layer, places in zip(self.layers, self._layer_places, strict=True)
+            StaticLayerCache(*layer.cross_attention.project_memory(memory), buffers)
+            for layer, buffers in zip(self.layers, self._layer_buffers, strict=True)
         ]
         return cache
 
@@ -195,14 +195,14 @@ class CudaGraphDecoder(Decoder):
 
     def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
-        rows, places = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._places
+        rows, buffers = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._static_buffers
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         return _Operands(
-            x=places["x"].hold(x, rows),
-            past_mask=places["past_mask"].hold(past_mask, rows),
-            source_mask=places["source_mask"].hold(cache.source_mask, rows),
-            new=places["new"].hold(new, len(new)),
-            result=places["result"].view(x, rows),
+            x=buffers["x"].hold(x, rows),
+            past_mask=buffers["past_mask"].hold(past_mask, rows),
+            source_mask=buffers["source_mask"].hold(cache.source_mask, rows),
+            new=buffers["new"].hold(new, len(new)),
+            result=buffers["result"].view(x, rows),
         )
 
     def _program(self, operands: _Operands, cache: DecoderCache) -> Program:
@@ -223,9 +223,9 @@ class CudaGraphDecoder(Decoder):
         stored = [
             StaticKeyValues(
                 new=operands.new,
-                **{name: place.view(getattr(layer, name), rows) for name, place in places.items()},
+                **{name: own.view(getattr(layer, name), rows) for name, own in buffers.items()},
             )
-            for layer, places in zip(cache.layers, self._layer_places, strict=True)
+            for layer, buffers in zip(cache.layers, self._layer_buffers, strict=True)
         ]
 
         def step() -> None:
@@ -254,5 +254,5 @@ class CudaGraphDecoder(Decoder):
             )
             return step
 
-    def _make_places(self, names: Sequence[str]) -> dict[str, StaticBuffer]:
+    def _make_buffers(self, names: Sequence[str]) -> dict[str, StaticBuffer]:
         return {name: StaticBuffer(self._programs.clear) for name in names}

@@ -32,7 +32,7 @@ from nmt.search.decoding import (
 )
 from nmt.search.source_attention import attention_of_step, most_attended
 
-IMPROBABLE = math.log(0.01)
+LOG_IMPROBABLE = math.log(0.01)
 """a token whose log P is this far below the best one is not what the model would write"""
 
 
@@ -58,7 +58,7 @@ def constrained_search(
     pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
     every = [SentenceSearch(own, limit, settings, n_best) for own, limit in pairs]
     sentences = every
-    guided = any(own.spelled.places for own in constraints)
+    guided = any(own.spelled.source_spans for own in constraints)
     width = max((sentence.beam for sentence in every), default=0)
     latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
     while sentences:
@@ -71,7 +71,7 @@ def constrained_search(
         step = _NextTokens(sentences, logits, attended)
         step.mask(decoding)
         for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
-            sentence.extend(sentence.choose(candidates))
+            sentence.update(sentence.choose(candidates))
         going_on = [n for n, sentence in enumerate(sentences) if not sentence.is_done()]
         if len(going_on) < len(sentences):
             sentences = [sentences[n] for n in going_on]
@@ -108,11 +108,11 @@ class _NextTokens:
         would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()
         slots = len(logits) // len(sentences)
         for n, sentence in enumerate(sentences):
-            required = sentence.constraints.required
+            required = sentence.constraints.next_prefix_tokens
             sentence.live = [replace(h, row=n * slots + k) for k, h in enumerate(sentence.live)]
             for k, h in enumerate(sentence.live):
-                if would_end[h.row] and h.needed and required(h.progress) is None:
-                    sentence.live[k] = h.handicapped()
+                if would_end[h.row] and h.missing_tokens and required(h.progress) is None:
+                    sentence.live[k] = h.with_handicap()
 
     def mask(self, decoding: Decoding) -> None:
         """Forbid the tokens that the settings and the constraints do not allow."""
@@ -127,18 +127,18 @@ class _NextTokens:
 
     def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
         free, log_p = self.free[hypothesis.row], self.log_p[hypothesis.row]
-        if (required := constraints.required(hypothesis.progress)) is not None:
+        if (required := constraints.next_prefix_tokens(hypothesis.progress)) is not None:
             free.fill_(IMPOSSIBLE)
             free[required] = log_p[required]
             return
         # With forbidden words, ending early could beat all improbable alternatives.
-        if constraints.spelled.forbidden and free[EOS] < log_p.max() + IMPROBABLE:
+        if constraints.spelled.forbidden and free[EOS] < log_p.max() + LOG_IMPROBABLE:
             free[EOS] = IMPOSSIBLE
-        if constraints.is_pending(hypothesis.progress):
+        if constraints.ends_in_forbidden(hypothesis.progress):
             free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
-        if hypothesis.needed:
+        if hypothesis.missing_tokens:
             free[EOS] = IMPOSSIBLE
-        if constraints.spelled.takes_unknown:
+        if constraints.spelled.has_unknown:
             free[UNK] = IMPOSSIBLE
 
     def candidates(self, width: int) -> list[list[Partial]]:
@@ -157,7 +157,7 @@ class _NextTokens:
                 for token, log_probability in zip(tokens[h.row], values[h.row], strict=True)
                 if log_probability > IMPOSSIBLE
             ]
-            free.sort(key=lambda entry: -(entry[0].worth + entry[2]))
+            free.sort(key=lambda entry: -(entry[0].adjusted_score + entry[2]))
             found.append(list(_distinct(sentence, free, wanted)) or [self._any(sentence)])
         return found
 
@@ -167,23 +167,23 @@ class _NextTokens:
             (n, h, token)
             for n, sentence in enumerate(self.sentences)
             for h in sentence.live
-            if h.needed
-            for token in sentence.constraints.wanted(h.progress)
+            if h.missing_tokens
+            for token in sentence.constraints.next_term_tokens(h.progress)
         ]
         rows, tokens = [h.row for _, h, _ in places], [token for *_, token in places]
         values = self.log_p[rows, tokens].tolist()
         word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
         ending = self.log_p.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
         # for each row whether the model expects the present word to go on
-        inside = (ending < self.log_p.amax(1) + IMPROBABLE).tolist()
+        inside = (ending < self.log_p.amax(1) + LOG_IMPROBABLE).tolist()
         found: list[list[Partial]] = [[] for _ in self.sentences]
         for (n, h, token), value in zip(places, values, strict=True):
             sentence = self.sentences[n]
-            if continued := sentence.continued(h, token, value):
+            if continued := sentence.continue_with(h, token, value):
                 is_expected, attended = sentence.constraints.is_expected, self.attended[h.row]
                 begins = continued.progress.matched == 1
                 if begins and (inside[h.row] or not is_expected(continued.progress, attended)):
-                    continued = continued.handicapped()
+                    continued = continued.with_handicap()
                 found[n].append(continued)
         return found
 
@@ -194,7 +194,7 @@ class _NextTokens:
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
                 if value == IMPOSSIBLE:
                     break
-                if found := sentence.continued(hypothesis, token, value):
+                if found := sentence.continue_with(hypothesis, token, value):
                     return found
         raise DataError(
             f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
@@ -215,7 +215,7 @@ def _distinct(
         if count >= sentence.beam and row in rows:
             continue
         if (row, token) not in seen:
-            if not (continued := sentence.continued(hypothesis, token, log_probability)):
+            if not (continued := sentence.continue_with(hypothesis, token, log_probability)):
                 continue
             yield continued
         count += 1

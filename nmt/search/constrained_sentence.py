@@ -65,11 +65,11 @@ class ConstrainedSentence:
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
         """Whether the term that has just begun translates the source token that is attended to."""
         terms = [option.term for option in progress.begun]
-        places = self.spelled.places
+        places = self.spelled.source_spans
         known = [places[i] for i in terms if i < len(places) and places[i]]
         return len(known) < len(terms) or any(attended in place for place in known)
 
-    def needed(self, progress: ConstraintProgress) -> int:
+    def missing_tokens(self, progress: ConstraintProgress) -> int:
         """The smallest number of tokens that complete all terms."""
         met = {placed.term for placed in progress.met}
         rest = sum(len(ids) for i, ids in enumerate(self.spelled.terms) if i not in met)
@@ -77,9 +77,9 @@ class ConstrainedSentence:
         begun = (len(whole[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
         return rest - max((0, *begun))
 
-    def wanted(self, progress: ConstraintProgress) -> list[int]:
+    def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
         """The next tokens of the terms; empty until the prefix is written."""
-        if self.required(progress) is not None:
+        if self.next_prefix_tokens(progress) is not None:
             return []
         going_on = (
             option.ids[progress.matched]
@@ -89,7 +89,7 @@ class ConstrainedSentence:
         beginning = (option.ids[0] for option in self._beginnings(self._settled(progress)))
         return list(dict.fromkeys((*going_on, *beginning)))
 
-    def required(self, progress: ConstraintProgress) -> list[int] | None:
+    def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
         """The only tokens that continue the prefix; None when it is written."""
         known = self.spelled.prefix_ids
         if progress.length < len(known):
@@ -104,7 +104,7 @@ class ConstrainedSentence:
             if len(spelled[i]) >= len(rest) or can_spell(rest[len(spelled[i]) :])
         ]
 
-    def is_pending(self, progress: ConstraintProgress) -> bool:
+    def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
         """Whether the text ends in a forbidden word, unless the next token lengthens that word."""
         return contains_any(self.spelled.forbidden, progress.text)
 
@@ -115,12 +115,12 @@ class ConstrainedSentence:
 
         `last` says that no other token follows.
         """
-        required = self.required(progress)
+        required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
         after = self._step(progress, token)
-        goes_on = self.spelling.has_inner_pieces and not last and token != EOS
-        return None if contains_any(self.spelled.forbidden, after.text, goes_on) else after
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS
+        return None if contains_any(self.spelled.forbidden, after.text, may_grow) else after
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
         """Spell terms and prefix exactly as the user did in the `text` that `tokens` decode to.
@@ -200,7 +200,7 @@ def _ends_in_mark(text: bytes) -> bool:
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
     """How many hypotheses of a sentence are kept: at least one for each bank, within reason."""
-    return max(beam_size, min(WIDEST_BEAM, constraints.total + 1))
+    return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ class Partial:
     score: float
     """log P"""
     progress: ConstraintProgress
-    needed: int
+    missing_tokens: int
     """how many tokens complete its terms"""
     row: int = 0
     """its row in the decoder; of a continuation, the row that it continues"""
@@ -219,11 +219,11 @@ class Partial:
     """subtracted from log P when hypotheses are compared"""
 
     @property
-    def worth(self) -> float:
+    def adjusted_score(self) -> float:
         """The value by which hypotheses are compared."""
         return self.score - self.handicap
 
-    def handicapped(self) -> Self:
+    def with_handicap(self) -> Self:
         """The same hypothesis with the handicap of a misplaced term."""
         return replace(self, handicap=self.handicap + MISPLACED)
 
@@ -240,35 +240,35 @@ class SentenceSearch:
         self.settings = settings
         self.n_best = n_best
         self.beam = beam_width(constraints.spelled, settings.beam_size)
-        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.total)]
+        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.term_length)]
         self.ended: list[tuple[float, Hypothesis]] = []
-        """the best ended hypotheses, each with its worth divided by the length penalty"""
+        """the best ended hypotheses, each with its adjusted_score divided by the length penalty"""
 
-    def continued(self, live: Partial, token: int, log_probability: float) -> Partial | None:
+    def continue_with(self, live: Partial, token: int, log_probability: float) -> Partial | None:
         """Extend a hypothesis by one token; None if its constraints could not be met any more."""
         length = len(live.tokens) + 1
         progress = self.constraints.advance(live.progress, token, length == self.limit)
         if progress is None:
             return None
-        needed = self.constraints.needed(progress)
-        if needed + self.constraints.is_pending(progress) > self.limit - length:
+        needed = self.constraints.missing_tokens(progress)
+        if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
             return None
         score = live.score + log_probability
         found = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
         # It had begun a term, probably on purpose, and has now left it.
-        return found.handicapped() if needed > live.needed + 1 else found
+        return found.with_handicap() if needed > live.missing_tokens + 1 else found
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
         """Choose hypotheses from each bank in turns; the bank that has met the most comes first."""
         turns: Counter[int] = Counter()
         ranked = []
-        for candidate in sorted(candidates, key=lambda candidate: -candidate.worth):
-            ranked.append((turns[candidate.needed], candidate.needed, candidate))
-            turns[candidate.needed] += 1
+        for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
+            ranked.append((turns[candidate.missing_tokens], candidate.missing_tokens, candidate))
+            turns[candidate.missing_tokens] += 1
         ranked.sort(key=lambda entry: entry[:2])
         return [candidate for _, _, candidate in ranked[: self.beam]]
 
-    def extend(self, chosen: list[Partial]) -> None:
+    def update(self, chosen: list[Partial]) -> None:
         """Continue these hypotheses, and store those that end, the best first."""
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), self.settings)
@@ -276,7 +276,7 @@ class SentenceSearch:
         for live in chosen:
             if live.tokens[-1] == EOS or length == self.limit:
                 found = Hypothesis.from_row(list(live.tokens), live.score / penalty)
-                self.ended.append((live.worth / penalty, found))
+                self.ended.append((live.adjusted_score / penalty, found))
             else:
                 self.live.append(live)
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
@@ -285,5 +285,5 @@ class SentenceSearch:
         """Whether no live hypothesis can become one of the best any more, as in `beam_search`."""
         if not self.live or len(self.ended) < self.n_best:
             return not self.live
-        best = max(live.worth for live in self.live)
+        best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

@@ -78,7 +78,7 @@ class Spelling:
             "begin; use a tokenizer that puts a space in front of a text (add_dummy_prefix)"
         )
 
-    def without_space(self, text: str) -> tuple[int, ...]:
+    def ids_without_space(self, text: str) -> tuple[int, ...]:
         """The ids that spell a text right behind a mark; empty if there is no such spelling."""
         if self.tokenized:
             return ()
@@ -166,7 +166,7 @@ class LexicalConstraints:
     """words and phrases that must not occur; one in small letters stands for every casing"""
     prefix: str = ""
     """the translation begins with this; its last word may be longer unless a space follows"""
-    places: tuple[range, ...] = ()
+    source_spans: tuple[range, ...] = ()
     """for the first terms: the characters of the source that each translates, without spaces"""
 
     def __bool__(self) -> bool:
@@ -193,7 +193,7 @@ class SpelledConstraints:
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term"""
-    places: tuple[range, ...]
+    source_spans: tuple[range, ...]
     """for the first terms: the source tokens that each translates; empty if unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
@@ -215,32 +215,32 @@ class SpelledConstraints:
         tokenizations = []
         for i, ids in enumerate(terms):
             tokenizations.append(TermTokenization(i, ids, True))
-            if close := spelling.without_space(text.terms[i]):
+            if close := spelling.ids_without_space(text.terms[i]):
                 tokenizations.append(TermTokenization(i, close, False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
         demands = [(term, False) for term in text.terms]
-        for demanded, goes_on in (*demands, (text.prefix, spelling.has_inner_pieces)):
-            if contains_any(forbidden, demanded.encode("utf-8"), goes_on):
+        for demanded, may_grow in (*demands, (text.prefix, spelling.has_inner_pieces)):
+            if contains_any(forbidden, demanded.encode("utf-8"), may_grow):
                 raise DataError(
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
                 )
-        places = tuple(source_tokens(place, source) for place in text.places if source)
+        places = tuple(source_token_range(place, source) for place in text.source_spans if source)
         prefix = spelling.prefix(text.prefix)
         return cls(text, terms, tuple(tokenizations), places, forbidden, *prefix)
 
     @property
-    def total(self) -> int:
+    def term_length(self) -> int:
         """The number of tokens of all terms."""
         return sum(map(len, self.terms))
 
     @property
     def most_tokens(self) -> int:
         """The most tokens that all constraints together may take."""
-        return self.total + len(self.prefix_text)
+        return self.term_length + len(self.prefix_text)
 
     @property
-    def takes_unknown(self) -> bool:
+    def has_unknown(self) -> bool:
         """Whether the unknown symbol is part of a term; then it may occur nowhere else."""
         return any(UNK in ids for ids in self.terms)
 
@@ -251,19 +251,19 @@ class SpelledConstraints:
         return not contains_any(self.forbidden, text.encode("utf-8"))
 
 
-def contains_any(words: tuple[str, ...], text: bytes, goes_on: bool = False) -> bool:
+def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:
     """Whether a text in UTF-8 contains one of these words in composed form (NFC).
 
-    With `goes_on` the last word may still become a longer one, and does not count.
+    With `may_grow` the last word may still become a longer one, and does not count.
     """
     if not words:
         return False
     # Invalid bytes separate words; the first bytes of an incomplete character do not.
-    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not goes_on))
-    return any_of(words).search(written + "x" * goes_on) is not None
+    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
+    return any_of(words).search(written + "x" * may_grow) is not None
 
 
-def source_tokens(place: range, pieces: Sequence[str]) -> range:
+def source_token_range(place: range, pieces: Sequence[str]) -> range:
     """The source tokens that spell these characters of a text without its spaces."""
     ends = list(accumulate(len(piece.replace("▁", "").replace(" ", "")) for piece in pieces))
     return range(bisect_right(ends, place.start), bisect_left(ends, place.stop) + 1)

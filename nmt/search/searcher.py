@@ -24,7 +24,7 @@ from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.shortlist import Shortlist
 from nmt.search.source_attention import rank_by_coverage
-from nmt.search.windows import SHORTEST_COUNTED, batches
+from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class Searcher:
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         free = [i for i in indices if constraints[i] is None]
-        yield from batches(free, lengths, batch_tokens)
+        yield from cut_into_batches(free, lengths, batch_tokens)
         wide = {i: own for i in indices if (own := constraints[i])}
         counted = list(lengths)
         for i, own in wide.items():
             counted[i] *= math.ceil(beam_width(own, beam) / beam)
-        yield from batches(list(wide), counted, batch_tokens)
+        yield from cut_into_batches(list(wide), counted, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
         """Up to `n_best` hypotheses of each sentence, best first; samples in the order of the draw.

@@ -28,7 +28,7 @@ from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import members
-from nmt.search.windows import batches
+from nmt.search.windows import cut_into_batches
 
 UNSEEN = 1e-6
 """the smallest attention of a position: log(0) is not finite"""
@@ -103,7 +103,7 @@ def rank_by_coverage(
     rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
     lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
-    for part in batches(range(len(rows)), lengths, settings.batch_tokens):
+    for part in cut_into_batches(range(len(rows)), lengths, settings.batch_tokens):
         pairs = [rows[place] for place in part]
         batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)

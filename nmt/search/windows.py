@@ -33,7 +33,7 @@ def windows(
         yield window
 
 
-def batches(
+def cut_into_batches(
     indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
     """Cut the indices into batches, longest line first, with rows x longest <= batch_tokens.

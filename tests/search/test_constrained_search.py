@@ -120,15 +120,15 @@ def partial(score: float, needed: int, token: int = 9) -> Partial:
 def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
     free = [partial(-1.0, 2), partial(-3.0, 2), partial(-2.0, 2), partial(-4.0, 2)]
     found = sentence_search(2, 4).choose([*free, partial(-50.0, 0), partial(-20.0, 1)])
-    assert [(h.needed, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
+    assert [(h.missing_tokens, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
     widths = [sentence_search(total, 4).beam for total in (0, 3, 9, 500)]
     assert widths == [4, 4, 10, WIDEST_BEAM]
 
 
 def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
     search = sentence_search(0, 2)
-    misplaced = partial(-1.0, 0, token=EOS).handicapped()
-    search.extend(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
+    misplaced = partial(-1.0, 0, token=EOS).with_handicap()
+    search.update(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
     assert [found.score for _, found in search.ended] == [-2, -1]
 
 
