@@ -3,8 +3,8 @@
 A step is about two hundred kernels, and Python takes longer to launch them than the GPU to compute
 them. A graph launches them all at once, but it has two limits. It reads and writes fixed addresses,
 so each tensor of a step is copied into a `StaticBuffer`, whose address does not change. And it has
-one shape. To have few shapes, lengths are multiples of `LENGTH_MULTIPLE`, and a batch is filled up to one
-of a few sizes by rows whose results are ignored.
+one shape. To have few shapes, lengths are multiples of `LENGTH_MULTIPLE`, and rows whose results
+are ignored fill a batch up to one of a few sizes.
 """
 
 import contextlib
@@ -23,11 +23,11 @@ from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to
 from nmt.model.decoder import Decoder
 
 LENGTH_MULTIPLE = 64
-"""Room and source length are rounded up to this; a smaller value would need more graphs."""
+"""The length of cached targets (`room`) and of sources is rounded up to a multiple of this."""
 STEPS_PER_COMPACTION = 16
-"""A compaction takes many kernels, and reading more unused positions takes hardly any time."""
+"""Least number of steps between removals of unused positions from the cache, which are slow."""
 MAX_SHAPES = 128
-"""Graphs of one decoder. All are dropped when there are more, because each takes GPU memory."""
+"""Most graphs of one decoder. If one more is needed, all are dropped: each takes GPU memory."""
 
 Program = Callable[[], None]
 """a function that reads and writes only tensors at fixed addresses"""
@@ -43,11 +43,11 @@ class CudaRecorder:
         self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
 
     def __call__(self, program: Program) -> Program:
-        """Return the program's kernels as one launch; recording computes nothing."""
-        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
+        """Return a program that launches the same kernels at once; recording computes nothing."""
+        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
         # a pool is freed with the last of its graphs
         pool = next((other.pool() for other in self._graphs), None)
-        self._stream.wait_stream(now)
+        self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
@@ -57,28 +57,28 @@ class CudaRecorder:
                     graph.capture_end()
                 raise
             graph.capture_end()
-        now.wait_stream(self._stream)
+        current.wait_stream(self._stream)
         self._graphs.add(graph)
         replay: Program = graph.replay
         return replay
 
 
 class StaticBuffer:
-    """Memory for a tensor whose shape changes but whose address stays, unless it must grow."""
+    """Memory for a tensor of changing shape; its address changes only if it must grow."""
 
     def __init__(self, on_reallocate: Callable[[], object]) -> None:
         self._on_reallocate = on_reallocate
         self._memory: Tensor | None = None
 
     def hold(self, x: Tensor, rows: int) -> Tensor:
-        """Return the buffer in the shape (rows, …), with x (N, …) copied into its first rows."""
+        """Return the buffer in the shape (rows, …), with x (N, …) copied into its first N rows."""
         buffer = self.view(x, rows)
-        if buffer.data_ptr() != x.data_ptr():
+        if buffer.data_ptr() != x.data_ptr():  # else x lies in the buffer already
             buffer[: len(x)].copy_(x)
         return buffer
 
     def view(self, like: Tensor, rows: int) -> Tensor:
-        """Return the buffer in the shape (rows, …) of `like`, after growing it if necessary."""
+        """Return the buffer in the shape (rows, *like.shape[1:]), after growing it if necessary."""
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
             self._on_reallocate()
@@ -88,7 +88,7 @@ class StaticBuffer:
 
 
 class StaticLayerCache(LayerCache):
-    """Keys and values of one layer at fixed addresses."""
+    """The cache of one layer, with keys and values at fixed addresses, as a graph needs them."""
 
     def __init__(
         self, cross_key: Tensor, cross_value: Tensor, buffers: dict[str, StaticBuffer]
@@ -118,7 +118,7 @@ _CACHE_TENSORS = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
-    """What a step uses beside keys and values; all tensors but `new` have a row per sentence."""
+    """A step's tensors beside keys and values; all but `new` have a row per sentence."""
 
     x: Tensor
     """(rows, k, D)"""
@@ -133,7 +133,7 @@ class _Operands(NamedTuple):
 
 
 class StaticKeyValues(NamedTuple):
-    """A `KeyValueView` whose new positions are a tensor, `new` (k,), as a graph needs it."""
+    """A `KeyValueView` with the indices of new positions in a tensor, `new` (k,), for a graph."""
 
     key: Tensor
     value: Tensor
@@ -142,7 +142,7 @@ class StaticKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values in place, as `KeyValueView.append` says."""
+        """Store new keys, values (N, H, k, K) in place; return all (N, H, room, K) of both."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
@@ -151,9 +151,9 @@ class StaticKeyValues(NamedTuple):
 class CudaGraphDecoder(Decoder):
     """A decoder that launches each step as one CUDA graph; its weights must keep their addresses.
 
-    The first step of a shape runs as usual, because kernels are loaded and tuned then; the second
-    one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
-    searches run without graphs. If recording fails, all do, after a warning.
+    The first step of a shape runs without a graph, because kernels are loaded and tuned then; the
+    second one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
+    searches run without graphs. If recording fails, all searches do so, after a warning.
     """
 
     def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
@@ -169,7 +169,7 @@ class CudaGraphDecoder(Decoder):
         self._owner_lock = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
+        """Return an empty cache for memory (B, S, D); the mask (B, 1, 1, S) is False at padding."""
         cache = DecoderCache([], source_mask, LENGTH_MULTIPLE, STEPS_PER_COMPACTION)
         with self._owner_lock:
             if self._recorder is None or self._owner() is not None:
@@ -184,7 +184,7 @@ class CudaGraphDecoder(Decoder):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The next step overwrites the result.
+        The next step overwrites the result. With `record` the step runs without a graph.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)
@@ -218,22 +218,19 @@ class CudaGraphDecoder(Decoder):
         return program
 
     def _step(self, operands: _Operands, cache: DecoderCache) -> Program:
-        """Apply all layers to a step, reading and writing only tensors at fixed addresses."""
+        """Return a program that applies all layers, using only tensors at fixed addresses."""
         rows = len(operands.x)
         stored = [
             StaticKeyValues(
                 new=operands.new,
-                **{name: own.view(getattr(layer, name), rows) for name, own in buffers.items()},
+                **{key: value.view(getattr(layer, key), rows) for key, value in buffers.items()},
             )
             for layer, buffers in zip(cache.layers, self._layer_buffers, strict=True)
         ]
 
         def step() -> None:
-            past, source = (
-                AttentionContext(operands.past_mask),
-                AttentionContext(operands.source_mask),
-            )
-            operands.result.copy_(self.through_layers(operands.x, stored, past, source))
+            contexts = AttentionContext(operands.past_mask), AttentionContext(operands.source_mask)
+            operands.result.copy_(self.through_layers(operands.x, stored, *contexts))
 
         return step
 

@@ -108,7 +108,9 @@ def test_constraints_that_exclude_each_other_are_named(random_run: LoadedModel) 
 
 def sentence_search(total: int, beam: int) -> SentenceSearch:
     """The search of a sentence whose terms have `total` tokens."""
-    constraints: Any = SimpleNamespace(spelled=SimpleNamespace(total=total, most_tokens=total))
+    constraints: Any = SimpleNamespace(
+        spelled=SimpleNamespace(term_length=total, most_tokens=total)
+    )
     settings = DecodingConfig(beam_size=beam, length_penalty=0.0)
     return SentenceSearch(constraints, 10, settings, n_best=2)
 
