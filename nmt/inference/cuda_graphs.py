@@ -82,7 +82,7 @@ class StaticBuffer:
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
             self._on_reallocate()
-            with torch.inference_mode(False):  # else it could be written only inside inference mode
+            with torch.inference_mode(False):  # so it can be written outside inference mode, too
                 self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
 

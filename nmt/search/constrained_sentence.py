@@ -129,19 +129,19 @@ class ConstrainedSentence:
         The vocabulary may lack one of their characters, or normalise it to another form.
         """
         decode = self.spelling.tokenizer.target.decode
-        known = self.spelled.prefix_ids
-        begun = self.spelled.prefix_text[len(self.spelling.spelled(known)) :].decode("utf-8")
-        begun = decode([known])[0] + begun if known else begun[1:]
+        ids = self.spelled.prefix_ids  # of the prefix without its last word
+        last = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
+        prefix = decode([ids])[0] + last if ids else last[1:]  # as `text` has it
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._step(progress, token)
-        for placed in sorted(progress.met, key=lambda placed: -placed.start):
+        for placed in sorted(progress.met, key=lambda placed: -placed.start):  # last one first
             before, until = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
-            if before < len(begun):
-                break
+            if before < len(prefix):
+                break  # this term and those before it are in the prefix
             space = " " if text[before:until].startswith(" ") else ""
             text = text[:before] + space + self.spelled.text.terms[placed.term] + text[until:]
-        return self.spelled.text.prefix + text[len(begun) :]
+        return self.spelled.text.prefix + text[len(prefix) :]
 
     def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         text = progress.text + self.spelling.bytes[token]
@@ -162,7 +162,7 @@ class ConstrainedSentence:
     def _settled(
         self, progress: ConstraintProgress, token: int | None = None
     ) -> ConstraintProgress:
-        """Return the progress with a complete term as met, if `token` (None: any) ends its last word."""
+        """Count the term just completed as met if `token` (None: any token) ends its last word."""
         for option in progress.begun:
             if len(option.ids) == progress.matched and (
                 token is None

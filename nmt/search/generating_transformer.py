@@ -26,7 +26,7 @@ UNCONSTRAINED = DecodingConfig(length_normalization="none")
 
 
 class Sizes(TypedDict, total=False):
-    """The sizes of a model as keywords; the defaults are those of `ModelConfig`, the paper's."""
+    """Keywords for the sizes of a model; see `ModelConfig` for defaults, which are the paper's."""
 
     d_model: int
     heads: int
@@ -125,11 +125,11 @@ class GeneratingTransformer(nn.Module):
         Temperature 0 takes the most probable token at every step. Any other temperature divides
         the logits before a token is drawn, among the `top_k` most probable ones, or among those
         whose probabilities add up to `top_p`. What is drawn for a row depends only on `seed` and
-        the row's number. A translation has at most `max_length` tokens, EOS included. Dropout is
+        the row's index. A translation has at most `max_length` tokens, EOS included. Dropout is
         off during the call.
 
         Raises:
-            ConfigError: an impossible length, temperature or limit.
+            ConfigError: an impossible `max_length`, `temperature`, `top_k`, `top_p` or `seed`.
             DataError: `source` is not a batch of source ids, or has a row of padding only.
             CheckpointError: the model's scores are NaN or infinite.
         """
@@ -236,7 +236,7 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, i
 def _sampling(
     temperature: float, top_k: int | None, top_p: float | None, seed: int
 ) -> Sampling | None:
-    """How tokens are drawn; None with temperature 0, which takes the most probable ones."""
+    """Return how tokens are drawn; None for temperature 0, which takes the most probable ones."""
     changes: dict[str, object] = {"top_k": top_k, "top_p": top_p, "seed": seed}
     if temperature != 0:
         changes["temperature"] = temperature

@@ -45,7 +45,7 @@ class Spelling:
 
     @cached_property
     def word_ends(self) -> Tensor:
-        """`ends_word` as (V,) booleans."""
+        """`ends_word` as a tensor: a mask (V,)."""
         return torch.tensor(self.ends_word)
 
     @cached_property
@@ -68,10 +68,10 @@ class Spelling:
         if first.startswith(b" "):
             return tuple(ids)
         if (joined := self._by_bytes.get(b" " + first)) is not None:
-            return (joined, *ids[1:])
+            return (joined, *ids[1:])  # the first piece exists with a space, too
         if (space := self._by_bytes.get(b" ")) is not None:
-            return (space, *ids)
-        if is_unspaced(text[0]):
+            return (space, *ids)  # the space is an id by itself
+        if is_unspaced(text[0]):  # such as Chinese: no space between words
             return tuple(ids)
         raise DataError(
             f"{text!r} cannot be forced: the vocabulary of the model does not mark where words "
@@ -85,7 +85,7 @@ class Spelling:
         for mark in _MARKS:
             ids = self.tokenizer.target.encode([mark + text])[0][:-1]
             for end in (1, 2):  # the mark is one id, or a space and an id
-                if self.spelled(ids[:end]) == f" {mark}".encode():
+                if self.text_of(ids[:end]) == f" {mark}".encode():
                     return tuple(ids[end:])
         return ()
 
@@ -108,14 +108,14 @@ class Spelling:
         if UNK in last_ids or not self.can_spell(rest):
             complete, rest = text, b""
         ids = self.ids(complete) if complete else ()
-        return ids, self.spelled(ids) + rest
+        return ids, self.text_of(ids) + rest
 
-    def spelled(self, ids: Sequence[int]) -> bytes:
+    def text_of(self, ids: Sequence[int]) -> bytes:
         """Return the UTF-8 text of a sequence of ids."""
         return b"".join(self.bytes[i] for i in ids)
 
     def beginnings(self, text: bytes) -> list[int]:
-        """Return the ids that spell first bytes of the text, or all of it and possibly more."""
+        """Return the ids whose bytes are the first bytes of this text, or begin with all of it."""
         parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
         low = bisect_left(self._sorted, (text, -1))
         high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
@@ -152,7 +152,7 @@ class Spelling:
             return True
         text = self.bytes[i].decode("utf-8", errors="ignore")
         if i == UNK and not text.startswith(" "):
-            return False  # it may stand for a letter
+            return False  # UNK may stand for a letter of the same word
         return bool(text) and not continues_word(text)
 
 
@@ -246,9 +246,8 @@ class SpelledConstraints:
 
     def are_met_by(self, text: str) -> bool:
         """Whether the text has no forbidden word, and there are neither terms nor a prefix."""
-        if self.text.terms or self.text.prefix:
-            return False
-        return not contains_any(self.forbidden, text.encode("utf-8"))
+        must_add = bool(self.text.terms or self.text.prefix)
+        return not must_add and not contains_any(self.forbidden, text.encode("utf-8"))
 
 
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:

@@ -23,28 +23,28 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Probabilities to draw from, by temperature, top_k and top_p: logits (R, V) -> (R, V)."""
+    """Return p after temperature, top_k and top_p: logits (R, V) -> probabilities (R, V)."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
-        least = logits.topk(sampling.top_k).values[:, -1:]
+        least = logits.topk(sampling.top_k).values[:, -1:]  # (R, 1)
         logits = logits.masked_fill(logits < least, IMPOSSIBLE)
-    drawn = logits.softmax(1)
+    p = logits.softmax(1)
     if sampling.top_p is not None:
-        ordered, tokens = drawn.sort(dim=1, descending=True, stable=True)
+        ordered, tokens = p.sort(dim=1, descending=True, stable=True)
         above = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
         ordered = ordered.masked_fill(above >= sampling.top_p, 0.0)
-        drawn = torch.zeros_like(ordered).scatter(1, tokens, ordered)
-        drawn /= drawn.sum(1, keepdim=True)
-    return drawn
+        p = torch.zeros_like(ordered).scatter(1, tokens, ordered)
+        p /= p.sum(1, keepdim=True)
+    return p
 
 
 class Draws:
     """Draws the tokens of each sentence with a random generator of its own."""
 
-    def __init__(self, sampling: Sampling, numbers: Sequence[tuple[int, ...]]) -> None:
-        """Seed each sentence's generator with `sampling.seed` and its `numbers`: (line, sample)."""
+    def __init__(self, sampling: Sampling, seeds: Sequence[tuple[int, ...]]) -> None:
+        """Seed a generator for each sentence with `sampling.seed` and its `seeds`."""
         self._sampling = sampling
-        self._random = [np.random.default_rng([sampling.seed, *number]) for number in numbers]
+        self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
     def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
         """Draw a token for each row of logits (N, V), with the generators of `sentences` (N,).
@@ -70,7 +70,9 @@ def draw(
     numbers: Sequence[int],
     count: int,
 ) -> list[list[Hypothesis]]:
-    """Draw `count` translations of each row of source ids (B, S); the lines' `numbers` are seeds.
+    """Draw `count` translations of each row of source ids (B, S).
+
+    `numbers` are line numbers: what is drawn for a line depends on its number, not on its batch.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -112,7 +114,7 @@ def single_hypotheses(
     latest = torch.full_like(sentences, encoded.bos)
     tokens = latest.new_empty((count, 0))  # (N, T)
     scores = torch.zeros(count, device=max_lengths.device)
-    found: dict[int, Hypothesis] = {}
+    results: dict[int, Hypothesis] = {}  # by index in the batch
     while len(sentences):
         log_p = decoding.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
         latest = choose(log_p, sentences)
@@ -126,11 +128,11 @@ def single_hypotheses(
             raise NonFiniteScoresError()
         rows = (sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist())
         for sentence, row, score in zip(*rows, strict=True):
-            found[sentence] = Hypothesis.from_row(row, score, encoded.eos)
+            results[sentence] = Hypothesis.from_row(row, score, encoded.eos)
         done |= ended
         # finished sentences stay in the batch, unused, until enough of them can leave together
         if dropped := decoding.drop(done):
             _, rows_left = dropped  # (N',) indices
             sentences, latest, tokens = sentences[rows_left], latest[rows_left], tokens[rows_left]
             scores, max_lengths, done = scores[rows_left], max_lengths[rows_left], done[rows_left]
-    return [found[i] for i in range(count)]
+    return [results[i] for i in range(count)]

@@ -43,7 +43,7 @@ class SearchBatch:
 
 @dataclass(eq=False)
 class Searcher:
-    """A model and everything that decides how it is searched."""
+    """Translates batches of source ids: a model, and the settings of its search."""
 
     run: LoadedModel
     settings: DecodingConfig
@@ -90,8 +90,8 @@ class Searcher:
     ) -> Iterator[list[int]]:
         """Yield batches (indices of lines): first the lines without constraints, then the others.
 
-        `indices` are the lines to translate; `lengths` and `constraints` are those of all lines. A
-        line with constraints counts as more tokens, as many times as its beam is wider.
+        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
+        lines. A line with constraints counts as many times its length as its beam is wider.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         free = [i for i in indices if constraints[i] is None]
@@ -119,10 +119,9 @@ class Searcher:
         ):
             source = collate_source(batch.ids).to(self.device)
             if self.sampling:
-                return draw(
-                    self.model, source, settings, self.sampling, batch.numbers, batch.n_best
-                )
-            # coverage may prefer any of the beam
+                numbers, count = batch.numbers, batch.n_best
+                return draw(self.model, source, settings, self.sampling, numbers, count)
+            # the coverage penalty may prefer any hypothesis of the beam
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
             found = self._search(batch, source, n_best)
             if not settings.coverage_penalty:

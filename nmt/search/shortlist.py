@@ -94,7 +94,7 @@ class Shortlist:
         return cls(candidates, always, tokenizer.target.size, tokenizer.shared)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
-        """Write the file, completely or not at all, with a digest of the vocabularies."""
+        """Write the file atomically, with a digest of the vocabularies for `load` to compare."""
         arrays = {name: getattr(self, name).astype(np.uint32) for name in _ARRAYS}
         arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
         arrays["format"] = np.array(_FORMAT)
@@ -129,15 +129,15 @@ class Shortlist:
         self,
         model: Transformer,
         sources: Sequence[Sequence[int]],
-        search: Callable[[Transformer], list[list[Hypothesis]]],
+        search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Call `search` with the model restricted to `target_ids`; return ids of `model`."""
+        """Call `search_with` with `model` restricted to `target_ids`; return ids of `model`."""
         ids = self.target_ids(sources)
         device = next(model.parameters()).device
         entries = torch.from_numpy(ids).to(device)
         narrow = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
-        found = search(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
+        found = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
         return [
             [replace(h, tokens=tuple(ids[list(h.tokens)].tolist())) for h in hypotheses]
             for hypotheses in found

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows of `count` lines; one ends earlier after 1 Mi `characters(line)` in all."""
+    """Yield windows of `count` lines; `WINDOW_CHARACTERS` characters end a window earlier."""
     window: list[Item] = []
     size = 0
     for line in lines:

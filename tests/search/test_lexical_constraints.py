@@ -39,9 +39,9 @@ def words() -> Spelling:
 def test_ids_add_what_is_decoded_with_a_space_in_front_or_behind_a_mark(spelling: Spelling) -> None:
     for text in ("Der Hund", "und die Hunde"):
         ids = spelling.ids(text)
-        assert spelling.spelled(ids).decode() == f" {text}"
+        assert spelling.text_of(ids).decode() == f" {text}"
         assert spelling.tokenizer.target.decode([ids]) == [text]
-    assert spelling.spelled(spelling.ids_without_space("Hund")) == b"Hund"
+    assert spelling.text_of(spelling.ids_without_space("Hund")) == b"Hund"
     assert Spelling(spelling.tokenizer, tokenized=True).ids_without_space("Hund") == ()
 
 
