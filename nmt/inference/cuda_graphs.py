@@ -88,7 +88,7 @@ class StaticBuffer:
 
 
 class StaticLayerCache(LayerCache):
-    """The cache of one layer, with keys and values at fixed addresses, as a graph needs them."""
+    """A `LayerCache` that copies its keys and values to fixed addresses after each change."""
 
     def __init__(
         self, cross_key: Tensor, cross_value: Tensor, buffers: dict[str, StaticBuffer]
@@ -98,12 +98,12 @@ class StaticLayerCache(LayerCache):
         self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
+        """Keep only these positions (N, T) of each sentence, with space for `room` positions."""
         super().keep_positions(positions, room)
         self._copy_to_buffers()
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
+        """Keep only the sentences at these indices (N',), of which `moved` change their row."""
         super().keep_sentences(sentences, moved)
         self._copy_to_buffers()
 

@@ -109,7 +109,7 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 @functools.cache
 def eight_bits_overflow(engine: str) -> bool:
-    """Whether a library (x86: FBGEMM, onednn) clips sums of two products at 16 bits (no VNNI).
+    """Whether "x86" (FBGEMM) or "onednn" clips sums of two products at 16 bits, without VNNI.
 
     If so, x may have only 7 bits. To find out, a product of the largest 8-bit integers is computed.
     """
@@ -135,7 +135,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return keys and values of all heads, perhaps in bf16: (B, S, D) -> two (B, H, S, K)."""
+        """Return keys and values, in bf16 for many sentences: (B, S, D) -> two (B, H, S, K)."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()

@@ -105,7 +105,7 @@ class _NextTokens:
             raise NonFiniteScoresError()
         self.free = self.log_p.clone()
         """log P of tokens that are not a part of a term; -inf where one may not follow"""
-        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()
+        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()  # EOS has more than half of p
         slots = len(logits) // len(sentences)
         for n, sentence in enumerate(sentences):
             prefix = sentence.constraints.next_prefix_tokens

@@ -3,7 +3,7 @@
 A `ConstrainedSentence` follows a hypothesis token by token and computes its `ConstraintProgress`:
 which constraints it has met. The progress is a function of the tokens alone, so the tokens of a
 finished translation also tell where its terms are. A `SentenceSearch` holds the hypotheses of one
-sentence, and divides the beam between those that have met more and fewer constraints.
+sentence, and divides the beam between banks: hypotheses with equally many missing tokens.
 """
 
 from collections import Counter
@@ -157,7 +157,7 @@ class ConstrainedSentence:
             return ConstraintProgress(length, text, progress.met, continuing, progress.matched + 1)
         settled = self._settled(progress, token)
         begun = tuple(option for option in self._beginnings(settled) if option.ids[0] == token)
-        return ConstraintProgress(length, text, settled.met, begun, 1 if begun else 0)
+        return ConstraintProgress(length, text, settled.met, begun, matched=1 if begun else 0)
 
     def _settled(
         self, progress: ConstraintProgress, token: int | None = None
@@ -213,7 +213,7 @@ class Partial:
     """log P"""
     progress: ConstraintProgress
     missing_tokens: int
-    """how many further tokens complete all terms; hypotheses with equally many form a bank"""
+    """how many further tokens complete all terms; equal for all hypotheses of a bank"""
     row: int = 0
     """its row in the decoder's batch; of a continuation, the row of the continued hypothesis"""
     handicap: float = 0.0
@@ -260,13 +260,13 @@ class SentenceSearch:
         return found.with_handicap() if needed > live.missing_tokens + 1 else found
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Choose the best of each bank, then the second best of each, …: fewest missing first."""
-        turns: Counter[int] = Counter()
+        """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
+        turns: Counter[int] = Counter()  # by bank: how many hypotheses are already ranked
         ranked = []
         for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
             ranked.append((turns[candidate.missing_tokens], candidate.missing_tokens, candidate))
             turns[candidate.missing_tokens] += 1
-        ranked.sort(key=lambda entry: entry[:2])
+        ranked.sort(key=lambda entry: entry[:2])  # in each turn the fewest missing tokens first
         return [candidate for _, _, candidate in ranked[: self.beam]]
 
     def update(self, chosen: list[Partial]) -> None:

@@ -79,7 +79,7 @@ class Spelling:
         )
 
     def ids_without_space(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text right after a punctuation mark, if it has such ids."""
+        """Return the ids of a text right after a punctuation mark; empty if there are none."""
         if self.tokenized:
             return ()
         for mark in _MARKS:
@@ -214,9 +214,9 @@ class SpelledConstraints:
         terms = tuple(spelling.ids(term) for term in text.terms)
         tokenizations = []
         for i, ids in enumerate(terms):
-            tokenizations.append(TermTokenization(i, ids, True))
+            tokenizations.append(TermTokenization(i, ids, spaced=True))
             if unspaced_ids := spelling.ids_without_space(text.terms[i]):
-                tokenizations.append(TermTokenization(i, unspaced_ids, False))
+                tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
         demands = [(term, False) for term in text.terms]
         for demanded, may_grow in (*demands, (text.prefix, spelling.has_inner_pieces)):
@@ -226,8 +226,8 @@ class SpelledConstraints:
                     "forbidden; leave out one of them"
                 )
         spans = tuple(source_token_range(span, source) for span in text.source_spans if source)
-        prefix = spelling.prefix(text.prefix)
-        return cls(text, terms, tuple(tokenizations), spans, forbidden, *prefix)
+        prefix_ids, prefix_text = spelling.prefix(text.prefix)
+        return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
 
     @property
     def term_length(self) -> int:
@@ -241,7 +241,7 @@ class SpelledConstraints:
 
     @property
     def has_unknown(self) -> bool:
-        """Whether UNK is part of a term; if so, it may occur nowhere else."""
+        """Whether a term contains UNK; then UNK must occur in terms only, to be replaced."""
         return any(UNK in ids for ids in self.terms)
 
     def are_met_by(self, text: str) -> bool:

@@ -164,7 +164,7 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
 def widest_beam(run: LoadedModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
-    The k hypotheses of a sentence store k * T positions of T steps. A layer keeps keys and values
+    In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
     of these positions, and k queries attend to all of them at once, in each head and through a
     mask. On a CPU one process a core may search at the same time.
     """

@@ -117,7 +117,7 @@ class Shortlist:
     def target_ids(self, sources: Sequence[Sequence[int]]) -> Numbers:
         """Return the target ids that translations of these sources may contain, in ascending order.
 
-        Other ids fill them up to one of few sizes, because a new size of a product costs time.
+        Other ids fill them up to one of few sizes: each new size of a matrix product costs time.
         """
         source_ids = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
         copied = source_ids if self.shared else source_ids[:0]

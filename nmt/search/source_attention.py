@@ -51,7 +51,7 @@ def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Ten
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """Return the attention (N, k, S) of k hypotheses in one step, averaged as above.
+    """Return the attention (N, k, S) of a step, averaged as in `teacher_forced_attention`.
 
     `cross` holds the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """

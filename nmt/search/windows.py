@@ -68,7 +68,7 @@ def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
 def truncate(
     rows: Sequence[list[int]], limit: int, report: Callable[[int, int], None]
 ) -> list[list[int]]:
-    """Return the rows of ids, each longer than `limit` cut to that many, the last one EOS.
+    """Return the rows of ids; those longer than `limit` are cut to it and end with EOS.
 
     Calls `report(index, length)`, with the former length, for each row that is cut.
     """
