@@ -64,7 +64,7 @@ class CudaRecorder:
 
 
 class StaticBuffer:
-    """Memory for a tensor of changing shape; its address changes only if it must grow."""
+    """Memory for a tensor of changing shape; `on_reallocate` is called before it is replaced."""
 
     def __init__(self, on_reallocate: Callable[[], object]) -> None:
         self._on_reallocate = on_reallocate
@@ -78,7 +78,7 @@ class StaticBuffer:
         return buffer
 
     def view(self, like: Tensor, rows: int) -> Tensor:
-        """Return the buffer in the shape (rows, *like.shape[1:]), after growing it if necessary."""
+        """Return the buffer in the shape (rows, *like.shape[1:]); get new memory if necessary."""
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
             self._on_reallocate()

@@ -74,7 +74,7 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the linear map: (..., D) -> (..., F)."""
-        if x.numel() > FEW_ROWS * x.shape[-1]:
+        if x.numel() > FEW_ROWS * x.shape[-1]:  # more than FEW_ROWS rows
             return self._product(x, self.for_many)
         with single_threaded(self.size < ONE_CORE):
             return self._product(x, self.for_few)
@@ -113,9 +113,9 @@ def eight_bits_overflow(engine: str) -> bool:
 
     If so, x may have only 7 bits. To find out, a product of the largest 8-bit integers is computed.
     """
-    ones = torch.ones(16, 16)
+    ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
     matrix = _for_library(engine, _quantized(ones), None)
-    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)
+    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)  # 8 bits
     return bool((sums - 16).abs().amax() > 1)
 
 
@@ -190,7 +190,7 @@ class TracedDecoder(Decoder):
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position: (N, k, D) -> (N, k, D); traced if N * k <= `FEW_ROWS`."""
-        many = x.shape[0] * x.shape[1] > FEW_ROWS
+        many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
         if record is not None or many or cache.layers[0].key.dtype != x.dtype:
             return super().step(x, cache, record)
         self._small_steps += 1

@@ -174,10 +174,10 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
     if next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
     steps = SHORTEST_COUNTED + config.decoding.max_length_offset
-    number = 4  # bytes of a float32
+    float_bytes = 4  # of a float32
     layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
-    squared = steps * (heads * number + 1)  # attention weights of one layer, and the mask
-    linear = 2 * layers * steps * width * number + 2 * vocabulary * number  # cache, logits
-    # solves squared * beam^2 + linear * beam = memory
+    squared = steps * (heads * float_bytes + 1)  # attention weights of one layer, and the mask
+    linear = (2 * layers * steps * width + 2 * vocabulary) * float_bytes  # cache, logits, log P
+    # squared * beam^2 + linear * beam = memory
     beam = (math.sqrt(linear**2 + 4 * squared * memory) - linear) / (2 * squared)
     return max(1, min(vocabulary, int(beam)))
