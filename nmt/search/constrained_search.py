@@ -194,8 +194,8 @@ class _NextTokens:
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
                 if value == IMPOSSIBLE:
                     break
-                if found := sentence.continue_with(hypothesis, token, value):
-                    return found
+                if continued := sentence.continue_with(hypothesis, token, value):
+                    return continued
         raise DataError(
             f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"

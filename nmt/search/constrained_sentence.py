@@ -64,7 +64,7 @@ class ConstrainedSentence:
         self.spelling = spelling
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
-        """Whether the term just begun may translate the source token at index `attended`."""
+        """Whether the term just begun translates source token `attended`, or it is unknown which."""
         terms = [option.term for option in progress.begun]
         spans = self.spelled.source_spans
         known = [spans[i] for i in terms if i < len(spans) and spans[i]]
@@ -72,11 +72,11 @@ class ConstrainedSentence:
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
         """Return the smallest number of further tokens that complete all terms."""
-        met = {placed.term for placed in progress.met}
-        rest = sum(len(ids) for i, ids in enumerate(self.spelled.terms) if i not in met)
-        whole = self.spelled.terms
-        begun = (len(whole[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
-        return rest - max((0, *begun))
+        terms, met = self.spelled.terms, {placed.term for placed in progress.met}
+        unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
+        # a tokenization without a space may be shorter than the ids in `terms`
+        written = (len(terms[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
+        return unmet - max((0, *written))
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
         """Return the tokens that continue or begin a missing term, once the prefix is complete."""
@@ -147,7 +147,7 @@ class ConstrainedSentence:
         text = progress.text + self.spelling.bytes[token]
         length = progress.length + 1
         if token == UNK and progress.length < len(self.spelled.prefix_ids):
-            return ConstraintProgress(length, text, progress.met)  # it stands for no term there
+            return ConstraintProgress(length, text, progress.met)  # this UNK is in the prefix
         continuing = tuple(
             option
             for option in progress.begun
@@ -255,9 +255,9 @@ class SentenceSearch:
         if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
             return None
         score = live.score + log_probability
-        found = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
+        longer = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
         # Two or more tokens more are missing: it had written so many of a term, and abandoned it.
-        return found.with_handicap() if needed > live.missing_tokens + 1 else found
+        return longer.with_handicap() if needed > live.missing_tokens + 1 else longer
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
         """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
@@ -276,8 +276,8 @@ class SentenceSearch:
         self.live = []
         for live in chosen:
             if live.tokens[-1] == EOS or length == self.limit:
-                found = Hypothesis.from_row(list(live.tokens), live.score / penalty)
-                self.ended.append((live.adjusted_score / penalty, found))
+                hypothesis = Hypothesis.from_row(list(live.tokens), live.score / penalty)
+                self.ended.append((live.adjusted_score / penalty, hypothesis))
             else:
                 self.live.append(live)
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]

@@ -54,7 +54,7 @@ class Ensemble(nn.Module):
         self.padding = models[0].padding
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
-        """Source ids (B, S), target ids behind BOS (B, T) -> log P of the next tokens (B, T, V)."""
+        """Source ids (B, S), target ids with BOS (B, T) -> log P of the next tokens (B, T, V)."""
         return log_mean_probability([model(source, target_input) for model in members(self)])
 
     def encode(self, source: Tensor) -> list[Tensor]:

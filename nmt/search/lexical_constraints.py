@@ -35,7 +35,7 @@ class Spelling:
 
     @cached_property
     def ends_word(self) -> list[bool]:
-        """Whether each id, EOS included, shows that the word before it is complete."""
+        """For each id, EOS included, whether the word before it is complete if this id follows."""
         return [self._ends_word(i) for i in range(len(self.bytes))]
 
     def closes_term(self, token: int) -> bool:

@@ -130,7 +130,7 @@ def single_hypotheses(
         for sentence, row, score in zip(*rows, strict=True):
             results[sentence] = Hypothesis.from_row(row, score, encoded.eos)
         done |= ended
-        # finished sentences stay in the batch, unused, until enough of them can leave together
+        # finished sentences remain in the batch, unused, until enough can be removed at once
         if dropped := decoding.drop(done):
             _, rows_left = dropped  # (N',) indices
             sentences, latest, tokens = sentences[rows_left], latest[rows_left], tokens[rows_left]

@@ -123,11 +123,11 @@ class Searcher:
                 return draw(self.model, source, settings, self.sampling, numbers, count)
             # the coverage penalty may prefer any hypothesis of the beam
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
-            found = self._search(batch, source, n_best)
+            hypotheses = self._search(batch, source, n_best)
             if not settings.coverage_penalty:
-                return found
-            ranked = rank_by_coverage(self.run.model, batch.ids, found, settings)
-            return [hypotheses[: batch.n_best] for hypotheses in ranked]
+                return hypotheses
+            ranked = rank_by_coverage(self.run.model, batch.ids, hypotheses, settings)
+            return [best_first[: batch.n_best] for best_first in ranked]
 
     def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
         settings = self.settings

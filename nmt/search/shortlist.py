@@ -78,10 +78,10 @@ class Shortlist:
             )
         again = f"learn it again: nmt shortlist --model {path.parent}"
         try:
-            with path.open("rb") as file, np.load(file) as found:
-                candidates, always = (found[name].astype(np.int64) for name in _ARRAYS)
-                vocabularies = found["vocabularies"].tobytes()
-                version = int(found["format"]) if "format" in found else _FORMAT
+            with path.open("rb") as file, np.load(file) as stored:
+                candidates, always = (stored[name].astype(np.int64) for name in _ARRAYS)
+                vocabularies = stored["vocabularies"].tobytes()
+                version = int(stored["format"]) if "format" in stored else _FORMAT
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
             raise CheckpointError(f"{path}: damaged ({error}); {again}") from error
         if version > _FORMAT:
@@ -137,10 +137,10 @@ class Shortlist:
         entries = torch.from_numpy(ids).to(device)
         narrow = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
-        found = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
+        results = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
         return [
             [replace(h, tokens=tuple(ids[list(h.tokens)].tolist())) for h in hypotheses]
-            for hypotheses in found
+            for hypotheses in results
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:

@@ -56,7 +56,7 @@ def cut_into_batches(
 
 
 def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
-    """Return the index behind each batch's last line if all batches but the last are full."""
+    """Return the end index (exclusive) of each batch, if all batches but the last are full."""
     ends: list[int] = []
     end = 0
     while end < len(longest_first):
