@@ -64,10 +64,10 @@ class ConstrainedSentence:
         self.spelling = spelling
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
-        """Whether the term just begun translates source token `attended`, or it is unknown which."""
+        """Whether the term just begun may translate the source token with index `attended`."""
         terms = [option.term for option in progress.begun]
         spans = self.spelled.source_spans
-        known = [spans[i] for i in terms if i < len(spans) and spans[i]]
+        known = [spans[i] for i in terms if i < len(spans) and spans[i]]  # others: anywhere
         return len(known) < len(terms) or any(attended in span for span in known)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
