@@ -1,1 +1,1 @@
-"""A trained model made faster for inference: packed matrices, int8, and recorded steps."""
+"""A trained model made faster for inference: prepacked matrices, int8, and CUDA graphs."""

@@ -3,8 +3,8 @@
 A step is about two hundred kernels, and Python takes longer to launch them than the GPU to compute
 them. A graph launches them all at once, but it has two limits. It reads and writes fixed addresses,
 so each tensor of a step is copied into a `StaticBuffer`, whose address does not change. And it has
-one shape. To have few shapes, lengths are multiples of `MULTIPLE`, and a batch is filled up to one
-of a few sizes by rows whose results are ignored.
+one shape. To have few shapes, lengths are multiples of `LENGTH_MULTIPLE`, and rows whose results
+are ignored fill a batch up to one of a few sizes.
 """
 
 import contextlib
@@ -22,12 +22,12 @@ from nmt.model.attention import AttentionContext, AttentionRecord
 from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to_bucket
 from nmt.model.decoder import Decoder
 
-MULTIPLE = 64
-"""Room and source length are rounded up to this; a smaller value would need more graphs."""
+LENGTH_MULTIPLE = 64
+"""The length of cached targets (`room`) and of sources is rounded up to a multiple of this."""
 STEPS_PER_COMPACTION = 16
-"""A compaction takes many kernels, and reading more unused positions takes hardly any time."""
+"""Least number of steps between removals of unused positions from the cache, which are slow."""
 MAX_SHAPES = 128
-"""Graphs of one decoder. All are dropped when there are more, because each takes GPU memory."""
+"""Most graphs of one decoder. If one more is needed, all are dropped: each takes GPU memory."""
 
 Program = Callable[[], None]
 """a function that reads and writes only tensors at fixed addresses"""
@@ -43,11 +43,11 @@ class CudaRecorder:
         self._graphs: WeakSet[torch.cuda.CUDAGraph] = WeakSet()
 
     def __call__(self, program: Program) -> Program:
-        """Return the program's kernels as one launch; recording computes nothing."""
-        graph, now = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
+        """Return a program that launches the same kernels at once; recording computes nothing."""
+        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._stream.device)
         # a pool is freed with the last of its graphs
         pool = next((other.pool() for other in self._graphs), None)
-        self._stream.wait_stream(now)
+        self._stream.wait_stream(current)
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
@@ -57,68 +57,68 @@ class CudaRecorder:
                     graph.capture_end()
                 raise
             graph.capture_end()
-        now.wait_stream(self._stream)
+        current.wait_stream(self._stream)
         self._graphs.add(graph)
         replay: Program = graph.replay
         return replay
 
 
 class StaticBuffer:
-    """Memory for a tensor whose shape changes but whose address stays, unless it must grow."""
+    """Memory for a tensor of changing shape; `on_reallocate` is called before it is replaced."""
 
-    def __init__(self, when_it_moves: Callable[[], object]) -> None:
-        self._when_it_moves = when_it_moves
+    def __init__(self, on_reallocate: Callable[[], object]) -> None:
+        self._on_reallocate = on_reallocate
         self._memory: Tensor | None = None
 
     def hold(self, x: Tensor, rows: int) -> Tensor:
-        """Return the buffer in the shape (rows, …), with x (N, …) copied into its first rows."""
-        place = self.view(x, rows)
-        if place.data_ptr() != x.data_ptr():
-            place[: len(x)].copy_(x)
-        return place
+        """Return the buffer in the shape (rows, …), with x (N, …) copied into its first N rows."""
+        buffer = self.view(x, rows)
+        if buffer.data_ptr() != x.data_ptr():  # else x lies in the buffer already
+            buffer[: len(x)].copy_(x)
+        return buffer
 
     def view(self, like: Tensor, rows: int) -> Tensor:
-        """Return the buffer in the shape (rows, …) of `like`, after growing it if necessary."""
+        """Return the buffer in the shape (rows, *like.shape[1:]); get new memory if necessary."""
         size = rows * math.prod(like.shape[1:])
         if self._memory is None or len(self._memory) < size:
-            self._when_it_moves()
-            with torch.inference_mode(False):  # else it could be written only inside inference mode
+            self._on_reallocate()
+            with torch.inference_mode(False):  # so it can be written outside inference mode, too
                 self._memory = like.new_zeros(round_up_to_bucket(size, 2))
         return self._memory[:size].view(rows, *like.shape[1:])
 
 
 class StaticLayerCache(LayerCache):
-    """Keys and values of one layer at fixed addresses."""
+    """A `LayerCache` that copies its keys and values to fixed addresses after each change."""
 
     def __init__(
-        self, cross_key: Tensor, cross_value: Tensor, places: dict[str, StaticBuffer]
+        self, cross_key: Tensor, cross_value: Tensor, buffers: dict[str, StaticBuffer]
     ) -> None:
-        super().__init__(cross_key, cross_value, MULTIPLE)
-        self._places = places
-        self._settle()
+        super().__init__(cross_key, cross_value, LENGTH_MULTIPLE)
+        self._static_buffers = buffers
+        self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
+        """Keep only these positions (N, T) of each sentence, with space for `room` positions."""
         super().keep_positions(positions, room)
-        self._settle()
+        self._copy_to_buffers()
 
     def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
+        """Keep only the sentences at these indices (N',), of which `moved` change their row."""
         super().keep_sentences(sentences, moved)
-        self._settle()
+        self._copy_to_buffers()
 
-    def _settle(self) -> None:
-        for name, place in self._places.items():
+    def _copy_to_buffers(self) -> None:
+        for name, buffer in self._static_buffers.items():
             stored = getattr(self, name)
             rows = round_up_to_bucket(len(stored), GPU_SIZE_BITS)
-            setattr(self, name, place.hold(stored, rows)[: len(stored)])
+            setattr(self, name, buffer.hold(stored, rows)[: len(stored)])
 
 
-_LAYER_PLACES = ("key", "value", "cross_key", "cross_value")
+_CACHE_TENSORS = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
-    """What a step uses beside keys and values; all tensors but `new` have a row per sentence."""
+    """A step's tensors beside keys and values; all but `new` have a row per sentence."""
 
     x: Tensor
     """(rows, k, D)"""
@@ -133,7 +133,7 @@ class _Operands(NamedTuple):
 
 
 class StaticKeyValues(NamedTuple):
-    """A `KeyValueView` whose new positions are a tensor, `new` (k,), as a graph needs it."""
+    """A `KeyValueView` with the indices of new positions in a tensor, `new` (k,), for a graph."""
 
     key: Tensor
     value: Tensor
@@ -142,7 +142,7 @@ class StaticKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values in place, as `KeyValueView.append` says."""
+        """Store new keys, values (N, H, k, K) in place; return all (N, H, room, K) of both."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
@@ -151,9 +151,9 @@ class StaticKeyValues(NamedTuple):
 class CudaGraphDecoder(Decoder):
     """A decoder that launches each step as one CUDA graph; its weights must keep their addresses.
 
-    The first step of a shape runs as usual, because kernels are loaded and tuned then; the second
-    one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
-    searches run without graphs. If recording fails, all do, after a warning.
+    The first step of a shape runs without a graph, because kernels are loaded and tuned then; the
+    second one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
+    searches run without graphs. If recording fails, all searches do so, after a warning.
     """
 
     def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
@@ -162,29 +162,29 @@ class CudaGraphDecoder(Decoder):
         self._recorder: Recorder | None = recorder
         self._programs: dict[tuple[int, ...], Program | None] = {}
         """graphs by shape; None: the shape occurred once"""
-        self._places = self._make_places(_Operands._fields)
-        self._layer_places = [self._make_places(_LAYER_PLACES) for _ in self.layers]
+        self._static_buffers = self._make_buffers(_Operands._fields)
+        self._layer_buffers = [self._make_buffers(_CACHE_TENSORS) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
         """the cache whose keys and values are in the buffers"""
-        self._claiming = threading.Lock()
+        self._owner_lock = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
-        cache = DecoderCache([], source_mask, MULTIPLE, STEPS_PER_COMPACTION)
-        with self._claiming:
+        """Return an empty cache for memory (B, S, D); the mask (B, 1, 1, S) is False at padding."""
+        cache = DecoderCache([], source_mask, LENGTH_MULTIPLE, STEPS_PER_COMPACTION)
+        with self._owner_lock:
             if self._recorder is None or self._owner() is not None:
                 return super().start(memory, source_mask)
             self._owner = ref(cache)
         cache.layers = [
-            StaticLayerCache(*layer.cross_attention.project_memory(memory), places)
-            for layer, places in zip(self.layers, self._layer_places, strict=True)
+            StaticLayerCache(*layer.cross_attention.project_memory(memory), buffers)
+            for layer, buffers in zip(self.layers, self._layer_buffers, strict=True)
         ]
         return cache
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The next step overwrites the result.
+        The next step overwrites the result. With `record` the step runs without a graph.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)
@@ -195,14 +195,14 @@ class CudaGraphDecoder(Decoder):
 
     def _operands(self, x: Tensor, past_mask: Tensor, cache: DecoderCache) -> _Operands:
         """Copy what a step reads and writes, beside keys and values, to fixed addresses."""
-        rows, places = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._places
+        rows, buffers = round_up_to_bucket(len(x), GPU_SIZE_BITS), self._static_buffers
         new = torch.arange(cache.stored - x.shape[1], cache.stored, device=x.device)
         return _Operands(
-            x=places["x"].hold(x, rows),
-            past_mask=places["past_mask"].hold(past_mask, rows),
-            source_mask=places["source_mask"].hold(cache.source_mask, rows),
-            new=places["new"].hold(new, len(new)),
-            result=places["result"].view(x, rows),
+            x=buffers["x"].hold(x, rows),
+            past_mask=buffers["past_mask"].hold(past_mask, rows),
+            source_mask=buffers["source_mask"].hold(cache.source_mask, rows),
+            new=buffers["new"].hold(new, len(new)),
+            result=buffers["result"].view(x, rows),
         )
 
     def _program(self, operands: _Operands, cache: DecoderCache) -> Program:
@@ -218,22 +218,19 @@ class CudaGraphDecoder(Decoder):
         return program
 
     def _step(self, operands: _Operands, cache: DecoderCache) -> Program:
-        """Apply all layers to a step, reading and writing only tensors at fixed addresses."""
+        """Return a program that applies all layers, using only tensors at fixed addresses."""
         rows = len(operands.x)
         stored = [
             StaticKeyValues(
                 new=operands.new,
-                **{name: place.view(getattr(layer, name), rows) for name, place in places.items()},
+                **{key: value.view(getattr(layer, key), rows) for key, value in buffers.items()},
             )
-            for layer, places in zip(cache.layers, self._layer_places, strict=True)
+            for layer, buffers in zip(cache.layers, self._layer_buffers, strict=True)
         ]
 
         def step() -> None:
-            past, source = (
-                AttentionContext(operands.past_mask),
-                AttentionContext(operands.source_mask),
-            )
-            operands.result.copy_(self.through_layers(operands.x, stored, past, source))
+            contexts = AttentionContext(operands.past_mask), AttentionContext(operands.source_mask)
+            operands.result.copy_(self.through_layers(operands.x, stored, *contexts))
 
         return step
 
@@ -254,5 +251,5 @@ class CudaGraphDecoder(Decoder):
             )
             return step
 
-    def _make_places(self, names: Sequence[str]) -> dict[str, StaticBuffer]:
+    def _make_buffers(self, names: Sequence[str]) -> dict[str, StaticBuffer]:
         return {name: StaticBuffer(self._programs.clear) for name in names}

@@ -28,22 +28,22 @@ from nmt.model.layout import PADDED, Layout
 from nmt.processor import processor_features
 
 FEW_ROWS = 16
-"""rows (hypotheses or source tokens) up to which FBGEMM is the faster library"""
+"""rows (hypotheses or source tokens) up to which FBGEMM is faster than oneDNN"""
 FEW_SENTENCES = 4
 """sentences up to which keys and values stay in float32: converting so few does not pay"""
 ONE_CORE = 2 << 20
 """size in bytes below which a matrix is multiplied on one core if there are few rows: waiting for a
 second core would take longer than it saves"""
 TRACE_AFTER = 64
-"""small steps before the step is traced, a few sentences: tracing takes a quarter of a second and
-pays only if more sentences follow"""
+"""steps of few hypotheses before the step is traced, a few sentences: tracing takes a quarter of a
+second and pays only if more sentences follow"""
 
 
 @contextlib.contextmanager
-def single_threaded(only: bool) -> Iterator[None]:
-    """Compute on one core inside the block if `only`, and on all cores again after it."""
+def single_threaded(enabled: bool) -> Iterator[None]:
+    """Compute on one core inside the block if `enabled`, and on as many as before after it."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1 if only else threads)
+    torch.set_num_threads(1 if enabled else threads)
     try:
         yield
     finally:
@@ -66,15 +66,15 @@ class Int8Linear(nn.Module):
         self.relu = relu
         quantized = _quantized(weight)
         self.for_few = self.for_many = _for_library("x86", quantized, bias)
-        self.seven_bits = eight_bits_overflow("x86")
+        self.seven_bits = eight_bits_overflow("x86")  # whether x is quantized to 7 bits
         if processor_features() & {"amx_int8", "avx512_vnni"}:
             self.for_many = _for_library("onednn", quantized, bias)
             self.seven_bits |= eight_bits_overflow("onednn")
-        self.size = quantized.numel()
+        self.size = quantized.numel()  # bytes of W
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the linear map: (..., D) -> (..., F)."""
-        if x.numel() > FEW_ROWS * x.shape[-1]:
+        if x.numel() > FEW_ROWS * x.shape[-1]:  # more than FEW_ROWS rows
             return self._product(x, self.for_many)
         with single_threaded(self.size < ONE_CORE):
             return self._product(x, self.for_few)
@@ -109,18 +109,18 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 @functools.cache
 def eight_bits_overflow(engine: str) -> bool:
-    """Return whether a library clips sums of two products at 16 bits (no VNNI).
+    """Whether "x86" (FBGEMM) or "onednn" clips sums of two products at 16 bits, without VNNI.
 
-    If so, x may have only 7 bits. A product of the largest 8-bit integers is computed to find out.
+    If so, x may have only 7 bits. To find out, a product of the largest 8-bit integers is computed.
     """
-    ones = torch.ones(16, 16)
+    ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
     matrix = _for_library(engine, _quantized(ones), None)
-    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)
+    sums: Tensor = torch.ops.quantized.linear_dynamic(ones, matrix, False)  # 8 bits
     return bool((sums - 16).abs().amax() > 1)
 
 
 class Int8Attention(MultiHeadAttention):
-    """Multi-head attention with integer matrices; for few queries it computes Eq. 1 unfused.
+    """Multi-head attention with int8 projections; for few queries, Eq. 1 is computed unfused.
 
     The fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
     values of many sentences do not fit into the processor's caches, so they are kept in bfloat16 if
@@ -135,7 +135,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return the keys K W^K and values V W^V of all heads: (B, S, D) -> two (B, H, S, K)."""
+        """Return keys and values, in bf16 for many sentences: (B, S, D) -> two (B, H, S, K)."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()
@@ -147,18 +147,18 @@ class Int8Attention(MultiHeadAttention):
             self.add_module(name, Int8Linear(projection.weight, projection.bias))
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
-        query, kind = query.to(key.dtype), query.dtype
+        query, dtype = query.to(key.dtype), query.dtype
         few = query.shape[0] * query.shape[2] <= FEW_ROWS
-        if few or (kind != key.dtype and query.shape[2] <= FEW_QUERIES):
-            return scaled_dot_product_attention(query, key, value, mask).to(kind)
-        return fused_attention(query, key, value, mask).to(kind)
+        if few or (dtype != key.dtype and query.shape[2] <= FEW_QUERIES):
+            return scaled_dot_product_attention(query, key, value, mask).to(dtype)
+        return fused_attention(query, key, value, mask).to(dtype)
 
 
 class Int8SelfAttention(Int8Attention):
     """Self-attention whose queries, keys and values are one product, x [W^Q W^K W^V].
 
-    This makes single sentences faster. Float products of oneDNN are no faster joined, and take more
-    memory, because oneDNN compiles a kernel for each shape.
+    One product instead of three is faster for single sentences. This is done for int8 only: float
+    products become no faster, and take more memory (oneDNN compiles a kernel for each shape).
     """
 
     def _add_projections(self, attention: MultiHeadAttention) -> None:
@@ -178,23 +178,23 @@ class Int8SelfAttention(Int8Attention):
 class TracedDecoder(Decoder):
     """An int8 decoder whose step is faster for few hypotheses, with the same results.
 
-    The step for up to `FEW_ROWS` hypotheses is traced. The trace also fixes what `Int8Linear` and
-    `Int8Attention` choose for so few. If PyTorch cannot trace it, the step stays as it is.
+    The step for up to `FEW_ROWS` hypotheses is traced, with the choices that `Int8Linear` and
+    `Int8Attention` make for so few. If PyTorch cannot trace the step, it is not traced.
     """
 
     def __init__(self, decoder: Decoder) -> None:
         nn.Module.__init__(self)
         self.layers, self.norm = decoder.layers, decoder.norm
-        self._steps_of_few = 0
+        self._small_steps = 0
         self._program: Callable[..., Tensor] | None = None
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D)."""
-        many = x.shape[0] * x.shape[1] > FEW_ROWS or cache.layers[0].key.dtype != x.dtype
-        if record is not None or many:
+        """Decode the next position: (N, k, D) -> (N, k, D); traced if N * k <= `FEW_ROWS`."""
+        many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
+        if record is not None or many or cache.layers[0].key.dtype != x.dtype:
             return super().step(x, cache, record)
-        self._steps_of_few += 1
-        if self._program is None and self._steps_of_few < TRACE_AFTER:
+        self._small_steps += 1
+        if self._program is None and self._small_steps < TRACE_AFTER:
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))
@@ -205,7 +205,7 @@ class TracedDecoder(Decoder):
 
     @functools.cached_property
     def is_small(self) -> bool:
-        """Return whether a step is too small to gain from a second core, as in `Int8Linear`."""
+        """Whether all matrices are too small to gain from a second core (`ONE_CORE`)."""
         return all(m.size < ONE_CORE for m in self.modules() if isinstance(m, Int8Linear))
 
 
@@ -236,9 +236,8 @@ def _traced(step: nn.Module, inputs: tuple[Tensor, ...]) -> Callable[..., Tensor
         warnings.simplefilter("ignore")
         copies = tuple(tensor.clone() for tensor in inputs)
         try:
-            program: Callable[..., Tensor] = torch.jit.trace(
-                step, copies, check_trace=False
-            ).forward
+            program = torch.jit.trace(step, copies, check_trace=False)
         except (AttributeError, RuntimeError, ValueError):
             return step.forward
-    return program
+    forward: Callable[..., Tensor] = program.forward
+    return forward

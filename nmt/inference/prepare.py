@@ -1,12 +1,12 @@
 """Prepares a model for inference: weights in the precision and the layout that are read fastest.
 
-Training keeps its matrices row by row. A processor multiplies by them faster in blocks that fit
+A trained model has matrices row by row. A processor multiplies by them faster in blocks that fit
 its registers, and converting a matrix into blocks costs about as much as multiplying a small batch
-by it. A translator converts each matrix once.
+by it. So each matrix is converted once, before the first translation.
 
-A prepared model keeps the modules of `nmt.model` and replaces the linear maps inside them. The
-arithmetic between these maps stays that of the modules. A module that this file does not know might
-use its matrices in another way, so it is an error.
+A prepared model has the modules of `nmt.model`, with other linear maps inside them. The arithmetic
+between these maps is that of the modules. A module that this file does not know might use its
+matrices in another way, so it is an error.
 
 A model can also be restricted to a part of its target vocabulary; the logits of the rest are not
 computed. The projection onto 37,000 entries takes two fifths of a decoding step of `base`, and a
@@ -41,7 +41,7 @@ KNOWN_MODULES = {
 
 
 class PrepackedLinear(nn.Module):
-    """x W^T + b, or with `relu` max(0, x W^T + b), with W in blocks (oneDNN's).
+    """x W^T + b, or with `relu` max(0, x W^T + b), with W in oneDNN's blocked layout.
 
     It runs on CPUs only and cannot be trained.
     """
@@ -50,7 +50,7 @@ class PrepackedLinear(nn.Module):
         super().__init__()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), None)
         self.bias = None if bias is None else bias.detach()
-        self.fused = "relu" if relu else "none"
+        self.fused = "relu" if relu else "none"  # the function that follows the linear map
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply the linear map: (..., D) -> (..., F)."""
@@ -60,11 +60,11 @@ class PrepackedLinear(nn.Module):
         return product
 
 
-LinearKind = type[PrepackedLinear] | type[Int8Linear]
+LinearKind = type[PrepackedLinear] | type[Int8Linear]  # a class
 
 
 class OutputProjection(nn.Module):
-    """The output projection of a `TokenEmbedding`, without the embedding itself."""
+    """The output projection of a `TokenEmbedding` with weight E (V, D), as a linear map `kind`."""
 
     def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
@@ -73,17 +73,17 @@ class OutputProjection(nn.Module):
         self.projection = kind(weight, None)
 
     def restrict_vocabulary(self, ids: Tensor) -> "OutputProjection":
-        """Return the projection onto the entries `ids` (V') of the vocabulary only."""
+        """Return a new projection with logits only of the vocabulary entries `ids` (V')."""
         return OutputProjection(self.rows[0][ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return x E^T: (N, k, D) -> (N, k, V)."""
+        """Return the logits x E^T: (N, k, D) -> (N, k, V)."""
         product: Tensor = self.projection(x)
         return product
 
 
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
-    """Return a copy of a Transformer, or of an ensemble, for translating.
+    """Return a copy of a Transformer, or of an ensemble, that is faster but cannot be trained.
 
     Args:
         model: The model, which does not change.
@@ -94,7 +94,7 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
     Raises:
         ConfigError: int8 on another device than a CPU, or PyTorch lacks its operators.
         NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
-        UnknownModuleError: the model holds a module or an activation that is not known here.
+        UnknownModuleError: the model has a module or an activation that is not known here.
     """
     check_modules(model)
     ready = _copy_as(model, torch.bfloat16 if precision == "bf16" else torch.float32)
@@ -116,15 +116,15 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
 
 
 class _SubsetEmbedding(nn.Module):
-    """The embedding of a part of the vocabulary, whose ids count from 0."""
+    """The embedding of a subset of the vocabulary; an id of the subset is an index into `ids`."""
 
     def __init__(self, embedding: TokenEmbedding, ids: Tensor) -> None:
         super().__init__()
         self.embedding, self.ids = embedding, ids
 
-    def forward(self, places: Tensor) -> Tensor:
+    def forward(self, indices: Tensor) -> Tensor:
         """Return the embeddings of ids of the subset: (B, T) -> (B, T, D)."""
-        x: Tensor = self.embedding(self.ids[places])
+        x: Tensor = self.embedding(self.ids[indices])
         return x
 
 
@@ -149,10 +149,10 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
 
 
 def check_modules(model: nn.Module) -> None:
-    """Check that each Transformer in `model` consists of known modules and activations only.
+    """Check that `model`, or each model of an ensemble, has known modules and activations only.
 
     Raises:
-        UnknownModuleError: it does not; the first unknown one is named.
+        UnknownModuleError: it has others; the first one is named.
     """
     for transformer in model.modules():
         if not isinstance(transformer, Transformer):
@@ -165,7 +165,7 @@ def check_modules(model: nn.Module) -> None:
 
 
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
-    """Let each decoder in the model replay its steps as CUDA graphs."""
+    """Replace each decoder in `model`, in place, by one that replays its steps as CUDA graphs."""
     for module in model.modules():
         if isinstance(module, Transformer):
             module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))
@@ -181,14 +181,14 @@ def _copy_as(model: Transformer, dtype: torch.dtype) -> Transformer:
 
 
 def _prepack(model: nn.Module, kind: LinearKind) -> None:
-    """Replace each matrix, and free it before the next one is converted."""
+    """Replace each matrix in place by a linear map `kind`; free it before the next conversion."""
     for module in model.modules():  # a list of them would hold all matrices that are replaced
         if kind is Int8Linear and isinstance(module, EncoderLayer | DecoderLayer):
             module.add_module("self_attention", Int8SelfAttention(module.self_attention))
         if kind is Int8Linear and isinstance(module, DecoderLayer):
             module.add_module("cross_attention", Int8Attention(module.cross_attention))
         if isinstance(module, FeedForward) and module.activation is F.relu:
-            # ReLU is computed as the product is written; other activations follow it
+            # the linear map includes ReLU; other activations are computed after it
             module.add_module("inner", kind(module.inner.weight, module.inner.bias, relu=True))
             module.activation = _identity
         for name, child in module.named_children():
@@ -206,9 +206,9 @@ def _identity(x: Tensor) -> Tensor:
 
 
 def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
-    """Return whether this PyTorch has the operators, which are not part of its public interface."""
+    """Whether `kind` works here in this dtype: its operators are no public interface of PyTorch."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
-        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)
+        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1
     except (AttributeError, RuntimeError):
         return False

@@ -32,8 +32,8 @@ def length_penalty(length: Length, settings: DecodingConfig) -> Length:
     """((5 + length) / 6)^alpha, which divides log P (Wu et al., 2016, Eq. 14; section 6.1).
 
     `length` counts the tokens with EOS. log P only falls with length, and without the penalty
-    (alpha = 0) beam search prefers translations that are too short. With
-    `settings.length_normalization` average it is the length itself, with none 1.
+    (alpha = 0) beam search prefers translations that are too short. If
+    `settings.length_normalization` is "average", the result is `length`; if "none", it is 1.
     """
     if settings.length_normalization == "average":
         return length
@@ -53,12 +53,12 @@ def beam_search(
     `settings.max_length_offset`, EOS included in both.
 
     Raises:
-        NonFiniteScoresError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are NaN or infinite.
     """
     encoded = EncodedSource.of(model, source, settings)
     decoding = Decoding(model, encoded, settings)
     beam = _Beam.begin(encoded.max_lengths, n_best)
-    found: dict[int, list[Hypothesis]] = {}
+    results: dict[int, list[Hypothesis]] = {}  # by index in the batch
     while len(beam.sentences):
         log_p = decoding.next_log_p(beam.latest, beam.tokens)  # (N * k, V)
         best = _best_continuations(log_p, beam.scores, settings.beam_size)
@@ -66,21 +66,21 @@ def beam_search(
         done = beam.done(settings)
         if not done.any():
             continue
-        # a sentence that is done may stay for some steps; it searches no further
+        # a finished sentence may remain in the batch for some steps, without live hypotheses
         beam.scores = beam.scores.masked_fill(done[:, None], IMPOSSIBLE)
         if dropped := decoding.drop(done):
-            leaving, remaining = dropped
-            found |= beam.results(leaving)
+            removed, remaining = dropped
+            results |= beam.results(removed)
             beam = beam.keep(remaining)
-    return [found[i] for i in range(len(source))]
+    return [results[i] for i in range(len(source))]
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest of each row (R, V), largest first, and their columns: both (R, k).
+    """Return the k largest values of each row of `x` (R, V) and their columns: both (R, k).
 
     The result is that of `torch.topk`, which is slow for wide rows on a CPU. The k largest are in
-    the k blocks with the largest maxima, so only these are searched. A block is every (V / 16)th
-    column, because maxima over whole rows are computed at the speed of memory.
+    the k blocks with the largest maxima, so only these are searched. Block b has the 16 columns b,
+    b + V / 16, b + 2 V / 16 …: all maxima are then an elementwise maximum of 16 contiguous slices.
     """
     rows, columns = x.shape
     blocks = columns // BLOCK
@@ -88,11 +88,11 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         values, indices = x.topk(k)
         return values, indices
     blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))
-    best = blocked.amax(1).topk(k).indices  # (R, k)
+    best = blocked.amax(1).topk(k).indices  # (R, k) blocks
     candidates = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k)
-    places = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
-    columns_of = (places + best[:, None]).flatten(1)  # (R, 16 k)
-    rest = torch.arange(blocks * BLOCK, columns, device=x.device)
+    offsets = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
+    columns_of = (offsets + best[:, None]).flatten(1)  # (R, 16 k)
+    rest = torch.arange(blocks * BLOCK, columns, device=x.device)  # columns in no block
     candidates = torch.cat((candidates, x[:, blocks * BLOCK :]), dim=1)
     columns_of = torch.cat((columns_of, rest.expand(rows, -1)), dim=1)
     values, positions = candidates.topk(k)
@@ -108,15 +108,15 @@ class _Continuations:
     """
 
     scores: Tensor
-    """log P of the continued hypothesis"""
+    """log P of the hypothesis with the new token"""
     parents: Tensor
-    """which hypothesis of the sentence was continued"""
+    """index of the continued hypothesis among those of its sentence"""
     tokens: Tensor
-    """by which token"""
+    """the new token"""
 
-    def take(self, places: Tensor) -> Self:
-        """Only the continuations at these places (N, k)."""
-        return type(self)(*(getattr(self, one.name).gather(1, places) for one in fields(self)))
+    def take(self, indices: Tensor) -> Self:
+        """Return only the continuations at these indices (N, k) of the rows."""
+        return type(self)(*(getattr(self, f.name).gather(1, indices) for f in fields(self)))
 
 
 def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Continuations:
@@ -124,10 +124,10 @@ def _best_continuations(log_p: Tensor, scores: Tensor, beam_size: int) -> _Conti
 
     A beam of k takes at most k + 1 continuations of one hypothesis: one that ends it and k others.
     """
-    of_each, in_all = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
-    row_best, row_tokens = largest(log_p, min(of_each, log_p.shape[1]))  # (N * k', k + 1)
+    per_hypothesis, per_sentence = (1, 1) if beam_size == 1 else (beam_size + 1, 2 * beam_size)
+    row_best, row_tokens = largest(log_p, min(per_hypothesis, log_p.shape[1]))  # (N * k', k + 1)
     totals = (scores.view(-1, 1) + row_best).view(len(scores), -1)  # (N, k' * (k + 1))
-    best, position = totals.topk(min(in_all, totals.shape[1]))  # (N, C)
+    best, position = totals.topk(min(per_sentence, totals.shape[1]))  # (N, C)
     return _Continuations(
         scores=best,
         parents=position // row_tokens.shape[1],
@@ -143,7 +143,7 @@ class _Beam:
     """
 
     sentences: Tensor
-    """(N,) place of each in the batch"""
+    """(N,) index of each in the batch"""
     max_lengths: Tensor
     """(N,)"""
     latest: Tensor
@@ -178,7 +178,7 @@ class _Beam:
     def extend(self, best: _Continuations, settings: DecodingConfig) -> Tensor:
         """Store the continuations that end; the others become the live hypotheses.
 
-        Returns which former hypothesis each live one continues: (N, k).
+        Returns the index of the former hypothesis that each live one continues: (N, k).
         """
         length = self.tokens.shape[2] + 1
         ended = (best.tokens == EOS) | (length >= self.max_lengths)[:, None]
@@ -206,10 +206,10 @@ class _Beam:
         self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
 
     def done(self, settings: DecodingConfig) -> Tensor:
-        """Which sentences no live hypothesis can improve any more: (N,) booleans.
+        """Return a mask (N,) of the sentences that no live hypothesis can improve any more.
 
         log P never rises, so its present value over the largest possible penalty bounds every
-        future score: the rule is exact. `early_stopping` adds one that is not.
+        future score: the rule is exact. `early_stopping` adds a rule that is not exact.
         """
         bound = self.scores.amax(1) / length_penalty(self.max_lengths, settings)
         done = ~(bound > self.ended_scores[:, -1])
@@ -217,19 +217,19 @@ class _Beam:
             done |= self.ended_count >= settings.beam_size
         return done
 
-    def results(self, leaving: Tensor) -> dict[int, list[Hypothesis]]:
-        """The ended hypotheses of the sentences that leave (N,), by their place in the batch."""
-        found = {}
-        rows = (self.sentences[leaving], self.ended_tokens[leaving], self.ended_scores[leaving])
-        for sentence, tokens, scores in zip(*(row.tolist() for row in rows), strict=True):
-            found[sentence] = [
+    def results(self, sentences: Tensor) -> dict[int, list[Hypothesis]]:
+        """Return the ended hypotheses of sentences (mask (N,)) by their index in the batch."""
+        results = {}
+        rows = (x[sentences] for x in (self.sentences, self.ended_tokens, self.ended_scores))
+        for sentence, tokens, scores in zip(*(x.tolist() for x in rows), strict=True):
+            results[sentence] = [
                 Hypothesis.from_row(row, score)
                 for row, score in zip(tokens, scores, strict=True)
                 if score > IMPOSSIBLE
             ]
-            if not found[sentence]:
+            if not results[sentence]:  # their scores are NaN
                 raise NonFiniteScoresError()
-        return found
+        return results
 
     def keep(self, sentences: Tensor) -> Self:
         """The beams of these sentences only: (N',) indices."""

@@ -1,7 +1,7 @@
 """Beam search under lexical constraints: grid beam search with dynamic beam allocation.
 
 Post and Vilar, 2018 (Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
-Machine Translation): hypotheses that have met as many tokens of the constraints form a bank and
+Machine Translation): hypotheses with equally many tokens of the constraints form a bank and
 compete only with each other; at every step each bank gets a part of the beam. Hu et al., 2019
 (Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): the banks take
 turns, the best hypothesis of each bank first, and a hypothesis that abandons a term changes banks.
@@ -32,8 +32,8 @@ from nmt.search.decoding import (
 )
 from nmt.search.source_attention import attention_of_step, most_attended
 
-IMPROBABLE = math.log(0.01)
-"""a token whose log P is this far below the best one is not what the model would write"""
+LOG_IMPROBABLE = math.log(0.01)
+"""a token counts as improbable if its p is less than 1 % of the most probable token's"""
 
 
 @torch.inference_mode()
@@ -44,48 +44,48 @@ def constrained_search(
     constraints: Sequence[ConstrainedSentence],
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Translate the source ids (B, S) under the constraints on each; otherwise as `beam_search`.
+    """Translate source ids (B, S) under the constraints on each row; else as `beam_search`.
 
-    The beam has a place for each bank, up to `WIDEST_BEAM`, and one less for each hypothesis that
-    ends. The limit of the length grows by what the constraints may take.
+    Of the `beam_width` chosen hypotheses of each step, those that end are stored and the others
+    continued. The length limit grows by the most tokens that the constraints may take.
 
     Raises:
-        NonFiniteScoresError: the model's scores are not numbers.
-        DataError: constraints on a sentence contradict each other.
+        NonFiniteScoresError: the model's scores are NaN or infinite.
+        DataError: no translation meets all constraints on a sentence.
     """
     encoded = EncodedSource.of(model, source, settings)
     decoding = Decoding(model, encoded, settings)
     pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
-    every = [SentenceSearch(own, limit, settings, n_best) for own, limit in pairs]
-    sentences = every
-    guided = any(own.spelled.places for own in constraints)
-    width = max((sentence.beam for sentence in every), default=0)
+    searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
+    sentences = searches  # those that are not finished
+    uses_attention = any(c.spelled.source_spans for c in constraints)
+    width = max((sentence.beam for sentence in searches), default=0)  # k
     latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
     while sentences:
-        record = AttentionRecord() if guided else None
+        record = AttentionRecord() if uses_attention else None
         logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
-        attended = [0] * len(logits)
+        attended = [0] * len(logits)  # source position that each row attends to most
         if record is not None:
             weights = attention_of_step(model, record.cross)  # (N, k, S)
             attended = most_attended(weights, source, model.padding).flatten().tolist()
         step = _NextTokens(sentences, logits, attended)
         step.mask(decoding)
         for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
-            sentence.extend(sentence.choose(candidates))
-        going_on = [n for n, sentence in enumerate(sentences) if not sentence.is_done()]
-        if len(going_on) < len(sentences):
-            sentences = [sentences[n] for n in going_on]
+            sentence.update(sentence.choose(candidates))
+        remaining = [n for n, sentence in enumerate(sentences) if not sentence.is_done()]
+        if len(remaining) < len(sentences):
+            sentences = [sentences[n] for n in remaining]
             if not sentences:
                 break
-            kept = torch.tensor(going_on, device=source.device)
-            source = source[kept]
-            decoding.cache.keep_sentences(kept)
-        # Empty slots repeat a hypothesis and are ignored.
+            indices = torch.tensor(remaining, device=source.device)
+            source = source[indices]
+            decoding.cache.keep_sentences(indices)
+        # A sentence with less than k hypotheses repeats them; the repetitions are ignored.
         slots = [(sentence.live * width)[:width] for sentence in sentences]
         parents = [[hypothesis.row % latest.shape[1] for hypothesis in row] for row in slots]
         decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
         latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
-    return [[found for _, found in sentence.ended] for sentence in every]
+    return [[hypothesis for _, hypothesis in sentence.ended] for sentence in searches]
 
 
 class _NextTokens:
@@ -94,10 +94,10 @@ class _NextTokens:
     def __init__(
         self, sentences: list[SentenceSearch], logits: Tensor, attended: list[int]
     ) -> None:
-        """Take logits (R, V), equally many rows for each sentence, its hypotheses first.
+        """Take logits (R, V): k rows for each sentence, of which the first are its live hypotheses.
 
-        `attended` is the source position that each row attends to most. Hypotheses that the model
-        would end although terms are missing get a handicap.
+        `attended` is the source position that each row attends to most. Sets the `row` of each live
+        hypothesis, and handicaps those that the model would end although terms are missing.
         """
         self.sentences, self.attended = sentences, attended
         self.log_p = log_probabilities(logits)
@@ -105,17 +105,17 @@ class _NextTokens:
             raise NonFiniteScoresError()
         self.free = self.log_p.clone()
         """log P of tokens that are not a part of a term; -inf where one may not follow"""
-        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()
+        would_end = (self.log_p[:, EOS] > math.log(0.5)).tolist()  # EOS has more than half of p
         slots = len(logits) // len(sentences)
         for n, sentence in enumerate(sentences):
-            required = sentence.constraints.required
+            prefix = sentence.constraints.next_prefix_tokens
             sentence.live = [replace(h, row=n * slots + k) for k, h in enumerate(sentence.live)]
             for k, h in enumerate(sentence.live):
-                if would_end[h.row] and h.needed and required(h.progress) is None:
-                    sentence.live[k] = h.handicapped()
+                if would_end[h.row] and h.missing_tokens and prefix(h.progress) is None:
+                    sentence.live[k] = h.with_handicap()
 
     def mask(self, decoding: Decoding) -> None:
-        """Forbid the tokens that the settings and the constraints do not allow."""
+        """Set `free` to -inf for tokens that the settings or the constraints do not allow."""
         live = [h for sentence in self.sentences for h in sentence.live]
         rows = [h.row for h in live]
         histories = torch.zeros(len(self.free), len(live[0].tokens), dtype=torch.long)
@@ -127,75 +127,75 @@ class _NextTokens:
 
     def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
         free, log_p = self.free[hypothesis.row], self.log_p[hypothesis.row]
-        if (required := constraints.required(hypothesis.progress)) is not None:
+        if (required := constraints.next_prefix_tokens(hypothesis.progress)) is not None:
             free.fill_(IMPOSSIBLE)
             free[required] = log_p[required]
             return
         # With forbidden words, ending early could beat all improbable alternatives.
-        if constraints.spelled.forbidden and free[EOS] < log_p.max() + IMPROBABLE:
+        if constraints.spelled.forbidden and free[EOS] < log_p.max() + LOG_IMPROBABLE:
             free[EOS] = IMPOSSIBLE
-        if constraints.is_pending(hypothesis.progress):
+        if constraints.ends_in_forbidden(hypothesis.progress):
             free.masked_fill_(constraints.spelling.word_ends.to(free.device), IMPOSSIBLE)
-        if hypothesis.needed:
+        if hypothesis.missing_tokens:
             free[EOS] = IMPOSSIBLE
-        if constraints.spelled.takes_unknown:
+        if constraints.spelled.has_unknown:
             free[UNK] = IMPOSSIBLE
 
     def candidates(self, width: int) -> list[list[Partial]]:
-        """The continuations of each sentence that compete (Post and Vilar, section 3.1).
+        """Return the continuations that compete in each sentence (Post and Vilar, section 3.1).
 
-        These are the best continuations of all its hypotheses, the best of each hypothesis, and
-        all that continue or begin a term.
+        These are the best ones of the sentence (about as many as its beam), the best of each
+        hypothesis, and all that continue or begin a term. `width` is the widest beam in the batch.
         """
         best = self.free.topk(min(width, self.free.shape[1]))
         tokens, values = best.indices.tolist(), best.values.tolist()
-        found = []
-        for sentence, wanted in zip(self.sentences, self._wanted(), strict=True):
+        candidates = []
+        for sentence, in_terms in zip(self.sentences, self._term_continuations(), strict=True):
             free = [
                 (h, token, log_probability)
                 for h in sentence.live
                 for token, log_probability in zip(tokens[h.row], values[h.row], strict=True)
                 if log_probability > IMPOSSIBLE
             ]
-            free.sort(key=lambda entry: -(entry[0].worth + entry[2]))
-            found.append(list(_distinct(sentence, free, wanted)) or [self._any(sentence)])
-        return found
+            free.sort(key=lambda entry: -(entry[0].adjusted_score + entry[2]))
+            candidates.append(list(_distinct(sentence, free, in_terms)) or [self._any(sentence)])
+        return candidates
 
-    def _wanted(self) -> list[list[Partial]]:
-        """The continuations of each sentence that are a part of a term."""
-        places = [
+    def _term_continuations(self) -> list[list[Partial]]:
+        """Return the continuations of each sentence whose new token is a part of a term."""
+        pairs = [  # index of the sentence, hypothesis, new token
             (n, h, token)
             for n, sentence in enumerate(self.sentences)
             for h in sentence.live
-            if h.needed
-            for token in sentence.constraints.wanted(h.progress)
+            if h.missing_tokens
+            for token in sentence.constraints.next_term_tokens(h.progress)
         ]
-        rows, tokens = [h.row for _, h, _ in places], [token for *_, token in places]
+        rows, tokens = [h.row for _, h, _ in pairs], [token for *_, token in pairs]
         values = self.log_p[rows, tokens].tolist()
         word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
         ending = self.log_p.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
-        # for each row whether the model expects the present word to go on
-        inside = (ending < self.log_p.amax(1) + IMPROBABLE).tolist()
-        found: list[list[Partial]] = [[] for _ in self.sentences]
-        for (n, h, token), value in zip(places, values, strict=True):
+        # for each row whether the model expects the last word to become longer
+        inside = (ending < self.log_p.amax(1) + LOG_IMPROBABLE).tolist()
+        continuations: list[list[Partial]] = [[] for _ in self.sentences]
+        for (n, h, token), value in zip(pairs, values, strict=True):
             sentence = self.sentences[n]
-            if continued := sentence.continued(h, token, value):
+            if continued := sentence.continue_with(h, token, value):
                 is_expected, attended = sentence.constraints.is_expected, self.attended[h.row]
                 begins = continued.progress.matched == 1
                 if begins and (inside[h.row] or not is_expected(continued.progress, attended)):
-                    continued = continued.handicapped()
-                found[n].append(continued)
-        return found
+                    continued = continued.with_handicap()
+                continuations[n].append(continued)
+        return continuations
 
     def _any(self, sentence: SentenceSearch) -> Partial:
-        """The most probable continuation that is allowed, when none of the best is."""
+        """Return a hypothesis's most probable allowed continuation, or raise a DataError."""
         for hypothesis in sentence.live:
             values, tokens = self.free[hypothesis.row].sort(descending=True)
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
                 if value == IMPOSSIBLE:
                     break
-                if found := sentence.continued(hypothesis, token, value):
-                    return found
+                if continued := sentence.continue_with(hypothesis, token, value):
+                    return continued
         raise DataError(
             f"{sentence.constraints.spelled.text}: no translation meets all of this; leave out "
             "some of the terms or forbidden words"
@@ -203,11 +203,11 @@ class _NextTokens:
 
 
 def _distinct(
-    sentence: SentenceSearch, free: list[tuple[Partial, int, float]], wanted: list[Partial]
+    sentence: SentenceSearch, free: list[tuple[Partial, int, float]], in_terms: list[Partial]
 ) -> Iterator[Partial]:
-    """Yield the `wanted`, the best of the sorted `free` and the best of each row, each once."""
-    seen = {(live.row, live.tokens[-1]) for live in wanted}
-    yield from wanted
+    """Yield `in_terms`, the best of `free` (sorted) and the best of each row, each once."""
+    seen = {(live.row, live.tokens[-1]) for live in in_terms}
+    yield from in_terms
     rows: set[int] = set()
     count = 0
     for hypothesis, token, log_probability in free:
@@ -215,7 +215,7 @@ def _distinct(
         if count >= sentence.beam and row in rows:
             continue
         if (row, token) not in seen:
-            if not (continued := sentence.continued(hypothesis, token, log_probability)):
+            if not (continued := sentence.continue_with(hypothesis, token, log_probability)):
                 continue
             yield continued
         count += 1

@@ -1,9 +1,9 @@
 """The search of one sentence under lexical constraints.
 
-A `ConstrainedSentence` follows hypotheses token by token and says which constraints they meet. How
-far a hypothesis has come is a function of its tokens alone: two hypotheses of the same tokens have
-the same progress, and the tokens of a finished translation tell where its terms are. A
-`SentenceSearch` shares the beam between the hypotheses.
+A `ConstrainedSentence` follows a hypothesis token by token and computes its `ConstraintProgress`:
+which constraints it has met. The progress is a function of the tokens alone, so the tokens of a
+finished translation also tell where its terms are. A `SentenceSearch` holds the hypotheses of one
+sentence, and divides the beam between banks: hypotheses with equally many missing tokens.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from nmt.search.lexical_constraints import (
 )
 
 _APOSTROPHES = ("'", "’")
-WIDEST_BEAM = 32
+WIDEST_BEAM = 32  # unless the settings ask for a wider one
 MISPLACED = 10.0
 """handicap in nats of a term that begins inside another word or after the probable end; without it
 a term that the model does not expect would be as probable there as at its right place"""
@@ -32,9 +32,9 @@ a term that the model does not expect would be as probable there as at its right
 
 @dataclass(frozen=True, slots=True)
 class PlacedTerm:
-    """A term in a hypothesis: its tokens are those from `start` to before `end`."""
+    """A term in a hypothesis, whose tokens are `tokens[start:end]`."""
 
-    term: int
+    term: int  # index of the term in the constraints
     start: int
     end: int
 
@@ -44,56 +44,57 @@ class ConstraintProgress:
     """How far a hypothesis has come in meeting its constraints."""
 
     length: int = 0
-    """number of tokens"""
+    """number of tokens of the hypothesis"""
     text: bytes = b""
-    """what the tokens spell, with a space in front"""
+    """UTF-8 text of the tokens, with a space in front"""
     met: tuple[PlacedTerm, ...] = ()
-    """the terms that it contains"""
+    """the terms that the hypothesis contains as whole words"""
     begun: tuple[TermTokenization, ...] = ()
-    """the terms that the latest tokens begin, or spell if the next token ends the word"""
+    """spellings of terms that begin with the last `matched` tokens; a complete one becomes met when
+    the next token ends the word"""
     matched: int = 0
-    """how many of the latest tokens belong to them"""
+    """how many of the last tokens belong to `begun`"""
 
 
 class ConstrainedSentence:
-    """The constraints on one sentence, which say what may follow a hypothesis."""
+    """The constraints on one sentence; decides which tokens may follow a hypothesis."""
 
     def __init__(self, spelled: SpelledConstraints, spelling: Spelling) -> None:
         self.spelled = spelled
         self.spelling = spelling
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
-        """Whether the term that has just begun translates the source token that is attended to."""
+        """Whether the term just begun may translate the source token with index `attended`."""
         terms = [option.term for option in progress.begun]
-        places = self.spelled.places
-        known = [places[i] for i in terms if i < len(places) and places[i]]
-        return len(known) < len(terms) or any(attended in place for place in known)
+        spans = self.spelled.source_spans
+        known = [spans[i] for i in terms if i < len(spans) and spans[i]]  # others: anywhere
+        return len(known) < len(terms) or any(attended in span for span in known)
 
-    def needed(self, progress: ConstraintProgress) -> int:
-        """The smallest number of tokens that complete all terms."""
-        met = {placed.term for placed in progress.met}
-        rest = sum(len(ids) for i, ids in enumerate(self.spelled.terms) if i not in met)
-        whole = self.spelled.terms
-        begun = (len(whole[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
-        return rest - max((0, *begun))
+    def missing_tokens(self, progress: ConstraintProgress) -> int:
+        """Return the smallest number of further tokens that complete all terms."""
+        terms, met = self.spelled.terms, {placed.term for placed in progress.met}
+        unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
+        # a tokenization without a space may be shorter than the ids in `terms`
+        written = (len(terms[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
+        return unmet - max((0, *written))
 
-    def wanted(self, progress: ConstraintProgress) -> list[int]:
-        """The next tokens of the terms; empty until the prefix is written."""
-        if self.required(progress) is not None:
+    def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
+        """Return the tokens that continue or begin a missing term, once the prefix is complete."""
+        if self.next_prefix_tokens(progress) is not None:
             return []
-        going_on = (
+        continuing = (
             option.ids[progress.matched]
             for option in progress.begun
             if progress.matched < len(option.ids)
         )
         beginning = (option.ids[0] for option in self._beginnings(self._settled(progress)))
-        return list(dict.fromkeys((*going_on, *beginning)))
+        return list(dict.fromkeys((*continuing, *beginning)))
 
-    def required(self, progress: ConstraintProgress) -> list[int] | None:
-        """The only tokens that continue the prefix; None when it is written."""
-        known = self.spelled.prefix_ids
-        if progress.length < len(known):
-            return [known[progress.length]]
+    def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
+        """Return the only tokens that may follow in the prefix; None if it is complete."""
+        fixed_ids = self.spelled.prefix_ids
+        if progress.length < len(fixed_ids):
+            return [fixed_ids[progress.length]]
         rest = self.spelled.prefix_text[len(progress.text) :]
         if not rest:
             return None
@@ -104,64 +105,64 @@ class ConstrainedSentence:
             if len(spelled[i]) >= len(rest) or can_spell(rest[len(spelled[i]) :])
         ]
 
-    def is_pending(self, progress: ConstraintProgress) -> bool:
-        """Whether the text ends in a forbidden word, unless the next token lengthens that word."""
+    def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
+        """Whether the text ends in a forbidden word, which the next token must lengthen."""
         return contains_any(self.spelled.forbidden, progress.text)
 
     def advance(
         self, progress: ConstraintProgress, token: int, last: bool = False
     ) -> ConstraintProgress | None:
-        """Add one token; None if the constraints do not allow it.
+        """Return the progress with one more token; None if the constraints do not allow it.
 
-        `last` says that no other token follows.
+        `last` says that the length limit allows no token after it.
         """
-        required = self.required(progress)
+        required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
         after = self._step(progress, token)
-        goes_on = self.spelling.has_inner_pieces and not last and token != EOS
-        return None if contains_any(self.spelled.forbidden, after.text, goes_on) else after
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS
+        return None if contains_any(self.spelled.forbidden, after.text, may_grow) else after
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
-        """Spell terms and prefix exactly as the user did in the `text` that `tokens` decode to.
+        """Return `text`, decoded from `tokens`, with terms and prefix as the user wrote them.
 
-        A vocabulary may lack one of their characters, or normalise it to another form.
+        The vocabulary may lack one of their characters, or normalise it to another form.
         """
         decode = self.spelling.tokenizer.target.decode
-        known = self.spelled.prefix_ids
-        begun = self.spelled.prefix_text[len(self.spelling.spelled(known)) :].decode("utf-8")
-        begun = decode([known])[0] + begun if known else begun[1:]
+        ids = self.spelled.prefix_ids  # of the prefix without its last word
+        last = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
+        prefix = decode([ids])[0] + last if ids else last[1:]  # as `text` has it
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._step(progress, token)
-        for placed in sorted(progress.met, key=lambda placed: -placed.start):
+        for placed in sorted(progress.met, key=lambda placed: -placed.start):  # last one first
             before, until = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
-            if before < len(begun):
-                break
+            if before < len(prefix):
+                break  # this term and those before it are in the prefix
             space = " " if text[before:until].startswith(" ") else ""
             text = text[:before] + space + self.spelled.text.terms[placed.term] + text[until:]
-        return self.spelled.text.prefix + text[len(begun) :]
+        return self.spelled.text.prefix + text[len(prefix) :]
 
     def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         text = progress.text + self.spelling.bytes[token]
         length = progress.length + 1
         if token == UNK and progress.length < len(self.spelled.prefix_ids):
-            return ConstraintProgress(length, text, progress.met)  # it stands for no term there
-        going_on = tuple(
+            return ConstraintProgress(length, text, progress.met)  # this UNK is in the prefix
+        continuing = tuple(
             option
             for option in progress.begun
             if progress.matched < len(option.ids) and option.ids[progress.matched] == token
         )
-        if going_on:
-            return ConstraintProgress(length, text, progress.met, going_on, progress.matched + 1)
+        if continuing:
+            return ConstraintProgress(length, text, progress.met, continuing, progress.matched + 1)
         settled = self._settled(progress, token)
         begun = tuple(option for option in self._beginnings(settled) if option.ids[0] == token)
-        return ConstraintProgress(length, text, settled.met, begun, 1 if begun else 0)
+        return ConstraintProgress(length, text, settled.met, begun, matched=1 if begun else 0)
 
     def _settled(
         self, progress: ConstraintProgress, token: int | None = None
     ) -> ConstraintProgress:
-        """Count the term just written as met if `token` (None: any) ends its last word."""
+        """Count the term just completed as met if `token` (None: any token) ends its last word."""
         for option in progress.begun:
             if len(option.ids) == progress.matched and (
                 token is None
@@ -174,7 +175,7 @@ class ConstrainedSentence:
         return progress
 
     def _beginnings(self, progress: ConstraintProgress) -> list[TermTokenization]:
-        """The tokenizations of missing terms that may begin right behind the text so far."""
+        """Return the tokenizations of missing terms that may begin right after the text so far."""
         met = {placed.term for placed in progress.met}
         unmet = [t for t in self.spelled.tokenizations if t.term not in met]
         both_ways = {option.term for option in unmet if not option.spaced}
@@ -191,7 +192,7 @@ class ConstrainedSentence:
 
 
 def _ends_in_mark(text: bytes) -> bool:
-    """Whether a word may follow without a space: behind an opening mark, "l'" or white space."""
+    """Whether a word may follow without a space: after an opening bracket, "l'" or white space."""
     word = text.decode("utf-8", errors="replace").rsplit(" ", 1)[-1]
     if not text or is_unspaced(word[-1:]):
         return bool(text)
@@ -199,32 +200,32 @@ def _ends_in_mark(text: bytes) -> bool:
 
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
-    """How many hypotheses of a sentence are kept: at least one for each bank, within reason."""
-    return max(beam_size, min(WIDEST_BEAM, constraints.total + 1))
+    """Return the beam of a sentence: at least one hypothesis for each bank, up to `WIDEST_BEAM`."""
+    return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """A hypothesis that is extended or has just ended."""
+    """A hypothesis during the search, with its progress."""
 
     tokens: tuple[int, ...]
     score: float
     """log P"""
     progress: ConstraintProgress
-    needed: int
-    """how many tokens complete its terms"""
+    missing_tokens: int
+    """how many further tokens complete all terms; equal for all hypotheses of a bank"""
     row: int = 0
-    """its row in the decoder; of a continuation, the row that it continues"""
+    """its row in the decoder's batch; of a continuation, the row of the continued hypothesis"""
     handicap: float = 0.0
-    """subtracted from log P when hypotheses are compared"""
+    """nats subtracted from log P when hypotheses are compared"""
 
     @property
-    def worth(self) -> float:
-        """The value by which hypotheses are compared."""
+    def adjusted_score(self) -> float:
+        """The value by which hypotheses are compared: log P minus the handicap."""
         return self.score - self.handicap
 
-    def handicapped(self) -> Self:
-        """The same hypothesis with the handicap of a misplaced term."""
+    def with_handicap(self) -> Self:
+        """Return a copy with the handicap of one more misplaced term (`MISPLACED`)."""
         return replace(self, handicap=self.handicap + MISPLACED)
 
 
@@ -234,56 +235,56 @@ class SentenceSearch:
     def __init__(
         self, constraints: ConstrainedSentence, limit: int, settings: DecodingConfig, n_best: int
     ) -> None:
-        """Start with one empty hypothesis; the limit grows by what the constraints may take."""
+        """Start with an empty hypothesis; `limit` (tokens) grows by `most_tokens`."""
         self.constraints = constraints
         self.limit = limit + constraints.spelled.most_tokens
         self.settings = settings
         self.n_best = n_best
         self.beam = beam_width(constraints.spelled, settings.beam_size)
-        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.total)]
+        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.term_length)]
         self.ended: list[tuple[float, Hypothesis]] = []
-        """the best ended hypotheses, each with its worth divided by the length penalty"""
+        """the best ended hypotheses, each with its `adjusted_score` over the length penalty"""
 
-    def continued(self, live: Partial, token: int, log_probability: float) -> Partial | None:
-        """Extend a hypothesis by one token; None if its constraints could not be met any more."""
+    def continue_with(self, live: Partial, token: int, log_probability: float) -> Partial | None:
+        """Return `live` with one more token; None if it can no longer meet the constraints."""
         length = len(live.tokens) + 1
         progress = self.constraints.advance(live.progress, token, length == self.limit)
         if progress is None:
             return None
-        needed = self.constraints.needed(progress)
-        if needed + self.constraints.is_pending(progress) > self.limit - length:
+        needed = self.constraints.missing_tokens(progress)
+        if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
             return None
         score = live.score + log_probability
-        found = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
-        # It had begun a term, probably on purpose, and has now left it.
-        return found.handicapped() if needed > live.needed + 1 else found
+        longer = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
+        # Two or more tokens more are missing: it had written so many of a term, and abandoned it.
+        return longer.with_handicap() if needed > live.missing_tokens + 1 else longer
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Choose hypotheses from each bank in turns; the bank that has met the most comes first."""
-        turns: Counter[int] = Counter()
+        """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
+        turns: Counter[int] = Counter()  # by bank: how many hypotheses are already ranked
         ranked = []
-        for candidate in sorted(candidates, key=lambda candidate: -candidate.worth):
-            ranked.append((turns[candidate.needed], candidate.needed, candidate))
-            turns[candidate.needed] += 1
-        ranked.sort(key=lambda entry: entry[:2])
+        for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
+            ranked.append((turns[candidate.missing_tokens], candidate.missing_tokens, candidate))
+            turns[candidate.missing_tokens] += 1
+        ranked.sort(key=lambda entry: entry[:2])  # in each turn the fewest missing tokens first
         return [candidate for _, _, candidate in ranked[: self.beam]]
 
-    def extend(self, chosen: list[Partial]) -> None:
-        """Continue these hypotheses, and store those that end, the best first."""
+    def update(self, chosen: list[Partial]) -> None:
+        """Set `live` to the chosen hypotheses; those that end go to `ended` (the `n_best`)."""
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), self.settings)
         self.live = []
         for live in chosen:
             if live.tokens[-1] == EOS or length == self.limit:
-                found = Hypothesis.from_row(list(live.tokens), live.score / penalty)
-                self.ended.append((live.worth / penalty, found))
+                hypothesis = Hypothesis.from_row(list(live.tokens), live.score / penalty)
+                self.ended.append((live.adjusted_score / penalty, hypothesis))
             else:
                 self.live.append(live)
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
 
     def is_done(self) -> bool:
-        """Whether no live hypothesis can become one of the best any more, as in `beam_search`."""
+        """Whether no live hypothesis can become one of the `n_best`, as in `beam_search`."""
         if not self.live or len(self.ended) < self.n_best:
             return not self.live
-        best = max(live.worth for live in self.live)
+        best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

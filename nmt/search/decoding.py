@@ -1,4 +1,4 @@
-"""What all searches share: the next token's log P, what may not follow, and which sentences leave.
+"""What all searches share: log P of the next token, forbidden tokens, removing finished sentences.
 
 A search extends the hypotheses of a batch by one token at each step. A sentence that is done leaves
 the batch, at once or a few steps later (`leaving_sentences`), so that later steps compute less.
@@ -15,7 +15,7 @@ from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
-IMPOSSIBLE = float("-inf")
+IMPOSSIBLE = float("-inf")  # log P of a token that may not follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +29,26 @@ class Hypothesis:
 
     @classmethod
     def from_row(cls, row: list[int], score: float, eos: int = EOS) -> Self:
-        """Keep the tokens before the first EOS; a row without EOS was cut at its limit."""
+        """Take the ids before the first EOS, or all if the length limit came before an EOS."""
         return cls(tuple(row[: row.index(eos)] if eos in row else row), score)
 
 
 @dataclass(frozen=True)
 class EncodedSource:
-    """A batch of sources, what the encoder computed from them, and how translations may end."""
+    """A batch of source sentences, the encoder's output for them, and limits of translations."""
 
     source: Tensor
-    """(B, S) ids"""
+    """(B, S) ids, padded"""
     memory: Tensor
-    """(B, S, D)"""
+    """(B, S, D), the encoder's output; an ensemble has a list of them"""
     max_lengths: Tensor
-    """(B,) the most tokens of each translation, EOS included"""
+    """(B,) the most tokens that each translation may have, EOS included"""
     bos: int = BOS
     eos: int = EOS
 
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode the source ids (B, S); the limits are those of the settings."""
+        """Encode source ids (B, S); translations may be `max_length_offset` tokens longer."""
         limits = (source != model.padding).sum(1) + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 
@@ -56,8 +56,8 @@ class EncodedSource:
 def log_probabilities(logits: Tensor) -> Tensor:
     """Return log P of each next token: (..., V), in float32 on a GPU.
 
-    On a CPU the result has the type of the logits and overwrites them: to fetch other memory takes
-    as long as to compute the logarithms.
+    On a CPU the result has the type of the logits and overwrites them: writing to new memory would
+    take as long as computing the logarithms.
     """
     if logits.device.type != "cpu":
         return logits.log_softmax(-1, dtype=torch.float32)
@@ -65,34 +65,35 @@ def log_probabilities(logits: Tensor) -> Tensor:
 
 
 class Decoding:
-    """The decoder of a search: its model, its cache, and what may not follow."""
+    """The decoder in a search: the model, its cache of keys and values, and forbidden tokens."""
 
     def __init__(
         self, model: Transformer, encoded: EncodedSource, settings: DecodingConfig
     ) -> None:
         self.model = model
         self.settings = settings
-        self.never = (model.padding, encoded.bos)
-        """ids that no translation holds"""
+        self.excluded = (model.padding, encoded.bos)
+        """ids that may never occur in a translation"""
         self.eos = encoded.eos
         self.cache = model.start(encoded.memory, encoded.source)
 
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
         """Return log P of the next token of each hypothesis: (N * k, V), -inf where forbidden.
 
-        `latest` (N, k) are the tokens to decode, `tokens` (N, k, T) all tokens so far.
+        `latest` (N, k), BOS at first, are decoded, which adds a position to the cache. `tokens`
+        (N, k, T) are all tokens so far, without BOS.
         """
         log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
         self.forbid(log_p, tokens.flatten(0, 1))
         return log_p
 
     def forbid(self, log_p: Tensor, history: Tensor) -> None:
-        """Set log P (R, V) to -inf, in place, where a token may not follow `history` (R, T).
+        """Set log P (R, V) to -inf, in place, for tokens that may not follow `history` (R, T).
 
-        The tokens `never` may not occur; EOS may not come before `min_length` tokens; no sequence
+        The ids `excluded` may not occur; EOS may not come before `min_length` tokens; no sequence
         of `no_repeat_ngram` tokens may come twice. If no other token is left, EOS may come.
         """
-        for token in self.never:  # one column at a time is faster than all at once
+        for token in self.excluded:  # one column at a time is faster than all at once
             log_p[:, token] = IMPOSSIBLE
         length, size = history.shape[1], self.settings.no_repeat_ngram
         may_repeat, is_short = 0 < size <= length, length < self.settings.min_length
@@ -104,14 +105,14 @@ class Decoding:
             log_p[rows, tokens] = IMPOSSIBLE
         if is_short:
             log_p[:, self.eos] = IMPOSSIBLE
-        stuck = log_p.amax(1) == IMPOSSIBLE
+        stuck = log_p.amax(1) == IMPOSSIBLE  # (R,) no token is allowed
         log_p[:, self.eos] = torch.where(stuck, eos_log_p, log_p[:, self.eos])
 
     def drop(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Drop sentences that are done (N,) as soon as the batch shrinks to a size that is fast.
+        """Remove sentences that are `done` (mask (N,)) from the cache if that makes steps faster.
 
-        Returns which sentences have left (N,), as booleans, and the former places (N',) of the
-        others in their new order; None if all stay.
+        Returns a mask (N,) of the removed sentences, and the former indices (N',) of the remaining
+        ones in their new order; None if no sentence is removed.
         """
         leaving = leaving_sentences(done)
         if not leaving.any():
@@ -122,7 +123,7 @@ class Decoding:
 
 
 def _repetitions(history: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Return rows, and the tokens that would repeat an n-gram of each row (R, T)."""
+    """Return row indices, and for each a token that would repeat an n-gram of the row (R, T)."""
     ngrams = history.unfold(1, size, 1)  # (R, W, size)
     latest = history[:, None, history.shape[1] - size + 1 :]  # (R, 1, size - 1)
     rows, windows = (ngrams[:, :, :-1] == latest).all(2).nonzero(as_tuple=True)

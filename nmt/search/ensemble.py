@@ -17,26 +17,26 @@ from nmt.run_directory import LoadedModel, load_run
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
-    """The log of the mean of softmax(x) over the models: each (..., V) -> (..., V) in float32."""
+    """Return log of the models' mean softmax: logits (..., V) of each -> (..., V) in float32."""
     total = logits[0].float().log_softmax(-1)
-    for x in logits[1:]:
+    for x in logits[1:]:  # logaddexp adds probabilities that are given as logarithms
         total = torch.logaddexp(total, x.float().log_softmax(-1))
     return total - math.log(len(logits))
 
 
 class EnsembleCache:
-    """The decoder caches of all models."""
+    """The decoder caches of all models, used like a single `DecoderCache`."""
 
     def __init__(self, caches: list[DecoderCache]) -> None:
         self.caches = caches
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of a sentence continue its former hypothesis parents[i]: (N, k)."""
+        """Let hypothesis i of sentence n continue its hypothesis parents[n, i], in all caches."""
         for cache in self.caches:
             cache.continue_hypotheses(parents)
 
     def keep_sentences(self, sentences: Tensor) -> None:
-        """Keep only the sentences at these indices (N',)."""
+        """Keep only the sentences at these indices (N',), in all caches."""
         for cache in self.caches:
             cache.keep_sentences(sentences)
 
@@ -54,31 +54,31 @@ class Ensemble(nn.Module):
         self.padding = models[0].padding
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
-        """Source (B, S) and shifted target (B, T) -> log-probabilities (B, T, V)."""
+        """Source ids (B, S), target ids with BOS (B, T) -> log P of the next tokens (B, T, V)."""
         return log_mean_probability([model(source, target_input) for model in members(self)])
 
     def encode(self, source: Tensor) -> list[Tensor]:
-        """Source ids (B, S) -> the memory (B, S, D) of each model."""
+        """Source ids (B, S) -> the encoder's output (B, S, D) of each model."""
         return [model.encode(source) for model in members(self)]
 
     def start(self, memory: list[Tensor], source: Tensor) -> EnsembleCache:
-        """Begin to decode from the memories of the source ids (B, S)."""
+        """Return empty caches; `memory` is the result of `encode` for the source ids (B, S)."""
         models = members(self)
         return EnsembleCache([m.start(x, source) for m, x in zip(models, memory, strict=True)])
 
     def step(
         self, latest: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """The latest token of k hypotheses a sentence (N, k) -> log-probabilities (N, k, V).
+        """Decode the latest ids (N, k) of k hypotheses a sentence -> log P of the next (N, k, V).
 
-        `attention` collects the weights of all models, layer by layer, model after model.
+        `attention` collects the weights: all layers of the first model, then of the second, ….
         """
         steps = zip(members(self), cache.caches, strict=True)
-        return log_mean_probability([model.step(latest, own, attention) for model, own in steps])
+        return log_mean_probability([model.step(latest, c, attention) for model, c in steps])
 
 
 def members(model: nn.Module) -> list[Transformer]:
-    """The models of an ensemble; any other model is its own only member."""
+    """Return the models of an ensemble; of any other model a list with only itself."""
     models = list(model.models) if isinstance(model, Ensemble) else [model]
     return cast(list[Transformer], models)
 
@@ -86,9 +86,10 @@ def members(model: nn.Module) -> list[Transformer]:
 def load_ensemble(
     paths: Sequence[str | Path], device: torch.device, checkpoint: str = "best"
 ) -> LoadedModel:
-    """Load the weights of each path as `load_run` does; a single model is returned as it is.
+    """Load runs or checkpoints as one model: an `Ensemble`, or if there is one path, its model.
 
-    Configuration, tokenizer and path are those of the first one.
+    `checkpoint` says which one of a run directory is loaded (see `load_run`). The result has the
+    configuration, tokenizer and path of the first one.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
@@ -109,17 +110,13 @@ def load_ensemble(
 
 def _check_same_vocabulary(first: LoadedModel, other: LoadedModel) -> None:
     """Raise a ConfigError unless all ids have the same spelling; the files may differ."""
-    one, two = first.tokenizer, other.tokenizer
-    sides = {
-        "source": (one.source.pieces, two.source.pieces),
-        "target": (one.target.pieces, two.target.pieces),
-    }
-    for side, (mine, its) in sides.items():
-        if mine == its:
+    for side in ("source", "target"):
+        one, two = (getattr(run.tokenizer, side).pieces for run in (first, other))
+        if one == two:
             continue
-        pairs = enumerate(zip(mine, its, strict=False))
+        pairs = enumerate(zip(one, two, strict=False))  # to the end of the shorter one
         differing = (f"entry {i}: '{a}' and '{b}'" for i, (a, b) in pairs if a != b)
-        difference = next(differing, f"{len(mine)} and {len(its)} entries")
+        difference = next(differing, f"{len(one)} and {len(two)} entries")
         raise ConfigError(
             f"{first.path} and {other.path} differ in their {side} vocabulary ({difference}); the "
             "models of an ensemble need the same one: leave one out, or train it again with the "

@@ -20,13 +20,13 @@ from nmt.model.transformer import Transformer
 from nmt.search.decoding import EncodedSource
 from nmt.search.sampling import Draws, most_probable, single_hypotheses
 
-_LONGEST = 1_000_000  # tokens; no text is longer, and no memory suffices
+_LONGEST = 1_000_000  # tokens; no sentence is longer, and the memory would not suffice
 UNCONSTRAINED = DecodingConfig(length_normalization="none")
 """generated text has no minimum length, no penalty and no forbidden n-grams"""
 
 
 class Sizes(TypedDict, total=False):
-    """The sizes of a model as keywords; the defaults are those of `ModelConfig`, the paper's."""
+    """Keywords for the sizes of a model; see `ModelConfig` for defaults, which are the paper's."""
 
     d_model: int
     heads: int
@@ -50,9 +50,9 @@ class GeneratingTransformer(nn.Module):
     >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
     >>> ids = model.generate(source, max_length=50, temperature=0.7)  # (B, S) -> (B, T)
 
-    One vocabulary for both languages shares all embeddings (section 3.4). If the target has its own
-    vocabulary, target and output share one matrix and the source has another; `embeddings` changes
-    that. Ids of `padding` in the source are never attended to.
+    Without `target_vocabulary_size`, both languages have one vocabulary and all embeddings share a
+    matrix (section 3.4); with it, only target and output share one. `embeddings` changes that. The
+    id `padding` is never attended to in the source; the ids `bos` and `eos` enclose a target.
 
     Raises:
         ConfigError: an impossible size or id, or an unknown keyword.
@@ -73,10 +73,9 @@ class GeneratingTransformer(nn.Module):
         config = replace_settings(ModelConfig(), {"embeddings": tied, **sizes}, "Transformer")
         if target_vocabulary_size is None:
             target_vocabulary_size = source_vocabulary_size
-        sizes_of = {"source": source_vocabulary_size, "target": target_vocabulary_size}
-        _check_vocabularies(
-            sizes_of, config.embeddings, {"padding": padding, "bos": bos, "eos": eos}
-        )
+        vocabularies = {"source": source_vocabulary_size, "target": target_vocabulary_size}
+        ids = {"padding": padding, "bos": bos, "eos": eos}
+        _check_vocabularies(vocabularies, config.embeddings, ids)
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
         self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
@@ -84,14 +83,14 @@ class GeneratingTransformer(nn.Module):
     def forward(
         self, source: Tensor, target: Tensor, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """Source (B, S) and target behind BOS (B, T) -> logits (B, T, V).
+        """Source ids (B, S) and target ids that begin with BOS (B, T) -> logits (B, T, V).
 
         Position t of the logits predicts target token t + 1. `attention` collects the weights.
         """
         return self.network(source, target, attention)
 
     def encode(self, source: Tensor, attention: AttentionRecord | None = None) -> Tensor:
-        """Source ids (B, S) -> memory (B, S, D)."""
+        """Source ids (B, S) -> memory (B, S, D), the encoder's output."""
         return self.network.encode(source, attention)
 
     def decode(
@@ -101,15 +100,15 @@ class GeneratingTransformer(nn.Module):
         source: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Target behind BOS (B, T), memory (B, S, D) of source ids (B, S) -> logits (B, T, V)."""
+        """Target ids with BOS (B, T), memory (B, S, D), source ids (B, S) -> logits (B, T, V)."""
         return self.network.decode(target, memory, source, attention)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Begin to decode step by step from the memory (B, S, D) of the source ids (B, S)."""
+        """Return an empty cache to decode step by step, for memory (B, S, D), source ids (B, S)."""
         return self.network.start(memory, source)
 
     def step(self, latest: Tensor, cache: DecoderCache) -> Tensor:
-        """The latest token of k hypotheses a sentence (B, k) -> logits of the next (B, k, V)."""
+        """Latest ids (B, k) of k hypotheses a sentence -> logits (B, k, V); extends `cache`."""
         return self.network.step(latest, cache)
 
     def generate(
@@ -126,15 +125,15 @@ class GeneratingTransformer(nn.Module):
         Temperature 0 takes the most probable token at every step. Any other temperature divides
         the logits before a token is drawn, among the `top_k` most probable ones, or among those
         whose probabilities add up to `top_p`. What is drawn for a row depends only on `seed` and
-        the row's number. A translation has at most `max_length` tokens, EOS included. Dropout is
+        the row's index. A translation has at most `max_length` tokens, EOS included. Dropout is
         off during the call.
 
         Raises:
-            ConfigError: an impossible length, temperature or limit.
+            ConfigError: an impossible `max_length`, `temperature`, `top_k`, `top_p` or `seed`.
             DataError: `source` is not a batch of source ids, or has a row of padding only.
-            CheckpointError: the model's scores are not numbers.
+            CheckpointError: the model's scores are NaN or infinite.
         """
-        if not _whole(max_length, 1) or max_length > _LONGEST:
+        if not _is_integer(max_length, 1) or max_length > _LONGEST:
             raise ConfigError(
                 f"generate: max_length is {max_length!r}, expected a whole number from 1 to "
                 f"{_LONGEST:,}"
@@ -144,23 +143,23 @@ class GeneratingTransformer(nn.Module):
         rows = [(i,) for i in range(len(source))]
         choose = Draws(sampling, rows) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
-        trained = [module for module in self.modules() if module.training]
+        in_training = [module for module in self.modules() if module.training]
         self.eval()
         try:
             with torch.inference_mode():
                 memory = self.network.encode(source)
             encoded = EncodedSource(source, memory, limits, self.bos, self.eos)
-            found = single_hypotheses(self.network, encoded, UNCONSTRAINED, choose)
+            hypotheses = single_hypotheses(self.network, encoded, UNCONSTRAINED, choose)
         finally:
-            for module in trained:
+            for module in in_training:
                 module.training = True
-        if not found:
+        if not hypotheses:
             return source.new_empty(0, 0)
-        ids = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in found]
+        ids = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in hypotheses]
         return pad_sequence(ids, batch_first=True, padding_value=self.padding).to(source.device)
 
     def _check_source(self, source: Tensor) -> None:
-        here = next(self.parameters()).device
+        device = next(self.parameters()).device
         if not isinstance(source, Tensor):
             problem = (
                 f"is of type {type(source).__name__}, expected a tensor of ids of shape (B, S), "
@@ -171,8 +170,8 @@ class GeneratingTransformer(nn.Module):
                 f"has the shape {tuple(source.shape)} and the type {source.dtype}, expected ids of "
                 "shape (B, S) and type torch.int64; a single sentence is source[None]"
             )
-        elif source.device != here:
-            problem = f"is on {source.device} and the model on {here}; give source.to('{here}')"
+        elif source.device != device:
+            problem = f"is on {source.device} and the model on {device}; give source.to('{device}')"
         elif not bool((source != self.padding).any(1).all()):
             problem = "has a row without a token; give it EOS"
         elif (unknown := source[(source < 0) | (source >= self.source_vocabulary_size)]).numel():
@@ -191,7 +190,7 @@ def transformer_base(
     """The paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
 
     Raises:
-        ConfigError: as `Transformer`.
+        ConfigError: an impossible size or id, or an unknown keyword.
     """
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **sizes)
 
@@ -201,10 +200,10 @@ def transformer_big(
 ) -> GeneratingTransformer:
     """The paper's `big` (table 3): 214.2 M parameters with one vocabulary of 37,000.
 
-    The English-French one has `dropout` 0.1 (section 6.1).
+    `dropout` is 0.3; the paper's English-French model has 0.1 (section 6.1).
 
     Raises:
-        ConfigError: as `Transformer`.
+        ConfigError: an impossible size or id, or an unknown keyword.
     """
     big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
     return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
@@ -212,7 +211,7 @@ def transformer_big(
 
 def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:
     for side, size in sizes.items():
-        if not _whole(size, 1):
+        if not _is_integer(size, 1):
             raise ConfigError(
                 f"Transformer: {side}_vocabulary_size is {size!r}, expected a whole number above 0"
             )
@@ -223,7 +222,7 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, i
         )
     for name, number in ids.items():
         size = min(sizes.values()) if name == "padding" else sizes["target"]
-        if not _whole(number, 0) or number >= size:
+        if not _is_integer(number, 0) or number >= size:
             raise ConfigError(
                 f"Transformer: {name} is {number}, which is no entry of a vocabulary of {size:,}"
             )
@@ -237,7 +236,7 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, i
 def _sampling(
     temperature: float, top_k: int | None, top_p: float | None, seed: int
 ) -> Sampling | None:
-    """How tokens are drawn; None with temperature 0, which takes the most probable ones."""
+    """Return how tokens are drawn; None for temperature 0, which takes the most probable ones."""
     changes: dict[str, object] = {"top_k": top_k, "top_p": top_p, "seed": seed}
     if temperature != 0:
         changes["temperature"] = temperature
@@ -247,5 +246,5 @@ def _sampling(
     return sampling if temperature else None
 
 
-def _whole(value: object, least: int) -> bool:
+def _is_integer(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least

@@ -1,4 +1,4 @@
-"""What a translation must contain, must not contain and must begin with: as text and in ids."""
+"""Lexical constraints: a translation's terms, forbidden words and prefix, as text and as ids."""
 
 import codecs
 import re
@@ -20,14 +20,14 @@ _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
 """sorts after every byte of UTF-8"""
 _MARKS = ('"', "(", "。")
-"""some of the marks that come right before a word, without a space"""
+"""some punctuation marks that come right before a word, without a space"""
 
 
 class Spelling:
-    """The target side of a tokenizer, id by id."""
+    """The text that each target id of a tokenizer adds to a translation, and its inverse."""
 
     def __init__(self, tokenizer: Tokenizer, tokenized: bool = False) -> None:
-        """`tokenized` says that the text also has spaces between words and marks."""
+        """`tokenized` says that translations have spaces between words and punctuation."""
         self.tokenizer = tokenizer
         self.tokenized = tokenized
         self.bytes = tokenizer.target.piece_bytes()
@@ -35,29 +35,29 @@ class Spelling:
 
     @cached_property
     def ends_word(self) -> list[bool]:
-        """For each id, including EOS, whether it ends the word before it."""
+        """For each id, EOS included, whether the word before it is complete if this id follows."""
         return [self._ends_word(i) for i in range(len(self.bytes))]
 
     def closes_term(self, token: int) -> bool:
-        """Whether a term just written is a whole word if this token follows."""
+        """Whether a term at the end of the text is a whole word if this token follows it."""
         spaced = token == EOS or self.bytes[token].startswith(b" ")
         return spaced or (self.ends_word[token] and not self.tokenized)
 
     @cached_property
     def word_ends(self) -> Tensor:
-        """`ends_word` as (V,) booleans."""
+        """`ends_word` as a tensor: a mask (V,)."""
         return torch.tensor(self.ends_word)
 
     @cached_property
     def has_inner_pieces(self) -> bool:
-        """Whether a word may have several ids; in a vocabulary of words it never does."""
+        """Whether a word may have several ids; False for a vocabulary of whole words."""
         return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """The ids that spell a text with the space in front of it; no EOS.
+        """Return the ids of a text with a space in front of it, without EOS.
 
         Raises:
-            DataError: the text leaves no id, or the vocabulary does not mark where words begin.
+            DataError: the text has no id, or the vocabulary does not mark where words begin.
         """
         ids = self.tokenizer.target.encode([text])[0][:-1]
         if not ids:
@@ -68,54 +68,54 @@ class Spelling:
         if first.startswith(b" "):
             return tuple(ids)
         if (joined := self._by_bytes.get(b" " + first)) is not None:
-            return (joined, *ids[1:])
+            return (joined, *ids[1:])  # the first piece exists with a space, too
         if (space := self._by_bytes.get(b" ")) is not None:
-            return (space, *ids)
-        if is_unspaced(text[0]):
+            return (space, *ids)  # the space is an id by itself
+        if is_unspaced(text[0]):  # such as Chinese: no space between words
             return tuple(ids)
         raise DataError(
             f"{text!r} cannot be forced: the vocabulary of the model does not mark where words "
             "begin; use a tokenizer that puts a space in front of a text (add_dummy_prefix)"
         )
 
-    def without_space(self, text: str) -> tuple[int, ...]:
-        """The ids that spell a text right behind a mark; empty if there is no such spelling."""
+    def ids_without_space(self, text: str) -> tuple[int, ...]:
+        """Return the ids of a text right after a punctuation mark; empty if there are none."""
         if self.tokenized:
             return ()
         for mark in _MARKS:
             ids = self.tokenizer.target.encode([mark + text])[0][:-1]
-            for end in (1, 2):
-                if self.spelled(ids[:end]) == f" {mark}".encode():
+            for end in (1, 2):  # the mark is one id, or a space and an id
+                if self.text_of(ids[:end]) == f" {mark}".encode():
                     return tuple(ids[end:])
         return ()
 
     def prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
-        """How a translation begins with this text: the ids of the complete words, and all bytes.
+        """Return the ids of a prefix's complete words, and all its bytes with a space in front.
 
         The last word may become longer, so it has no fixed ids: "Ein Hu" may become "Ein Hund",
         but "Ein Hund " only "Ein Hund" and another word. If the vocabulary lacks a letter of the
         last word, that word is taken as complete. A blank text has no ids and no bytes.
 
         Raises:
-            DataError: it leaves no id, or the vocabulary does not mark where words begin.
+            DataError: it has no id, or the vocabulary does not mark where words begin.
         """
         if not text.strip():
             return (), b""
-        complete, _, begun = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
-        [known] = self.tokenizer.target.encode([begun])
-        [begun] = self.tokenizer.target.decode([known])
-        rest = f" {begun}".encode()
-        if UNK in known or not self.can_spell(rest):
+        complete, _, last = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
+        [last_ids] = self.tokenizer.target.encode([last])
+        [last] = self.tokenizer.target.decode([last_ids])  # as the vocabulary normalises it
+        rest = f" {last}".encode()
+        if UNK in last_ids or not self.can_spell(rest):
             complete, rest = text, b""
         ids = self.ids(complete) if complete else ()
-        return ids, self.spelled(ids) + rest
+        return ids, self.text_of(ids) + rest
 
-    def spelled(self, ids: Sequence[int]) -> bytes:
-        """The text that the ids add together."""
+    def text_of(self, ids: Sequence[int]) -> bytes:
+        """Return the UTF-8 text of a sequence of ids."""
         return b"".join(self.bytes[i] for i in ids)
 
     def beginnings(self, text: bytes) -> list[int]:
-        """The ids that spell a beginning of this text, or all of it and possibly more."""
+        """Return the ids whose bytes are the first bytes of this text, or begin with all of it."""
         parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
         low = bisect_left(self._sorted, (text, -1))
         high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
@@ -123,7 +123,7 @@ class Spelling:
 
     def can_spell(self, text: bytes) -> bool:
         """Whether some sequence of ids spells a text that begins with this one."""
-        reached = {len(text)}
+        reached = {len(text)}  # the positions from which ids can spell the rest of the text
         for start in reversed(range(len(text))):
             rest = text[start:]
             if any(
@@ -152,7 +152,7 @@ class Spelling:
             return True
         text = self.bytes[i].decode("utf-8", errors="ignore")
         if i == UNK and not text.startswith(" "):
-            return False  # it may stand for a letter
+            return False  # UNK may stand for a letter of the same word
         return bool(text) and not continues_word(text)
 
 
@@ -161,13 +161,13 @@ class LexicalConstraints:
     """Constraints on the translation of one sentence, as text."""
 
     terms: tuple[str, ...] = ()
-    """must occur as whole words; a term that is listed twice must occur twice"""
+    """must occur as whole words or phrases; a term that is listed twice must occur twice"""
     forbidden: tuple[str, ...] = ()
-    """words and phrases that must not occur; one in small letters stands for every casing"""
+    """words and phrases that must not occur; one in small letters forbids every casing"""
     prefix: str = ""
     """the translation begins with this; its last word may be longer unless a space follows"""
-    places: tuple[range, ...] = ()
-    """for the first terms: the characters of the source that each translates, without spaces"""
+    source_spans: tuple[range, ...] = ()
+    """for the first terms: the source characters (spaces not counted) that each translates"""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.forbidden or self.prefix)
@@ -181,7 +181,7 @@ class TermTokenization:
     """index of the term"""
     ids: tuple[int, ...]
     spaced: bool
-    """whether the ids include the space in front of the term"""
+    """whether the ids include a space in front of the term; if not, it follows text directly"""
 
 
 @dataclass(frozen=True)
@@ -193,20 +193,20 @@ class SpelledConstraints:
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term"""
-    places: tuple[range, ...]
-    """for the first terms: the source tokens that each translates; empty if unknown"""
+    source_spans: tuple[range, ...]
+    """for the first terms: the range of source tokens that each translates; empty if unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
     prefix_ids: tuple[int, ...]
     """the ids of the complete words of the prefix; its last word may become longer"""
     prefix_text: bytes
-    """the whole prefix as a hypothesis spells it, with a space in front"""
+    """UTF-8 text with which a hypothesis must begin: the whole prefix, with a space in front"""
 
     @classmethod
     def spell(
         cls, text: LexicalConstraints, spelling: Spelling, source: Sequence[str] = ()
     ) -> "SpelledConstraints":
-        """Spell the constraints; `source` holds the pieces of the source text.
+        """Turn the constraints into ids; `source` has the pieces of the source text, if known.
 
         Raises:
             DataError: constraints that contradict each other or cannot be spelled.
@@ -214,56 +214,55 @@ class SpelledConstraints:
         terms = tuple(spelling.ids(term) for term in text.terms)
         tokenizations = []
         for i, ids in enumerate(terms):
-            tokenizations.append(TermTokenization(i, ids, True))
-            if close := spelling.without_space(text.terms[i]):
-                tokenizations.append(TermTokenization(i, close, False))
+            tokenizations.append(TermTokenization(i, ids, spaced=True))
+            if unspaced_ids := spelling.ids_without_space(text.terms[i]):
+                tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
         demands = [(term, False) for term in text.terms]
-        for demanded, goes_on in (*demands, (text.prefix, spelling.has_inner_pieces)):
-            if contains_any(forbidden, demanded.encode("utf-8"), goes_on):
+        for demanded, may_grow in (*demands, (text.prefix, spelling.has_inner_pieces)):
+            if contains_any(forbidden, demanded.encode("utf-8"), may_grow):
                 raise DataError(
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
                 )
-        places = tuple(source_tokens(place, source) for place in text.places if source)
-        prefix = spelling.prefix(text.prefix)
-        return cls(text, terms, tuple(tokenizations), places, forbidden, *prefix)
+        spans = tuple(source_token_range(span, source) for span in text.source_spans if source)
+        prefix_ids, prefix_text = spelling.prefix(text.prefix)
+        return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
 
     @property
-    def total(self) -> int:
-        """The number of tokens of all terms."""
+    def term_length(self) -> int:
+        """The number of tokens of all terms together."""
         return sum(map(len, self.terms))
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens that all constraints together may take."""
-        return self.total + len(self.prefix_text)
+        """The most tokens that terms and prefix may take (a token has at least one byte)."""
+        return self.term_length + len(self.prefix_text)
 
     @property
-    def takes_unknown(self) -> bool:
-        """Whether the unknown symbol is part of a term; then it may occur nowhere else."""
+    def has_unknown(self) -> bool:
+        """Whether a term contains UNK; then UNK must occur in terms only, to be replaced."""
         return any(UNK in ids for ids in self.terms)
 
     def are_met_by(self, text: str) -> bool:
-        """Whether nothing must be added to this text, and it has no forbidden word."""
-        if self.text.terms or self.text.prefix:
-            return False
-        return not contains_any(self.forbidden, text.encode("utf-8"))
+        """Whether the text has no forbidden word, and there are neither terms nor a prefix."""
+        must_add = bool(self.text.terms or self.text.prefix)
+        return not must_add and not contains_any(self.forbidden, text.encode("utf-8"))
 
 
-def contains_any(words: tuple[str, ...], text: bytes, goes_on: bool = False) -> bool:
-    """Whether a text in UTF-8 contains one of these words in composed form (NFC).
+def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:
+    """Whether a text in UTF-8 contains one of `words`, which are in composed form (NFC).
 
-    With `goes_on` the last word may still become a longer one, and does not count.
+    With `may_grow` the last word may still become a longer one, and does not count.
     """
     if not words:
         return False
     # Invalid bytes separate words; the first bytes of an incomplete character do not.
-    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not goes_on))
-    return any_of(words).search(written + "x" * goes_on) is not None
+    written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
+    return any_of(words).search(written + "x" * may_grow) is not None  # "x" lengthens a last word
 
 
-def source_tokens(place: range, pieces: Sequence[str]) -> range:
-    """The source tokens that spell these characters of a text without its spaces."""
+def source_token_range(span: range, pieces: Sequence[str]) -> range:
+    """Return the range of tokens that spell a span of characters, both counted without spaces."""
     ends = list(accumulate(len(piece.replace("▁", "").replace(" ", "")) for piece in pieces))
-    return range(bisect_right(ends, place.start), bisect_left(ends, place.stop) + 1)
+    return range(bisect_right(ends, span.start), bisect_left(ends, span.stop) + 1)

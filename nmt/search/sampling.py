@@ -1,4 +1,4 @@
-"""One hypothesis a sentence: at every step the most probable token, or one drawn at random."""
+"""Searches with one hypothesis a sentence: greedy search, and sampling at random."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,43 +14,43 @@ from nmt.search.beam_search import length_penalty
 from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
 
 ChooseTokens = Callable[[Tensor, Tensor], Tensor]
-"""picks a token for each row of log P (N, V) of the sentences (N,) of a batch: (N,)"""
+"""maps log P (N, V) and its rows' sentences, indices (N,) in the batch, to the next tokens (N,)"""
 
 
 def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
-    """Return the best token (N,) by log P of the next token (N, V)."""
+    """Return the most probable token of each row of log P: (N, V) -> (N,)."""
     return log_p.argmax(1)
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """The distribution to draw from: logits (R, V) -> (R, V), in float64 if the device has it."""
+    """Return p after temperature, top_k and top_p: logits (R, V) -> probabilities (R, V)."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
-        least = logits.topk(sampling.top_k).values[:, -1:]
+        least = logits.topk(sampling.top_k).values[:, -1:]  # (R, 1)
         logits = logits.masked_fill(logits < least, IMPOSSIBLE)
-    drawn = logits.softmax(1)
+    p = logits.softmax(1)
     if sampling.top_p is not None:
-        ordered, tokens = drawn.sort(dim=1, descending=True, stable=True)
-        above = ordered.cumsum(1) - ordered  # of the tokens that are more probable
+        ordered, tokens = p.sort(dim=1, descending=True, stable=True)
+        above = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
         ordered = ordered.masked_fill(above >= sampling.top_p, 0.0)
-        drawn = torch.zeros_like(ordered).scatter(1, tokens, ordered)
-        drawn /= drawn.sum(1, keepdim=True)
-    return drawn
+        p = torch.zeros_like(ordered).scatter(1, tokens, ordered)
+        p /= p.sum(1, keepdim=True)
+    return p
 
 
 class Draws:
     """Draws the tokens of each sentence with a random generator of its own."""
 
-    def __init__(self, sampling: Sampling, numbers: Sequence[tuple[int, ...]]) -> None:
-        """`numbers` seed the generator of each sentence, for example (line, sample)."""
+    def __init__(self, sampling: Sampling, seeds: Sequence[tuple[int, ...]]) -> None:
+        """Seed a generator for each sentence with `sampling.seed` and its `seeds`."""
         self._sampling = sampling
-        self._random = [np.random.default_rng([sampling.seed, *number]) for number in numbers]
+        self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
     def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
-        """One token for each row: logits (N, V) of sentences (N,) of the batch -> (N,).
+        """Draw a token for each row of logits (N, V), with the generators of `sentences` (N,).
 
         Raises:
-            NonFiniteScoresError: the logits are not numbers.
+            NonFiniteScoresError: a logit is NaN or +infinity.
         """
         cumulative = probabilities(logits, self._sampling).cumsum(1)
         if cumulative[:, -1].isnan().any():
@@ -70,10 +70,12 @@ def draw(
     numbers: Sequence[int],
     count: int,
 ) -> list[list[Hypothesis]]:
-    """Draw `count` translations of each of the source ids (B, S), whose lines have these numbers.
+    """Draw `count` translations of each row of source ids (B, S).
+
+    `numbers` are line numbers: what is drawn for a line depends on its number, not on its batch.
 
     Raises:
-        NonFiniteScoresError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are NaN or infinite.
     """
     encoded = EncodedSource.of(model, source, settings)  # once for all samples
     samples = []
@@ -88,7 +90,7 @@ def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) 
     """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
 
     Raises:
-        NonFiniteScoresError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are NaN or infinite.
     """
     encoded = EncodedSource.of(model, source, settings)
     return single_hypotheses(model, encoded, settings, most_probable)
@@ -98,12 +100,12 @@ def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) 
 def single_hypotheses(
     model: Transformer, encoded: EncodedSource, settings: DecodingConfig, choose: ChooseTokens
 ) -> list[Hypothesis]:
-    """Write one translation of each encoded source, token by token, as `choose` decides.
+    """Decode one translation of each source; at every step `choose` picks the next tokens.
 
-    `score` is the model's own log P over the length penalty, however the tokens were chosen.
+    `score` is log P of the model divided by the length penalty, however tokens are chosen.
 
     Raises:
-        NonFiniteScoresError: the model's scores are not numbers.
+        NonFiniteScoresError: the model's scores are NaN or infinite.
     """
     decoding = Decoding(model, encoded, settings)
     max_lengths, count = encoded.max_lengths, len(encoded.source)
@@ -112,7 +114,7 @@ def single_hypotheses(
     latest = torch.full_like(sentences, encoded.bos)
     tokens = latest.new_empty((count, 0))  # (N, T)
     scores = torch.zeros(count, device=max_lengths.device)
-    found: dict[int, Hypothesis] = {}
+    results: dict[int, Hypothesis] = {}  # by index in the batch
     while len(sentences):
         log_p = decoding.next_log_p(latest[:, None], tokens[:, None])  # (N, V)
         latest = choose(log_p, sentences)
@@ -126,11 +128,11 @@ def single_hypotheses(
             raise NonFiniteScoresError()
         rows = (sentences[ended].tolist(), tokens[ended].tolist(), penalised.tolist())
         for sentence, row, score in zip(*rows, strict=True):
-            found[sentence] = Hypothesis.from_row(row, score, encoded.eos)
+            results[sentence] = Hypothesis.from_row(row, score, encoded.eos)
         done |= ended
-        # finished sentences stay in the batch, unused, until enough of them can leave together
+        # finished sentences remain in the batch, unused, until enough can be removed at once
         if dropped := decoding.drop(done):
-            _, stay = dropped  # (N',) the rows that remain
-            sentences, latest, tokens = sentences[stay], latest[stay], tokens[stay]
-            scores, max_lengths, done = scores[stay], max_lengths[stay], done[stay]
-    return [found[i] for i in range(count)]
+            _, rows_left = dropped  # (N',) indices
+            sentences, latest, tokens = sentences[rows_left], latest[rows_left], tokens[rows_left]
+            scores, max_lengths, done = scores[rows_left], max_lengths[rows_left], done[rows_left]
+    return [results[i] for i in range(count)]

@@ -1,4 +1,4 @@
-"""The search of a batch: ids in, hypotheses out, in the way that the settings ask for."""
+"""Searches the translations of a batch: chooses the kind of search that the settings require."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.shortlist import Shortlist
 from nmt.search.source_attention import rank_by_coverage
-from nmt.search.windows import SHORTEST_COUNTED, batches
+from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
 
 
 @dataclass(frozen=True)
@@ -34,30 +34,30 @@ class SearchBatch:
     ids: list[list[int]]
     """the source ids of each sentence, the last one EOS"""
     numbers: list[int]
-    """the number of each sentence: what is drawn at random depends on it"""
+    """number of each sentence, which seeds its random generator if translations are sampled"""
     constraints: list[SpelledConstraints | None]
-    """either all sentences of a batch have constraints, or none has"""
+    """of each sentence; either all sentences of a batch have constraints, or none has"""
     n_best: int
     """how many hypotheses of each sentence are returned at most"""
 
 
 @dataclass(eq=False)
 class Searcher:
-    """A model and everything that decides how it is searched."""
+    """Translates batches of source ids: a model, and the settings of its search."""
 
     run: LoadedModel
     settings: DecodingConfig
     precision: str = "fp32"
     """fp32, bf16 or int8"""
     sampling: Sampling | None = None
-    """how translations are drawn; None: they are searched for"""
+    """how translations are drawn at random; None: beam search or greedy search"""
     shortlist: Shortlist | None = None
-    """gives the few target tokens that a batch computes, unless translations are drawn or have
-    constraints; None: it computes all"""
+    """restricts the target tokens whose logits are computed, unless translations are drawn or have
+    constraints; None: all logits are computed"""
 
     @cached_property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """The device of the model's weights."""
         return next(self.run.model.parameters()).device
 
     @cached_property
@@ -71,9 +71,9 @@ class Searcher:
         return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
 
     def check(self, n_best: int) -> None:
-        """Raise a ConfigError if the beam is too small for `n_best`, or too wide for the model."""
+        """Raise a ConfigError if the beam is too small for `n_best` or too wide for the machine."""
         settings = self.settings
-        if self.sampling:
+        if self.sampling:  # there is no beam
             return
         if n_best > settings.beam_size:
             raise ConfigError(
@@ -88,26 +88,27 @@ class Searcher:
         lengths: Sequence[int],
         constraints: Sequence[SpelledConstraints | None],
     ) -> Iterator[list[int]]:
-        """Yield batches of the lines without constraints, then of the others, whose beam is wider.
+        """Yield batches (indices of lines): first the lines without constraints, then the others.
 
-        The lines of a batch have similar lengths, and a longer line counts as more tokens.
+        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
+        lines. A line with constraints counts as many times its length as its beam is wider.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         free = [i for i in indices if constraints[i] is None]
-        yield from batches(free, lengths, batch_tokens)
-        wide = {i: own for i in indices if (own := constraints[i])}
+        yield from cut_into_batches(free, lengths, batch_tokens)
+        constrained = {i: c for i in indices if (c := constraints[i])}
         counted = list(lengths)
-        for i, own in wide.items():
-            counted[i] *= math.ceil(beam_width(own, beam) / beam)
-        yield from batches(list(wide), counted, batch_tokens)
+        for i, c in constrained.items():
+            counted[i] *= math.ceil(beam_width(c, beam) / beam)
+        yield from cut_into_batches(list(constrained), counted, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
-        """Up to `n_best` hypotheses of each sentence, best first; samples in the order of the draw.
+        """Return up to `n_best` hypotheses of each sentence, best first; samples are not sorted.
 
         Raises:
             NmtError: the memory does not suffice.
-            NonFiniteScoresError: the model's scores are not numbers.
-            DataError: constraints on a sentence contradict each other.
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+            DataError: no translation meets all constraints on a sentence.
         """
         if not batch.ids:
             return []
@@ -120,27 +121,28 @@ class Searcher:
             if self.sampling:
                 numbers, count = batch.numbers, batch.n_best
                 return draw(self.model, source, settings, self.sampling, numbers, count)
+            # the coverage penalty may prefer any hypothesis of the beam
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
-            found = self._search(batch, source, n_best)
+            hypotheses = self._search(batch, source, n_best)
             if not settings.coverage_penalty:
-                return found
-            ranked = rank_by_coverage(self.run.model, batch.ids, found, settings)
-            return [hypotheses[: batch.n_best] for hypotheses in ranked]
+                return hypotheses
+            ranked = rank_by_coverage(self.run.model, batch.ids, hypotheses, settings)
+            return [best_first[: batch.n_best] for best_first in ranked]
 
     def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
         settings = self.settings
-        if constraints := [own for own in batch.constraints if own]:
-            sentences = [ConstrainedSentence(own, self.spelling) for own in constraints]
+        if constraints := [c for c in batch.constraints if c]:
+            sentences = [ConstrainedSentence(c, self.spelling) for c in constraints]
             return constrained_search(self.model, source, settings, sentences, n_best)
 
-        def search(model: Transformer) -> list[list[Hypothesis]]:
+        def unconstrained_search(model: Transformer) -> list[list[Hypothesis]]:
             if settings.beam_size == 1:
-                return [[found] for found in greedy_search(model, source, settings)]
+                return [[best] for best in greedy_search(model, source, settings)]
             return beam_search(model, source, settings, n_best)
 
         if self.shortlist:
-            return self.shortlist.search(self.model, batch.ids, search)
-        return search(self.model)
+            return self.shortlist.search(self.model, batch.ids, unconstrained_search)
+        return unconstrained_search(self.model)
 
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
@@ -160,9 +162,9 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
 
 
 def widest_beam(run: LoadedModel, memory: float | None) -> int:
-    """The widest beam for one short sentence in `memory` bytes; None: of unlimited memory.
+    """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
-    The k hypotheses of a sentence store k * T positions of T steps. A layer keeps keys and values
+    In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
     of these positions, and k queries attend to all of them at once, in each head and through a
     mask. On a CPU one process a core may search at the same time.
     """
@@ -172,9 +174,10 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
     if next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
     steps = SHORTEST_COUNTED + config.decoding.max_length_offset
-    number = torch.finfo(torch.float32).bits // 8
+    float_bytes = 4  # of a float32
     layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
-    squared = steps * (heads * number + 1)  # attention weights of one layer, and the mask
-    linear = 2 * layers * steps * width * number + 2 * vocabulary * number  # cache, logits
+    squared = steps * (heads * float_bytes + 1)  # attention weights of one layer, and the mask
+    linear = (2 * layers * steps * width + 2 * vocabulary) * float_bytes  # cache, logits, log P
+    # squared * beam^2 + linear * beam = memory
     beam = (math.sqrt(linear**2 + 4 * squared * memory) - linear) / (2 * squared)
     return max(1, min(vocabulary, int(beam)))

@@ -30,13 +30,13 @@ from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble, members
 
 MOST_CANDIDATES = 200
-"""candidates of each source token in the file"""
+"""number of candidates of each source token in the file"""
 FREQUENT = 200
 """number of frequent target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""the number of target tokens of a batch has only zeros after this many binary digits"""
+"""a subset has a size of which only the first 4 binary digits may be 1 (`round_up_to_bucket`)"""
 SPECIAL = (PAD, UNK, BOS, EOS)
-"""the first ids of every vocabulary, which they stay in a subset"""
+"""the first ids of every vocabulary; they have the same ids in every subset"""
 
 _ARRAYS = ("candidates", "always")
 _FORMAT = 1
@@ -48,17 +48,17 @@ class Shortlist:
     """The target tokens that may occur in translations of a source."""
 
     candidates: Numbers
-    """(source vocabulary, n) of each source token, best first; 0: none"""
+    """(source vocabulary, n): the target ids of each source id, best first; padded with 0"""
     always: Numbers
-    """the tokens that every source may need, in ascending order; the special ones first"""
+    """the target ids that every source may need, ascending; the special ones come first"""
     target_size: int
     """number of entries of the target vocabulary"""
     shared: bool
-    """whether source ids are target ids, so that each may be copied"""
+    """whether both sides share a vocabulary; then each source token may occur in the translation"""
 
     @classmethod
     def learn(cls, lexicon: Lexicon, store: TokenStore, tokenizer: Tokenizer) -> Self:
-        """Build a shortlist from a lexicon of the pairs of ids in a store."""
+        """Build a shortlist from a `lexicon` that was learnt from the sentence pairs in `store`."""
         always = np.union1d(SPECIAL, most_frequent(store, FREQUENT))
         best = lexicon.best(tokenizer.source.size, MOST_CANDIDATES, always)
         return cls(best, always, tokenizer.target.size, tokenizer.shared)
@@ -69,7 +69,7 @@ class Shortlist:
 
         Raises:
             ConfigError: there is no such file.
-            CheckpointError: it is damaged, of a newer version of nmt, or of other vocabularies.
+            CheckpointError: it is damaged, or of a newer version of nmt or of other vocabularies.
         """
         if not path.is_file():
             raise ConfigError(
@@ -78,10 +78,10 @@ class Shortlist:
             )
         again = f"learn it again: nmt shortlist --model {path.parent}"
         try:
-            with path.open("rb") as file, np.load(file) as found:
-                candidates, always = (found[name].astype(np.int64) for name in _ARRAYS)
-                vocabularies = found["vocabularies"].tobytes()
-                version = int(found["format"]) if "format" in found else _FORMAT
+            with path.open("rb") as file, np.load(file) as stored:
+                candidates, always = (stored[name].astype(np.int64) for name in _ARRAYS)
+                vocabularies = stored["vocabularies"].tobytes()
+                version = int(stored["format"]) if "format" in stored else _FORMAT
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
             raise CheckpointError(f"{path}: damaged ({error}); {again}") from error
         if version > _FORMAT:
@@ -94,7 +94,7 @@ class Shortlist:
         return cls(candidates, always, tokenizer.target.size, tokenizer.shared)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
-        """Write the file, completely or not at all, with a digest of the vocabularies."""
+        """Write the file atomically, with a digest of the vocabularies for `load` to compare."""
         arrays = {name: getattr(self, name).astype(np.uint32) for name in _ARRAYS}
         arrays["vocabularies"] = np.frombuffer(_digest_of(tokenizer), np.uint8)
         arrays["format"] = np.array(_FORMAT)
@@ -104,24 +104,24 @@ class Shortlist:
 
     @property
     def digest(self) -> str:
-        """A digest of the contents."""
+        """A hash of candidates and frequent tokens (SHA-256, 16 hexadecimal digits)."""
         contents = hashlib.sha256()
         for name in _ARRAYS:
             contents.update(getattr(self, name).tobytes())
         return contents.hexdigest()[:16]
 
     def first(self, count: int) -> Self:
-        """The shortlist with only `count` candidates of each source token."""
+        """Return a shortlist with only the `count` best candidates of each source token."""
         return replace(self, candidates=self.candidates[:, :count])
 
     def target_ids(self, sources: Sequence[Sequence[int]]) -> Numbers:
-        """The target ids that translations of these sources may contain, in ascending order.
+        """Return the target ids that translations of these sources may contain, in ascending order.
 
-        Products are fastest in few different sizes: the number of ids is rounded up to one of them.
+        Other ids fill them up to one of few sizes: each new size of a matrix product costs time.
         """
-        known = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
-        copied = known if self.shared else known[:0]
-        ids = np.unique(np.concatenate([self.candidates[known].ravel(), self.always, copied]))
+        source_ids = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
+        copied = source_ids if self.shared else source_ids[:0]
+        ids = np.unique(np.concatenate([self.candidates[source_ids].ravel(), self.always, copied]))
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
         return np.union1d(ids, others[: round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)])
 
@@ -129,22 +129,22 @@ class Shortlist:
         self,
         model: Transformer,
         sources: Sequence[Sequence[int]],
-        search: Callable[[Transformer], list[list[Hypothesis]]],
+        search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Search with only the target tokens that the sources may need; return ids of the model."""
+        """Call `search_with` with `model` restricted to `target_ids`; return ids of `model`."""
         ids = self.target_ids(sources)
         device = next(model.parameters()).device
         entries = torch.from_numpy(ids).to(device)
         narrow = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
-        found = search(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
+        results = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
         return [
-            [replace(one, tokens=tuple(ids[list(one.tokens)].tolist())) for one in hypotheses]
-            for hypotheses in found
+            [replace(h, tokens=tuple(ids[list(h.tokens)].tolist())) for h in hypotheses]
+            for hypotheses in results
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the fraction (0 to 1) of target tokens that `target_ids` of their source has."""
+        """Return the fraction (0 to 1) of the targets' tokens in `target_ids` of their source."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)

@@ -1,4 +1,4 @@
-"""What a decoder attends to in the source when it predicts each token, and what it leaves out.
+"""The decoder's attention to the source for each target token, and the coverage penalty.
 
 Attention is a by-product of translation, not a trained aligner. Garg et al., 2019 (Jointly Learning
 to Align and Translate with Transformer Models) find the mean over the heads of the penultimate
@@ -28,54 +28,55 @@ from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import members
-from nmt.search.windows import batches
+from nmt.search.windows import cut_into_batches
 
 UNSEEN = 1e-6
-"""the smallest attention of a position: log(0) is not finite"""
+"""the sum of attention to a source position is at least this, because log(0) is not finite"""
 
 
 @torch.inference_mode()
 def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Tensor]:
-    """Feed the targets to a model in eval mode: logits of each member, mean attention (B, T, S).
+    """Feed the targets to a model in eval mode, and return logits and attention (B, T, S).
 
-    The attention is averaged over the heads of one layer and the members of an ensemble.
+    The logits (B, T, V) are a list with those of each model of an ensemble. The attention is the
+    mean over the heads of one layer (`alignment_layer`) and over the models.
     """
     logits, weights = [], []
     for member in members(model):
-        nothing: deque[Tensor] = deque(maxlen=0)
-        record = AttentionRecord(encoder=nothing, decoder=nothing)
+        unused: deque[Tensor] = deque(maxlen=0)  # drops all weights that are appended to it
+        record = AttentionRecord(encoder=unused, decoder=unused)
         logits.append(member(batch.source, batch.target_input, attention=record))
         weights.append(alignment_layer(record.cross).float().mean(1))
     return logits, torch.stack(weights).mean(0)
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """The attention of the hypotheses of one step, as `teacher_forced_attention`: (N, k, S).
+    """Return the attention (N, k, S) of a step, averaged as in `teacher_forced_attention`.
 
-    `cross` holds the weights of all layers, (N, H, k, S) each, member after member.
+    `cross` holds the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
     layers = iter(cross)
     of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
-    return torch.stack([alignment_layer(own).float().mean(1) for own in of_members]).mean(0)
+    return torch.stack([alignment_layer(x).float().mean(1) for x in of_members]).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """A batch of source ids (with EOS) and target ids (without it), row by row."""
+    """Return a batch of pairs; source ids end with EOS, target ids do not (EOS is added)."""
     ended = [[*target, EOS] for target in targets]
     return collate(TokenStore.of([list(s) for s in sources], ended), np.arange(len(ended)))
 
 
 def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
-    """The source position (B, S) with the largest of the weights (B, T, S): (B, T).
+    """Return the source position with the largest weight: (B, T, S), source ids (B, S) -> (B, T).
 
     EOS and padding of the source do not count.
     """
-    places = (source != padding) & (source != EOS)  # (B, S)
-    return weights.masked_fill(~places[:, None], -1.0).argmax(2)
+    is_word = (source != padding) & (source != EOS)  # (B, S)
+    return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
-    """The last layer but one: each (B, H, T, S); never the first if there are others.
+    """Choose the weights (B, H, T, S) of the penultimate layer, but of two layers the second.
 
     The first layer has not yet seen the source, so it attends less to what it is about to write.
     """
@@ -83,32 +84,32 @@ def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
 
 
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
-    """Eq. 15 without beta: attention (B, T, S), ids (B, S) and (B, T) -> (B,), at most 0.
+    """Return cp / beta (Eq. 15), at most 0: attention (B, T, S), ids (B, S) and (B, T) -> (B,).
 
-    EOS of the source does not count.
+    EOS of the source does not count; EOS of the target, where it ends, does.
     """
-    written = (target != PAD)[:, :, None]
-    seen = (weights * written).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
-    wanted = (source != PAD) & (source != EOS)
-    return (seen.log() * wanted).sum(1)
+    is_token = (target != PAD)[:, :, None]
+    seen = (weights * is_token).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
+    is_word = (source != PAD) & (source != EOS)
+    return (seen.log() * is_word).sum(1)
 
 
 def rank_by_coverage(
     model: Transformer,
     sources: Sequence[Sequence[int]],
-    found: Sequence[Sequence[Hypothesis]],
+    hypotheses: Sequence[Sequence[Hypothesis]],
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
-    """Sort the hypotheses of each source by Eq. 14, the best first, and give them this score."""
-    rows = [(i, h) for i, hypotheses in enumerate(found) for h in hypotheses]
+    """Add the coverage penalty to the score of each source's hypotheses; sort them, best first."""
+    rows = [(i, h) for i, of_source in enumerate(hypotheses) for h in of_source]
     lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
-    for part in batches(range(len(rows)), lengths, settings.batch_tokens):
-        pairs = [rows[place] for place in part]
+    for indices in cut_into_batches(range(len(rows)), lengths, settings.batch_tokens):
+        pairs = [rows[index] for index in indices]
         batch = paired([sources[i] for i, _ in pairs], [h.tokens for _, h in pairs])
         batch = batch.to(next(model.parameters()).device)
         _, weights = teacher_forced_attention(model, batch)
         values = coverage(weights, batch.source, batch.target_output).tolist()
         for (i, h), value in zip(pairs, values, strict=True):
             ranked[i].append(replace(h, score=h.score + settings.coverage_penalty * value))
-    return [sorted(hypotheses, key=lambda h: -h.score) for hypotheses in ranked]
+    return [sorted(of_source, key=lambda h: -h.score) for of_source in ranked]

@@ -12,7 +12,7 @@ from nmt.data.tokens.tokenizer import EOS
 
 WINDOW_LINES = 2000
 WINDOW_CHARACTERS = 1 << 20
-# A shorter sentence counts as one of this length: it needs decoder rows and logits as well.
+# A shorter sentence counts as one of 16 tokens: it needs decoder rows and logits as well.
 SHORTEST_COUNTED = 16
 Item = TypeVar("Item")
 
@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield groups of `count` lines, or fewer if they are long, so that memory stays bounded."""
+    """Yield windows of `count` lines; `WINDOW_CHARACTERS` characters end a window earlier."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -33,20 +33,21 @@ def windows(
         yield window
 
 
-def batches(
+def cut_into_batches(
     indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Cut the indices into batches, longest line first, with rows x longest <= batch_tokens.
+    """Cut indices of lines into batches, longest first, with rows x longest <= batch_tokens.
 
-    A longer line is a batch of its own. There are as few batches as possible, but an even number of
-    them if there are several, and all are about equally full: two workers end at about the same
-    time.
+    A line longer than `batch_tokens` is a batch of its own. There are as few batches as possible,
+    but an even number of them if there are several, and all are about equally full: so two workers
+    finish at about the same time.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
     fewest = len(_ends(longest_first, batch_tokens))
     if fewest > 1:
         fewest += fewest % 2
+    # the smallest batch size that needs no more batches
     even = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
     )
@@ -55,7 +56,7 @@ def batches(
 
 
 def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
-    """The end of each batch if all but the last are full."""
+    """Return the end index (exclusive) of each batch, if all batches but the last are full."""
     ends: list[int] = []
     end = 0
     while end < len(longest_first):
@@ -67,14 +68,14 @@ def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
 def truncate(
     rows: Sequence[list[int]], limit: int, report: Callable[[int, int], None]
 ) -> list[list[int]]:
-    """Cut rows of ids that are longer than `limit`, and end them with EOS.
+    """Return the rows of ids; those longer than `limit` are cut to it and end with EOS.
 
-    `report` is called with the index and the length of each row that is cut.
+    Calls `report(index, length)`, with the former length, for each row that is cut.
     """
-    kept = []
+    truncated = []
     for i, row in enumerate(rows):
         if len(row) > limit:
             report(i, len(row))
             row = [*row[: limit - 1], EOS]
-        kept.append(row)
-    return kept
+        truncated.append(row)
+    return truncated

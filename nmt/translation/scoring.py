@@ -20,7 +20,7 @@ from nmt.errors import NonFiniteScoresError, print_warning
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import length_penalty
-from nmt.search.windows import WINDOW_LINES, batches, truncate, windows
+from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
 from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
@@ -94,7 +94,7 @@ def pair_batches(
     store = TokenStore.of(sources, targets)
     longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
     costs = [cost(length) for length in longest]
-    for indices in batches(range(len(store)), costs, batch_tokens):
+    for indices in cut_into_batches(range(len(store)), costs, batch_tokens):
         yield indices, collate(store, np.array(indices))
 
 

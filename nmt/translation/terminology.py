@@ -65,7 +65,7 @@ class TerminologyStage:
         constraints = asked.constraints(text)
         if not constraints:
             return line
-        pieces = self._source_pieces(text) if constraints.places else ()
+        pieces = self._source_pieces(text) if constraints.source_spans else ()
         try:
             spelled = SpelledConstraints.spell(constraints, self.searcher.spelling, pieces)
         except DataError as error:

@@ -40,7 +40,7 @@ from nmt.run_directory import find_run, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
 from nmt.search.shortlist import Shortlist
-from nmt.search.windows import batches
+from nmt.search.windows import cut_into_batches
 from nmt.translation.process_pool import ProcessPool
 
 Rows = list[list[int]]
@@ -165,7 +165,9 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 
     def in_order(search_all: Callable[[list[Rows]], Iterable[Rows]]) -> dict[str, Any]:
         def translate(rows: Rows, batch_tokens: int) -> Rows:
-            parts = list(batches(range(len(rows)), [len(row) for row in rows], batch_tokens))
+            parts = list(
+                cut_into_batches(range(len(rows)), [len(row) for row in rows], batch_tokens)
+            )
             found = search_all([[rows[i] for i in part] for part in parts])
             return _in_order(parts, found, len(rows))
 
@@ -240,7 +242,7 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
     model.eval().to(task.device, dtype)
 
     def translate(rows: Rows, batch: int) -> Rows:
-        parts = list(batches(range(len(rows)), [1] * len(rows), 16 * batch))
+        parts = list(cut_into_batches(range(len(rows)), [1] * len(rows), 16 * batch))
         found = []
         for part in parts:
             source = collate_source([rows[i] for i in part]).to(task.device)

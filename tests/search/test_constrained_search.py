@@ -108,7 +108,9 @@ def test_constraints_that_exclude_each_other_are_named(random_run: LoadedModel) 
 
 def sentence_search(total: int, beam: int) -> SentenceSearch:
     """The search of a sentence whose terms have `total` tokens."""
-    constraints: Any = SimpleNamespace(spelled=SimpleNamespace(total=total, most_tokens=total))
+    constraints: Any = SimpleNamespace(
+        spelled=SimpleNamespace(term_length=total, most_tokens=total)
+    )
     settings = DecodingConfig(beam_size=beam, length_penalty=0.0)
     return SentenceSearch(constraints, 10, settings, n_best=2)
 
@@ -120,15 +122,15 @@ def partial(score: float, needed: int, token: int = 9) -> Partial:
 def test_the_beam_goes_round_the_banks_the_most_met_first() -> None:
     free = [partial(-1.0, 2), partial(-3.0, 2), partial(-2.0, 2), partial(-4.0, 2)]
     found = sentence_search(2, 4).choose([*free, partial(-50.0, 0), partial(-20.0, 1)])
-    assert [(h.needed, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
+    assert [(h.missing_tokens, h.score) for h in found] == [(0, -50), (1, -20), (2, -1), (2, -2)]
     widths = [sentence_search(total, 4).beam for total in (0, 3, 9, 500)]
     assert widths == [4, 4, 10, WIDEST_BEAM]
 
 
 def test_a_misplaced_term_counts_for_less_and_its_score_stays_log_p() -> None:
     search = sentence_search(0, 2)
-    misplaced = partial(-1.0, 0, token=EOS).handicapped()
-    search.extend(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
+    misplaced = partial(-1.0, 0, token=EOS).with_handicap()
+    search.update(search.choose([misplaced, partial(-2.0, 0, token=EOS)]))
     assert [found.score for _, found in search.ended] == [-2, -1]
 
 

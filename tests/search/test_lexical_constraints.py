@@ -16,7 +16,7 @@ from nmt.search.lexical_constraints import (
     SpelledConstraints,
     Spelling,
     contains_any,
-    source_tokens,
+    source_token_range,
 )
 
 TEXT = 'Der Hund und die Hunde. Ein "Hund" (Hund), Hundehütte, Katze 3 Katzen, 小狗。狗'
@@ -39,10 +39,10 @@ def words() -> Spelling:
 def test_ids_add_what_is_decoded_with_a_space_in_front_or_behind_a_mark(spelling: Spelling) -> None:
     for text in ("Der Hund", "und die Hunde"):
         ids = spelling.ids(text)
-        assert spelling.spelled(ids).decode() == f" {text}"
+        assert spelling.text_of(ids).decode() == f" {text}"
         assert spelling.tokenizer.target.decode([ids]) == [text]
-    assert spelling.spelled(spelling.without_space("Hund")) == b"Hund"
-    assert Spelling(spelling.tokenizer, tokenized=True).without_space("Hund") == ()
+    assert spelling.text_of(spelling.ids_without_space("Hund")) == b"Hund"
+    assert Spelling(spelling.tokenizer, tokenized=True).ids_without_space("Hund") == ()
 
 
 def test_beginnings_are_parts_of_the_text_or_more_than_it(spelling: Spelling) -> None:
@@ -85,7 +85,7 @@ def follow(sentence: ConstrainedSentence, tokens: Sequence[int]) -> ConstraintPr
 def still_needed(sentence: ConstrainedSentence, text: str) -> int:
     progress = follow(sentence, sentence.spelling.tokenizer.target.encode([text])[0])
     assert progress is not None
-    return sentence.needed(progress)
+    return sentence.missing_tokens(progress)
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_wanted_tokens_always_lead_to_all_terms(spelling: Spelling) -> None:
     sentence = constrained(spelling, "Katze", "Hund", "Hund", "die Hunde")
     progress = follow(sentence, spelling.tokenizer.target.encode(["Der Hunde"])[0][:-1])
     assert progress is not None
-    while needed := sentence.needed(progress):
-        after = [sentence.advance(progress, token) for token in sentence.wanted(progress)]
-        progress = min((p for p in after if p), key=sentence.needed)
-        assert sentence.needed(progress) == needed - 1
+    while needed := sentence.missing_tokens(progress):
+        after = [sentence.advance(progress, token) for token in sentence.next_term_tokens(progress)]
+        progress = min((p for p in after if p), key=sentence.missing_tokens)
+        assert sentence.missing_tokens(progress) == needed - 1
 
 
 def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spelling) -> None:
@@ -125,7 +125,7 @@ def test_a_forbidden_word_is_never_there_however_it_is_spelled(spelling: Spellin
     spelled = spelling.tokenizer.target.pieces.index
     letters = [spelled(piece) for piece in ("▁", "H", "u", "n", "d")]
     for ids in (letters, spelling.ids("Hund")):
-        assert (before := follow(sentence, ids)) is not None and sentence.is_pending(before)
+        assert (before := follow(sentence, ids)) is not None and sentence.ends_in_forbidden(before)
         assert sentence.advance(before, EOS) is None
         assert sentence.advance(before, spelled(".")) is None
         assert sentence.advance(before, spelled("e"), last=True) is not None
@@ -157,7 +157,7 @@ def test_the_required_ids_spell_a_prefix_which_is_restored_to_the_letter(
     for one in (spelling, Spelling(byte_tokenizer)):
         sentence = constrained(one, prefix=prefix)
         progress, tokens = ConstraintProgress(), list[int]()
-        while required := sentence.required(progress):
+        while required := sentence.next_prefix_tokens(progress):
             tokens.append(required[-1])
             after = sentence.advance(progress, required[-1])
             assert after is not None
@@ -209,17 +209,17 @@ def test_a_word_at_the_end_may_still_become_another(
     text: str, there: bool, there_for_good: bool
 ) -> None:
     assert contains_any(("hund",), text.encode()) is there
-    assert contains_any(("hund",), text.encode(), goes_on=True) is there_for_good
+    assert contains_any(("hund",), text.encode(), may_grow=True) is there_for_good
     assert not contains_any((), text.encode())
 
 
 def test_half_a_character_at_the_end_says_nothing_yet() -> None:
-    assert not contains_any(("hund",), " Hundé".encode()[:-1], goes_on=True)
-    assert contains_any(("hund",), b" Hund\xc3 ", goes_on=True)
+    assert not contains_any(("hund",), " Hundé".encode()[:-1], may_grow=True)
+    assert contains_any(("hund",), b" Hund\xc3 ", may_grow=True)
 
 
 def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) -> None:
-    text = LexicalConstraints(("Hund", "Katze"), places=(range(3),))
+    text = LexicalConstraints(("Hund", "Katze"), source_spans=(range(3),))
     spelled = SpelledConstraints.spell(text, spelling, ["▁dog", "▁and", "▁cat"])
     sentence = ConstrainedSentence(spelled, spelling)
     begun = [follow(sentence, spelling.ids(term)[:1]) for term in text.terms]
@@ -229,5 +229,5 @@ def test_a_term_is_expected_where_its_source_is_attended_to(spelling: Spelling) 
 
 def test_characters_are_found_among_the_source_tokens() -> None:
     pieces = ["▁A", "▁r", "ed", "▁dog", "."]
-    assert source_tokens(range(1, 4), pieces) == range(1, 3)
-    assert source_tokens(range(4, 7), pieces) == range(3, 4)
+    assert source_token_range(range(1, 4), pieces) == range(1, 3)
+    assert source_token_range(range(4, 7), pieces) == range(3, 4)

@@ -1,7 +1,7 @@
 """Windows, batches of similar length, and rows that are too long."""
 
 from nmt.data.tokens.tokenizer import EOS
-from nmt.search.windows import SHORTEST_COUNTED, batches, truncate, windows
+from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches, truncate, windows
 
 
 def test_windows_end_at_their_count_of_lines() -> None:
@@ -11,7 +11,7 @@ def test_windows_end_at_their_count_of_lines() -> None:
 
 def test_batches_hold_every_index_once_longest_first() -> None:
     lengths = [3, 40, 7, 100, 40, 1]
-    found = list(batches([0, 1, 3, 4, 5], lengths, 80))
+    found = list(cut_into_batches([0, 1, 3, 4, 5], lengths, 80))
     assert found == [[3], [1], [4], [0, 5]]
     assert all(len(batch) * SHORTEST_COUNTED <= 80 for batch in found)
 
@@ -25,13 +25,13 @@ def full_ones(lengths: list[int], batch_tokens: int) -> int:
 
 
 def test_batches_are_even_and_at_most_one_more_than_full_ones_would_be() -> None:
-    assert [len(batch) for batch in batches(range(64), [24] * 64, 1024)] == [32, 32]
-    assert [len(batch) for batch in batches(range(64), [24] * 64, 512)] == [16, 16, 16, 16]
-    assert [len(batch) for batch in batches(range(64), [24] * 64, 4096)] == [64]
-    assert list(batches([], [], 1024)) == []
+    assert [len(batch) for batch in cut_into_batches(range(64), [24] * 64, 1024)] == [32, 32]
+    assert [len(batch) for batch in cut_into_batches(range(64), [24] * 64, 512)] == [16, 16, 16, 16]
+    assert [len(batch) for batch in cut_into_batches(range(64), [24] * 64, 4096)] == [64]
+    assert list(cut_into_batches([], [], 1024)) == []
     lengths = [200, 90, 60, 60, 31, 30, 29, 20, 20, 8, 5, 2]
     for batch_tokens in (1, 64, 100, 128, 240, 600, 4096):
-        found = list(batches(range(len(lengths)), lengths, batch_tokens))
+        found = list(cut_into_batches(range(len(lengths)), lengths, batch_tokens))
         assert [i for batch in found for i in batch] == list(range(len(lengths)))
         full = full_ones(lengths, batch_tokens)
         assert len(found) == (full if full == 1 else full + full % 2)
