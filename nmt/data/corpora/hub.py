@@ -1,8 +1,8 @@
 """Translation data sets of the Hugging Face Hub as line-aligned text.
 
-The only file that knows the library `datasets`. No code of a data set is ever run: one that
-consists of a loading script is refused. A revision is a commit, so that the same name gives the
-same text; without one, it is the revision of the first download.
+The only file that uses the library `datasets`. No code of a data set is ever run: one that
+consists of a loading script is refused. A revision is a commit, so that equal names give equal
+text; without one, the revision of the first download is used from then on.
 """
 
 import re
@@ -21,19 +21,19 @@ from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
 
 ENDPOINT: str | None = None
-"""where the Hub answers; None: where its library looks for it"""
+"""the URL of the Hub; None: the default of its library"""
 
-_ROWS = 1000
+_ROWS = 1000  # read at once
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# what data sets call our splits
+# the names that data sets give to our splits
 _UPSTREAM = {
     "train": ("train",),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test",),
 }
-# data sets that are loading scripts, and where else their text is
+# data sets that are loading scripts, and corpora with the same text
 _SCRIPTS = {
     "iwslt/iwslt2017": "the corpus iwslt2017",
     "helsinki-nlp/tatoeba_mt": "the corpus tatoeba_en_fr or opus:Tatoeba",
@@ -42,8 +42,8 @@ _SCRIPTS = {
 }
 
 Field = tuple[str, str | None]
-"""a column of a batch, and the key inside its records"""
-Batch = Mapping[str, Sequence[Any]]
+"""a column of a batch, and the key inside its records; None: the column holds the text itself"""
+Batch = Mapping[str, Sequence[Any]]  # the values of each column, by its name
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class HubData:
     revision: str | None
     """a commit, or a branch or tag that is looked up; None: the newest at the first download"""
     splits: Sequence[str] = ("train",)
-    """those that it must have; another one that is missing is cut from the training text"""
+    """our splits that it must have; any other missing one is split off the training text"""
 
     def __str__(self) -> str:
         return f"{self.repository} {self.configuration or ''}".rstrip()
@@ -66,8 +66,8 @@ class HubData:
 def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
-    Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
-    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`.
+    The data are read from the Hub, or from parquet files in `origin.folder` if it is given, named
+    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`. A missing set is split off.
 
     Raises:
         DataError: the data set cannot be read, needs a loading script, or its rows are not

@@ -1,4 +1,4 @@
-"""Verified texts of a corpus, downloaded or copied, and the record of what they were made from.
+"""Verified texts of a corpus, downloaded or copied, and the record of earlier downloads.
 
 The size and sha256 of a text are the published ones. Where none are published, the first download
 decides, and a later one that differs is noticed. Likewise a revision or version that was the newest
@@ -20,30 +20,31 @@ from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
-"""The version of the layout of the record of downloads."""
+"""The version of the file format of the record of downloads."""
 
 _CHUNK = 1 << 18
 
 Entry = dict[str, str | int]
+"""`sha256` and `bytes` of a text, or the `revision` or `version` of a corpus"""
 
 
 @dataclass(frozen=True)
 class RemoteText:
-    """A text file and where it comes from: plain, compressed, or the member of a zip archive."""
+    """A text file to download: plain, compressed, or a member of a zip archive."""
 
     url: str
     size: int | None = None
-    """bytes of the text itself, decompressed; published together with `sha256` or not at all"""
+    """bytes of the text, decompressed; None if `sha256` is None"""
     sha256: str | None = None
-    """of those bytes; None: not published"""
+    """hash of the decompressed text, in hex; None: not published"""
     member: str | None = None
-    """base name of the zip archive's member that is the text"""
+    """base name of the text inside the zip archive; None: the URL is no zip archive"""
     also: Sequence[str] = ()
-    """other names that a copy may have in a folder"""
+    """other names that a copy in `Origin.folder` may have"""
 
     @property
     def address(self) -> str:
-        """Its key in the record of downloads."""
+        """The key of the text in the record of downloads."""
         return f"{self.url}#{self.member}" if self.member else self.url
 
     @property
@@ -54,18 +55,18 @@ class RemoteText:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the texts of a corpus come from, and the record of what was downloaded before."""
+    """Where the texts of a corpus come from, and the record of earlier downloads."""
 
     folder: Path | None
-    """copies of the upstream files; None: download them"""
+    """the folder with local copies of the upstream files; None: download them"""
     downloads: Path
-    """the folder for files on their way"""
+    """the folder for downloaded files, before they are unpacked"""
     record: Path
-    """a JSON object: entries by the address of what they describe"""
+    """the JSON file that maps each address (of a text or corpus) to an `Entry`"""
     log: Log
 
     def recall(self, address: str) -> Entry:
-        """Return the entry of an address in the record; empty if there is none.
+        """Return the entry of an earlier download from the record; empty if there is none.
 
         Raises:
             DataError: the record cannot be read.
@@ -73,7 +74,7 @@ class Origin:
         return self._entries().get(address, {})
 
     def remember(self, address: str, entry: Entry) -> None:
-        """Write an entry into the record; it is on the disk when this returns.
+        """Write an entry into the record, flushed to disk.
 
         Raises:
             DataError: the record cannot be read or written.
@@ -101,7 +102,9 @@ class Origin:
 
 
 def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
-    """Put a verified text at `path`, in a new folder that the caller removes after an error.
+    """Download a text, or find its copy, verify it and write it to `path`, decompressed.
+
+    The first hash of a text without a published one is recorded. After an error, `path` may exist.
 
     Raises:
         DataError: it cannot be downloaded or read, or is not the text that was expected.
