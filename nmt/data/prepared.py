@@ -33,12 +33,12 @@ FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
 
 CONTENT_VERSION = 2
-"""Raise this when the same inputs and settings give other ids than before."""
+"""Increase this when a change of the code gives other ids for the same inputs and settings."""
 
 _MANIFEST = "manifest.json"
-# A file changed more recently than this could change again without another time stamp.
+# A file changed more recently than this may change again within the same time stamp.
 _UNSETTLED_NS = 2_000_000_000
-# The vocabulary is learnt from at most so many pairs, evenly spread over the corpus.
+# The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
 _TOKENIZER_PAIRS = 1_000_000
 # With fewer pairs for each process, starting it takes longer than it saves.
 _PAIRS_PER_PROCESS = 50_000

@@ -46,7 +46,7 @@ def possessive(rng: Random, who: Phrase | None) -> words.Determiner:
 def person(rng: Random, who: Phrase | None = None) -> Phrase:
     """Return a pronoun, a name or a noun for a person, but not for `who`."""
     draw = rng.random()
-    if draw < 0.35:
+    if draw < 0.35:  # persons 0 and 3 are I and we: "I see us" would be wrong
         return rng.choice([p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3])
     if draw < 0.6:
         return rng.choice([name for name in words.NAMES if name != who])
@@ -139,14 +139,14 @@ def timed(rng: Random, who: Phrase) -> Clause:
 
 def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Clause:
     """Return a clause that says why `who` can act (`good`) or not: "she is ill", "it rains"."""
+    # a row: good or bad, subject and tense, German infinitive, English and German ending
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]
-    _, about, verb, english, german = rng.choice(rows)
-    clause = Clause(
-        words.IT if about == "it" else who, words.BY_INFINITIVE[verb], ending=(english, german)
-    )
-    tense = grammar.PAST if past or "past" in about else grammar.PRESENT
-    return replace(clause, modal=words.MUST if "must" in about else None, tense=tense)
+    _, properties, verb, english, german = rng.choice(rows)
+    subject = words.IT if properties == "it" else who
+    clause = Clause(subject, words.BY_INFINITIVE[verb], ending=(english, german))
+    tense = grammar.PAST if past or "past" in properties else grammar.PRESENT
+    return replace(clause, modal=words.MUST if "must" in properties else None, tense=tense)
 
 
 def plain_statement(rng: Random) -> Pair:
@@ -210,7 +210,7 @@ def reason(rng: Random) -> Pair:
 
 
 def condition(rng: Random) -> Pair:
-    """Return a condition and what follows from it: "If Anna is tired, she does not work."."""
+    """Return an if-clause and its main clause: "If Anna is tired, she does not work."."""
     who = person(rng)
     clause = deny(rng, act(rng, rng.choice(words.WILLED), pronoun_for(who)), 0.4)
     tense = rng.choice([grammar.PRESENT, grammar.FUTURE])

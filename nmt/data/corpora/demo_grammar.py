@@ -1,7 +1,4 @@
-"""Noun phrases and clauses of the demo corpus, written in English and in German.
-
-A `Pair` is (English, German). Case 0 is the nominative, 1 the accusative and 2 the dative.
-"""
+"""Noun phrases and clauses of the demo corpus; a `Pair` is (English, German)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +10,7 @@ NOTHING = ("", "")
 FIRST, SECOND, THIRD, FIRST_PLURAL, THIRD_PLURAL = range(5)  # `Phrase.person`
 PRESENT, PROGRESSIVE, PAST, FUTURE = "present", "progressive", "past", "future"
 
-# endings by case (nominative, accusative, dative) for masculine, feminine, neuter and plural
+# endings by case (0 nominative, 1 accusative, 2 dative) for masculine, feminine, neuter and plural
 _STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"))
 _DEFINITE = [forms.split() for forms in ("der die das die", "den die das die", "dem der dem den")]
 
@@ -46,10 +43,7 @@ def noun_phrase(
     adjective: Adjective | None = None,
     count: Pair = NOTHING,
 ) -> Phrase:
-    """Return a noun phrase in every case: "my two old dogs", "meine zwei alten Hunde".
-
-    `count` is a number in words, "two" and "zwei"; it needs `plural`.
-    """
+    """Return a noun phrase in every case: "my two old dogs"; `count` is "two", "zwei"."""
     article = determiner.english_plural if plural else determiner.english
     word = noun.english_plural if plural else noun.english
     english = join(count[0], adjective.english if adjective else "", word)
@@ -75,7 +69,7 @@ def noun_phrase(
 
 @dataclass(frozen=True)
 class Clause:
-    """Who does what, when and where: `fronted` opens a statement, `ending` belongs to the verb."""
+    """The parts of a clause; a statement begins with `fronted`, and its verb needs `ending`."""
 
     subject: Phrase
     verb: Verb

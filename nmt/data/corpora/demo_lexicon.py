@@ -12,10 +12,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Determiner:
-    """An article, possessive or the like; adjectives after it decline by `declension`.
-
-    `declension` is "der", "ein" or "strong", like after that article or after none.
-    """
+    """An article or possessive; adjectives after it decline as after "der", "ein" or "strong"."""
 
     english: str
     english_plural: str

@@ -92,12 +92,12 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     except NmtError:
         raise
     except Exception as error:  # the library and what it builds upon raise dozens of kinds
-        raise _explained(data, error) from error
+        raise _explain(data, error) from error
     complete_splits(folder, languages, origin.log)
 
 
 def _load(data: HubData, origin: Origin) -> Any:
-    """Return the rows of each split."""
+    """Return a mapping from the data set's split names to their rows (`datasets.Dataset`)."""
     import datasets
 
     if origin.folder is not None:
@@ -109,13 +109,13 @@ def _load(data: HubData, origin: Origin) -> Any:
             f"{data.repository} is also a folder here, which would be read instead of the data set "
             "of the Hub; work in another directory"
         )
-    revision = _pinned(data, origin)
+    revision = _find_commit(data, origin)
     origin.log(f"loading {data} from the Hugging Face Hub, revision {revision}")
     return datasets.load_dataset(data.repository, data.configuration, revision=revision)
 
 
-def _pinned(data: HubData, origin: Origin) -> str:
-    """Return the given commit, else that of the first download, else the newest one."""
+def _find_commit(data: HubData, origin: Origin) -> str:
+    """Return the given commit, else that of the first download, else the newest; record it."""
     if data.revision and _COMMIT.fullmatch(data.revision):
         return data.revision
     address = f"{data.repository}@{data.revision or ''}"
@@ -132,6 +132,7 @@ def _pinned(data: HubData, origin: Origin) -> str:
 
 
 def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
+    """Return the paths of the parquet files of each of our splits that `root` has."""
     configuration = data.configuration or "default"
     folder = root / configuration if (root / configuration).is_dir() else root
     files: dict[str, list[str]] = {}
@@ -149,7 +150,7 @@ def _pairs(
     rows: Any, split: str, languages: Languages, data: HubData, log: Log
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a split; line ends inside a sentence become spaces."""
-    pairs = joined = 0
+    pair_count = changed = 0
     fields: list[Field] = []
     for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
         if not fields:
@@ -160,14 +161,14 @@ def _pairs(
                 log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
         for pair in zip(*(_sentences(batch, field, data) for field in fields), strict=True):
             source, target = (_LINE_ENDS.sub(" ", sentence) for sentence in pair)
-            joined += (source != pair[0]) + (target != pair[1])
-            pairs += 1
+            changed += (source != pair[0]) + (target != pair[1])
+            pair_count += 1
             yield source, target
-    log(f"{split}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
+    log(f"{split}: {pair_count:,} pairs; line ends inside {changed:,} sentences became spaces")
 
 
 def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
-    """Return where each language stands, judged by the first rows."""
+    """Return the field of the source and that of the target, judged by the first row."""
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):
         if all(language in first for language in languages):
@@ -178,8 +179,9 @@ def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
         if all(language in found for language in languages):
             return [(language, None) for language in languages]
         if len(found) == 2:
-            named = re.findall(r"[A-Za-z]+", data.configuration or "")
-            order = [part for part in named if part in languages]
+            # two columns of text: the configuration, such as "de-en", may say their order
+            words = re.findall(r"[A-Za-z]+", data.configuration or "")
+            order = [word for word in words if word in languages]
             columns = dict(zip(order if len(order) == 2 else languages, found, strict=True))
             return [(columns[language], None) for language in languages]
     source, target = languages
@@ -191,7 +193,7 @@ def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
 
 
 def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
-    """Return the texts of a field; a missing one is an empty text."""
+    """Return the texts of a field in the rows of a batch; null is an empty text."""
     column, key = field
     texts = [value if key is None else value[key] for value in batch[column]]
     for text in texts:
@@ -203,8 +205,8 @@ def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
     return [text or "" for text in texts]
 
 
-def _explained(data: HubData, error: Exception) -> DataError:
-    """Return what the library says as an error that also says what to do about it."""
+def _explain(data: HubData, error: Exception) -> DataError:
+    """Return an error with the message of the library, and what the user can do about it."""
     reason = " ".join(str(error).split()) or type(error).__name__
     if "scripts are no longer supported" in reason:
         elsewhere = _SCRIPTS.get(data.repository.lower())

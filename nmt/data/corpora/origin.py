@@ -110,7 +110,12 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         DataError: it cannot be downloaded or read, or is not the text that was expected.
     """
     if origin.folder is not None:
-        _install(_find_copy(origin.folder, text), text, path, origin)
+        plain = (text.member or text.name.removesuffix(".gz"), *text.also)
+        names = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
+        copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
+        if not copies:
+            raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")
+        _install(copies[0], text, path, origin)
         return
     archive = origin.downloads / text.name
     if not archive.is_file():
@@ -125,16 +130,6 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         raise
     if text.sha256 is None:
         origin.remember(text.address, entry)
-
-
-def _find_copy(folder: Path, text: RemoteText) -> Path:
-    """Return the file of `folder` that has one of the text's names, compressed or not."""
-    plain = (text.member or text.name.removesuffix(".gz"), *text.also)
-    wanted = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
-    for name in wanted:
-        if (folder / name).is_file():
-            return folder / name
-    raise DataError(f"{folder}: none of {', '.join(dict.fromkeys(wanted))} is here")
 
 
 def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Entry:
@@ -166,25 +161,22 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
 def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
     """Yield the bytes of the text in `archive`.
 
-    A zip archive is never extracted: the one member with this base name is read, whatever path the
-    archive gives it.
+    A zip archive is never extracted: the first member with this base name is read, whatever path
+    the archive gives it.
     """
     if archive.suffix != ".zip":
         with open_bytes(archive) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
         return
     try:
-        with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
-            yield from iter(lambda: file.read(_CHUNK), b"")
+        with zipfile.ZipFile(archive) as files:
+            infos = [info for info in files.infolist() if not info.is_dir()]
+            found = [info for info in infos if PurePosixPath(info.filename).name == member]
+            if not found:
+                raise DataError(f"{archive}: holds no file called {member}")
+            with files.open(found[0]) as file:
+                yield from iter(lambda: file.read(_CHUNK), b"")
     except (EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error
-
-
-def _member(files: zipfile.ZipFile, name: str | None) -> zipfile.ZipInfo:
-    """Return the archive's one regular file with that base name."""
-    for info in files.infolist():
-        if not info.is_dir() and PurePosixPath(info.filename).name == name:
-            return info
-    raise DataError(f"{files.filename}: holds no file called {name}")

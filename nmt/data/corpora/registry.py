@@ -253,7 +253,7 @@ def obtain_corpus(
 ) -> Splits:
     """Return the splits of a corpus in `directory`; download it if its folder is missing.
 
-    `copies` is a folder with its upstream files; they are used instead of a download.
+    `copies` is a folder with its upstream files; None: NMT_TEST_DATA, or a download.
 
     Raises:
         DataError: it cannot be downloaded or read; its folder is then absent.
@@ -265,7 +265,11 @@ def obtain_corpus(
             if not folder.is_dir():
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
-                origin = Origin(copies or _test_data(corpus), downloads, record, log)
+                root = os.environ.get("NMT_TEST_DATA")
+                test_data = Path(root) / (corpus.copy or corpus.folder) if root else None
+                if copies is None and test_data and test_data.is_dir():
+                    copies = test_data
+                origin = Origin(copies, downloads, record, log)
                 with new_folder(folder) as new:
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
@@ -275,10 +279,3 @@ def obtain_corpus(
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:
     return directory / corpus.folder / "-".join(sorted(languages))
-
-
-def _test_data(corpus: Corpus) -> Path | None:
-    """Return the folder of local copies in NMT_TEST_DATA if there is one."""
-    root = os.environ.get("NMT_TEST_DATA")
-    folder = Path(root) / (corpus.copy or corpus.folder) if root else None
-    return folder if folder and folder.is_dir() else None

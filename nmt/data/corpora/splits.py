@@ -59,7 +59,9 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
     targets: set[str] = set()
     for pair in pairs:
         source = _key(pair.source)
-        number = int(_fraction(source) / share)  # index of the set; from len(names) on: none
+        digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        fraction = int.from_bytes(digest) / 2**64  # from 0 to 1
+        number = int(fraction / share)  # index of the set; from len(names) on: none
         if number >= len(names) or not _is_sentence(pair, source):
             continue
         target = _key(pair.target)
@@ -81,12 +83,6 @@ def _key(text: str) -> str:
     """Return the letters and digits of a text, case folded."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())
-
-
-def _fraction(key: str) -> float:
-    """Return a hash of `key` as a number from 0 to 1."""
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64
 
 
 def split_files(folder: Path, names: Iterable[str], languages: Languages) -> dict[str, TextPair]:

@@ -70,7 +70,12 @@ class Counts:
                 continue
             self.dropped[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
-                self.examples[reason].append(_example(block, index))
+                [pair] = block[index : index + 1].pairs("surrogateescape")
+                source, target = (
+                    side[:200].encode("utf-8", "backslashreplace").decode() for side in pair
+                )
+                origin = {"file": str(block.source_file), "line": block.numbers[index]}
+                self.examples[reason].append({**origin, "source": source, "target": target})
         return kept
 
     def add(self, other: "Counts") -> None:
@@ -79,13 +84,6 @@ class Counts:
         for reason, examples in self.examples.items():
             self.dropped[reason] += other.dropped[reason]
             examples += other.examples[reason][: EXAMPLES - len(examples)]
-
-
-def _example(block: Block, index: int) -> DroppedPair:
-    [pair] = block[index : index + 1].pairs("surrogateescape")
-    source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
-    file, line = str(block.source_file), block.numbers[index]
-    return {"file": file, "line": line, "source": source, "target": target}
 
 
 class Cleaner:
@@ -144,10 +142,7 @@ def _has_control(text: str) -> bool:
 
 
 def _other_script(script: str, side: int) -> _Rule:
-    """Return a rule: leave a pair out if under half of the letters of a side are in `script`.
-
-    `side` is 0 for the source and 1 for the target.
-    """
+    """Return a rule: under half the letters of the source (0) or target (1) are in `script`."""
     try:
         inside = regex.compile(rf"\p{{Script={script}}}")
     except regex.error as error:
@@ -195,11 +190,9 @@ class SeenHashes:
         seen = known[inverse]
         seen |= first[inverse] != np.arange(len(hashes))
         if not known.all():
-            self._insert(values[~known])
+            new = values[~known]
+            while self._arrays and len(self._arrays[-1]) < 2 * len(new):
+                new = np.concatenate((self._arrays.pop(), new))
+                new.sort(kind="stable")  # merges two sorted arrays
+            self._arrays.append(new)
         return seen
-
-    def _insert(self, array: Hashes) -> None:
-        while self._arrays and len(self._arrays[-1]) < 2 * len(array):
-            array = np.concatenate((self._arrays.pop(), array))
-            array.sort(kind="stable")  # merges two sorted arrays
-        self._arrays.append(array)

@@ -16,7 +16,7 @@ from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
 from nmt.errors import DataError
 
 BLOCK = 20_000
-"""The most pairs in a block: bounds the memory, whatever the size of the corpus."""
+"""The most pairs in a block, which bounds the memory."""
 BLOCK_BYTES = 1 << 24
 """A block ends earlier once its source sides have more bytes than this."""
 

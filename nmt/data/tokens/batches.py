@@ -113,7 +113,7 @@ class BatchPlan:
         return min(max(noisy, noiseless) + 1 + noisy // 256, len(first.order))
 
     def _lay_out_epoch(self, epoch: int) -> list[Indices]:
-        """Return all steps of an epoch, in training order."""
+        """Return the pairs of each step of an epoch, in training order."""
         first, self._first_layout = self._first_layout, None
         layout = first if first and epoch == 0 else self._noisy_layout(epoch, attempt=0)
         for attempt in range(1, _DRAWS):
@@ -135,7 +135,7 @@ class BatchPlan:
         return _Layout(order, self._cut(order))
 
     def _noiseless_layout(self, pairs: Indices) -> _Layout:
-        """Sort by target length, then by source length; ties keep their order."""
+        """Sort by target length, then by source length, without noise; ties keep their order."""
         order = pairs[_argsort(_sort_key(self._target[pairs]), _sort_key(self._source[pairs]))]
         return _Layout(order, self._cut(order))
 
@@ -159,7 +159,7 @@ class BatchPlan:
         return np.concatenate(occurrences)
 
     def _noisy_order(self, pairs: Indices, random: np.random.Generator) -> Indices:
-        """Sort by target length, then by source length within bands, both with noise."""
+        """Return pairs sorted into bands by target length, by source length in each, with noise."""
         order = pairs[_argsort(_length_noise(random, len(pairs)) + _sort_key(self._target[pairs]))]
         bands = self._bands(order, random)
         source = _length_noise(random, len(pairs)) + _sort_key(self._source[order])

@@ -54,7 +54,7 @@ class Lexicon:
             report(iteration)
 
     def best(self, source_size: int, count: int, excluded: Numbers) -> Numbers:
-        """Return the likeliest target ids of each source id, best first: (source_size, count).
+        """Return the likeliest targets of each source id, best first: (source_size, count).
 
         Target ids in `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
         """
@@ -69,7 +69,7 @@ class Lexicon:
         return table
 
     def _cooccurrences(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield blocks of co-occurrences, as in `pairs`, and where the group of a target token begins."""
+        """Yield blocks of co-occurrences, as in `pairs`, and where each target's group begins."""
         blocks = np.cumsum(self._products) // _AT_ONCE
         for numbers in np.split(self._sentences, np.flatnonzero(np.diff(blocks)) + 1):
             sources, targets = (
@@ -86,7 +86,7 @@ class Lexicon:
 
 
 def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
-    """Divide each value by the sum of its group; the consecutive groups begin at indices `starts`."""
+    """Divide each value by the sum of its group; consecutive groups begin at `starts`."""
     sums = np.add.reduceat(values, starts)
     return values / np.repeat(sums, np.diff(starts, append=len(values)))
 

@@ -60,7 +60,17 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     A special symbol that the model lacks is added; the other pieces keep their order. The pieces
     of a text depend on their scores and not on their ids, so they stay the same.
     """
-    proto = _read_model(path)
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto: Any = sentencepiece_model_pb2.ModelProto()
+    with read_errors(path, "tokenizer.model"):
+        model = path.read_bytes()
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
+        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
+    if not proto.pieces:
+        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
     spec = proto.trainer_spec
     found = _KINDS.get(spec.model_type, "unknown")
     if found != kind:
@@ -88,22 +98,6 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     del proto.pieces[:]
     proto.pieces.extend([*specials, *others])
     return SubwordModel(proto.SerializeToString())
-
-
-def _read_model(path: Path) -> Any:
-    """Read a SentencePiece model as its protobuf message."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    proto: Any = sentencepiece_model_pb2.ModelProto()
-    with read_errors(path, "tokenizer.model"):
-        model = path.read_bytes()
-    try:
-        proto.ParseFromString(model)
-    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
-        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
-    if not proto.pieces:
-        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
-    return proto
 
 
 def _unknown_surface(kind: str) -> str:
