@@ -130,9 +130,9 @@ def fingerprint(
     Raises:
         DataError: a file of `texts` cannot be read.
     """
-    memory = directory / "hashes.json"
-    known = read_json_or_empty(memory)
-    parts = {
+    cache_file = directory / "hashes.json"
+    known = read_json_or_empty(cache_file)
+    inputs = {
         "format": CONTENT_VERSION,
         "texts": [
             {
@@ -152,8 +152,8 @@ def fingerprint(
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)
-            write_json(memory, known)
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+            write_json(cache_file, known)
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _hash_file(path: Path, known: dict[str, Any]) -> str:

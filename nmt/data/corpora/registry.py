@@ -107,6 +107,7 @@ class Splits:
 
 
 def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
+    """Write the demo corpus, which is not downloaded but generated."""
     origin.log("generating the demo corpus")
     demo_corpus.write(folder)
 
@@ -114,7 +115,7 @@ def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
 def _write_files(
     folder: Path, languages: Languages, origin: Origin, texts: Mapping[str, Any]
 ) -> None:
-    """Write a corpus that has one text for each split and language."""
+    """Write a corpus of one text a split and language; `texts` maps SPLIT.LANGUAGE to them."""
     for split in SPLITS:
         for language in languages:
             name = f"{split}.{language}"

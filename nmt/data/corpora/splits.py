@@ -51,7 +51,7 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
 
     Sentences count as the same if they differ only in case, punctuation or spaces. A set has the
     first translation of a sentence, and no very short sentence (see `_is_sentence`). Each set gets
-    the same share of the pairs, at most `LARGEST`; a hash of the source decides. Changes no file.
+    an equal share of the pairs, at most about `LARGEST`; a hash of the source decides.
     """
     share = min(_SHARE, LARGEST / max(total, 1))
     sets: dict[str, list[SentencePair]] = {name: [] for name in names}
@@ -115,24 +115,24 @@ def write_split(
 
 
 def divide_text(
-    text: ParallelText, pairs: int, names: Sequence[str], folder: Path, rest: str = "train"
+    text: ParallelText, pair_count: int, names: Sequence[str], folder: Path, rest: str = "train"
 ) -> dict[str, int]:
     """Split a text into files in `folder`: held-out sets `names`, and training pairs `rest`.
 
-    `pairs` is the number of pairs in `text`. A sentence of a held-out set, source or target, is in
-    no other file; pairs that repeat one are dropped. Returns the number of pairs in each split.
+    `pair_count` is that of `text`. A sentence of a held-out set, source or target, is in no other
+    file; pairs that repeat one are dropped. Returns the number of pairs in each split.
 
     Raises:
         DataError: the text is too small or too repetitive to hold out a set.
     """
-    held_out = hold_out(text, pairs, names)
+    held_out = hold_out(text, pair_count, names)
     counts = {}
     for name, chosen in held_out.sets.items():
         if not chosen:
             raise DataError(
                 f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
-                f"({pairs:,} pairs, many of them alike or very short); give a {name} set of your "
-                f"own (--{name}, or data.{name} of the recipe), or choose a larger text"
+                f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
+                f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )
         counts[name] = write_split(folder, name, text.languages, chosen)
     learnt = (pair for pair in text if held_out.may_be_learnt(pair))

@@ -16,9 +16,9 @@ from nmt import strict_yaml
 
 # the number of characters before and after a full stop that the rules look at
 _NEAR = 40
+_OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
 # Two alternatives: marks that need white space and a capital, digit or the like after them; and
 # the full stops of Chinese and Japanese, which need none.
-_OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
 _END = regex.compile(
     rf"""
     (?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]++)

@@ -67,10 +67,11 @@ class _Layout:
 
 
 class BatchPlan:
-    """The pairs of each optimiser step; an epoch has each pair once, or as its text's weight says.
+    """Decides which pairs make up each optimiser step; depends on its arguments alone.
 
-    The tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a
-    single longer pair forms a step of its own. With fractional weights a few steps hold more.
+    An epoch has each pair once, or as often as the weight of its text in `corpus_weights`. The
+    tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a single
+    longer pair forms a step of its own. With fractional weights a few steps hold more.
     """
 
     def __init__(
@@ -127,9 +128,11 @@ class BatchPlan:
         return [steps[i] for i in self._generator(epoch).permutation(len(steps))]
 
     def _generator(self, *key: int) -> np.random.Generator:
+        """Return a random generator; equal keys give equal numbers."""
         return np.random.default_rng([self._seed, *key])
 
     def _noisy_layout(self, epoch: int, attempt: int) -> _Layout:
+        """Return a layout of an epoch, sorted with noise; each attempt draws other noise."""
         pairs = self._pairs_of_epoch(epoch)
         order = self._noisy_order(pairs, self._generator(epoch, attempt))
         return _Layout(order, self._cut(order))
@@ -145,17 +148,16 @@ class BatchPlan:
             return np.arange(len(self._source), dtype=np.uint32)
         occurrences, first = [], 0
         for number, text in enumerate(self._weights):
-            pairs = np.arange(first, first + text.pair_count, dtype=np.uint32)
+            count = text.pair_count
+            pairs = np.arange(first, first + count, dtype=np.uint32)
             occurrences += [pairs] * int(text.weight)
             if fraction := text.weight % 1:
                 # Each pair has a clock that starts at a random time below 1 and gains `fraction`
                 # in each epoch; the pair occurs whenever its clock passes a whole number.
-                start = (
-                    self._generator(number).permutation(text.pair_count) + 0.5
-                ) / text.pair_count
+                start = (self._generator(number).permutation(count) + 0.5) / count
                 clock = start + epoch * fraction
                 occurrences.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
-            first += text.pair_count
+            first += count
         return np.concatenate(occurrences)
 
     def _noisy_order(self, pairs: Indices, random: np.random.Generator) -> Indices:
@@ -171,10 +173,10 @@ class BatchPlan:
         longer = np.maximum(self._source[order], self._target[order])
         steps = int(longer.sum(dtype=np.int64)) / self._budget
         width = max(1, int(self._budget * max(2.0, _BAND * steps**0.5)))
-        before = np.cumsum(longer, dtype=np.int64)
-        before += random.integers(width)
-        before //= width
-        return np.minimum(before, _LAST_BAND).astype(np.uint16)
+        numbers = np.cumsum(longer, dtype=np.int64)  # a band has `width` tokens, the first fewer
+        numbers += random.integers(width)
+        numbers //= width
+        return np.minimum(numbers, _LAST_BAND).astype(np.uint16)
 
     def _cut(self, order: Indices) -> list[int]:
         """Return `_Layout.cuts` for an order; each step is as full as possible."""

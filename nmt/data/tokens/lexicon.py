@@ -30,7 +30,7 @@ class Lexicon:
         self._store, self._target_size = store, target_size
         products = store.source.lengths.astype(np.int64) * store.target.lengths
         step = -(-int(products.sum()) // MOST_COOCCURRENCES)
-        self._sentences = np.arange(0, len(store), max(1, step))
+        self._sentences = np.arange(0, len(store), max(1, step))  # indices of sentence pairs
         self._products = products[self._sentences]
         self.pairs = np.empty(0, np.int64)
         """s * target_size + t of each pair of tokens, ascending (P,)"""
@@ -44,7 +44,7 @@ class Lexicon:
         sources = self.pairs // self._target_size
         first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
-            counts = np.zeros(len(self.pairs))
+            counts = np.zeros(len(self.pairs))  # expected number of times that s gives t
             for pairs, groups in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 indices = np.searchsorted(self.pairs, distinct)
@@ -62,7 +62,7 @@ class Lexicon:
         chosen = np.flatnonzero(~np.isin(targets, excluded))
         order = chosen[np.lexsort((-self.probabilities[chosen], sources[chosen]))]
         sources, targets = sources[order], targets[order]
-        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)
+        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # of t for its s
         table = np.zeros((source_size, count), np.int64)
         kept = ranks < count
         table[sources[kept], ranks[kept]] = targets[kept]

@@ -32,7 +32,7 @@ class Sentences:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
-        """Build the flat array from the ids of each sentence."""
+        """Build the flat array from the ids of each sentence, each ending with EOS."""
         offsets = np.cumsum([0, *map(len, rows)])
         flat = itertools.chain.from_iterable(rows)
         return cls(np.fromiter(flat, np.uint32, int(offsets[-1])), offsets)
@@ -45,7 +45,7 @@ class Sentences:
         """Return a copy of the sentences at `indices`, in this order; repeats are allowed."""
         lengths = self.lengths[indices]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        shifts = self._offsets[indices] - offsets[:-1]  # of each sentence: from new to old position
+        shifts = self._offsets[indices] - offsets[:-1]  # from new to old positions
         positions = np.repeat(shifts, lengths) + np.arange(offsets[-1])
         return Sentences(self.ids[positions], offsets)
 
@@ -68,11 +68,11 @@ class TokenStore:
 
     @classmethod
     def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
-        """Return a store in memory of rows of ids, each ending with EOS."""
+        """Return a store in memory of the ids of each pair; each sentence ends with EOS."""
         return cls(Sentences.of(sources), Sentences.of(targets))
 
     def __len__(self) -> int:
-        return len(self.source.lengths)
+        return len(self.source.lengths)  # pairs
 
 
 def _open_side(directory: Path, side: str) -> Sentences:
@@ -90,7 +90,7 @@ def _open_side(directory: Path, side: str) -> Sentences:
 
 
 class SideWriter:
-    """Writes the ids and offsets of one language to disk bit by bit; `side_writer` creates one."""
+    """Appends ids and offsets of one language to files; `side_writer` creates one."""
 
     def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
         self._ids, self._offsets = ids, offsets
