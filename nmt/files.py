@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write or replace a folder of files {name: content}; a crash may leave it as `.NAME.old`.
+    """Write or replace a folder of {name: content}; after a crash the old one may be `.NAME.old`.
 
     Raises:
         OSError: the folder cannot be written; the old one is unchanged.

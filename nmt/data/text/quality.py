@@ -75,7 +75,7 @@ class Quality:
     leaks: list[Leak]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as dictionaries, lists, strings and numbers."""
+        """Return the report as plain values for JSON, with the lower ends of the histogram bins."""
         return {**asdict(self), "histogram_bins": list(BINS)}
 
 

@@ -68,7 +68,7 @@ class _Rules:
     """whether a number with a full stop is an ordinal"""
 
     def continues(self, text: str, start: int, end: "regex.Match[str]") -> bool:
-        """Return whether the sentence from `start` continues after full stop `end`."""
+        """Return whether the sentence from `start` continues after `end`, a matched full stop."""
         stop = end.start("mark")
         words = [
             _LEADING.sub("", word) for word in text[max(start, stop - _NEAR) : stop].split()[-3:]

@@ -113,7 +113,7 @@ class SubwordModel:
         return spelled
 
     def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Return the ids of a random segmentation of the same text (subword regularisation).
+        """Return the ids of a random segmentation of the text of `ids` (subword regularisation).
 
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
         model draws a segmentation with probability proportional to its likelihood to the power
