@@ -71,8 +71,8 @@ class RunDirectory:
     def reserve(self) -> Iterator[None]:
         """Create the directory and lock it while the block runs.
 
-        The temporary files of a killed process are removed first. If there is no config.yaml after
-        the block, the directory is removed again.
+        The temporary files of a killed process are removed first. If the block has not written
+        config.yaml, the directory is removed again, unless it holds other files.
 
         Raises:
             ConfigError: it cannot be created or written to.

@@ -18,7 +18,7 @@ class DiskError(DataError):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` inside the block into a `DiskError` that names `path`."""
+    """Turn an `OSError` inside the block into a `DiskError` that names `path` and a remedy."""
     try:
         yield
     except OSError as error:

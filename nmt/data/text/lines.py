@@ -89,7 +89,7 @@ def _decompressed(path: Path) -> io.BufferedIOBase:
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
     """Return a line of a file as text, without its end.
 
-    `number` is that of the line, from 1; a byte order mark at the start of line 1 is dropped.
+    `number` is the line number, from 1; a byte order mark at the start of line 1 is dropped.
     `errors` is an argument of `bytes.decode`: what to do about bytes that are not UTF-8.
 
     Raises:
