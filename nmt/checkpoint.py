@@ -1,4 +1,4 @@
-"""Weights and training state on disk: atomic, checksummed, averaged (section 6.1).
+"""Writes, reads and averages checkpoints: weights and training state on disk (section 6.1).
 
 A checkpoint is a folder of model.safetensors, training_state.pt and manifest.json. It is written
 under another name, flushed to disk and renamed. The manifest is written last and holds the version
@@ -26,16 +26,16 @@ from nmt.files import FORMAT_KEY, check_format, read_json, write_folder_atomical
 
 WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
 FORMAT = 1
-"""the version of the folder's format that is written, and the newest that can be read"""
+"""the version of the format that is written, and the newest that can be read"""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return the model's parameters by name, not copied; tied parameters appear once."""
+    """Return {name: parameter}, sharing memory with the model; tied parameters occur once."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def weights_digest(model: nn.Module) -> str:
-    """Return the SHA-256 of the names and bytes of all parameters, in hex."""
+    """Return the SHA-256 of the names, types, shapes and bytes of all parameters, in hex."""
     digest = hashlib.sha256()
     for name, weight in weights_of(model).items():
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
@@ -44,10 +44,10 @@ def weights_digest(model: nn.Module) -> str:
 
 
 def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
-    """Copy `weights` into the model's parameters.
+    """Copy `weights` into the model's parameters; `origin` names them in error messages.
 
     Raises:
-        CheckpointError: names or shapes differ; the first difference is named.
+        CheckpointError: names or shapes differ; names the first difference. Nothing is copied.
     """
     parameters = dict(model.named_parameters())
     for name in [*parameters, *weights]:
@@ -64,10 +64,10 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
 
 
 def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
-    """Check that all weights are finite, before they translate or score.
+    """Check that all weights are finite; `origin` names them in the error message.
 
-    A fused attention kernel may hide a NaN, and 8-bit integers hide an infinity: the output would
-    still look like text.
+    Call it before translation or scoring: a fused attention kernel may hide a NaN, and 8-bit
+    integers hide an infinity, so that the output would still look like text.
 
     Raises:
         CheckpointError: a weight is NaN or infinite.
@@ -83,15 +83,15 @@ def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
 def save_checkpoint(
     path: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any] | None = None
 ) -> None:
-    """Write a checkpoint folder; it is complete under its final name or absent.
+    """Write or replace a checkpoint folder; `path` is never half written.
 
     Args:
-        path: The folder; an older one is replaced.
-        weights: Parameters by name.
-        state: The training state: tensors and plain types only.
+        path: The checkpoint folder.
+        weights: {name: parameter}.
+        state: The training state, of tensors and plain types only; None: weights alone.
 
     Raises:
-        CheckpointError: the folder cannot be written; names the space needed and the space free.
+        CheckpointError: the folder cannot be written; names the needed and the free space.
     """
     contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
     if state is not None:
@@ -106,7 +106,9 @@ def save_checkpoint(
     try:
         write_folder_atomically(path, contents)
     except OSError as error:
-        needed = -(-sum(map(len, contents.values())) >> 20)  # rounded up; free space rounds down
+        needed = -(
+            -sum(map(len, contents.values())) >> 20
+        )  # MiB, rounded up; free space is rounded down
         message = f"{path}: checkpoint not saved: {error.strerror}"
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
@@ -115,7 +117,7 @@ def save_checkpoint(
 
 
 def _read_verified(path: Path, name: str) -> bytes:
-    """Return the bytes of one file of a checkpoint after comparing them with the manifest."""
+    """Return the bytes of file `name` of a checkpoint, after their SHA-256 is checked."""
     try:
         manifest = read_json(path / MANIFEST)
         check_format(manifest, FORMAT, path, "choose another checkpoint", NewerCheckpointError)
@@ -131,7 +133,7 @@ def _read_verified(path: Path, name: str) -> bytes:
 
 
 def load_weights(path: Path) -> dict[str, Tensor]:
-    """Return the weights of the checkpoint folder `path`, on the CPU.
+    """Return the weights {name: tensor} of the checkpoint folder `path`, on the CPU.
 
     Raises:
         CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
@@ -143,10 +145,10 @@ def load_weights(path: Path) -> dict[str, Tensor]:
 
 
 def load_state(path: Path) -> dict[str, Any]:
-    """Return the training state that was saved with the weights.
+    """Return the training state of the checkpoint folder `path`, with tensors on the CPU.
 
     Raises:
-        CheckpointError: as for `load_weights`.
+        CheckpointError: as in `load_weights`.
     """
     data = io.BytesIO(_read_verified(path, STATE))
     try:
@@ -157,7 +159,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Return the checkpoints whose weights match their manifest, and log the others."""
+    """Return the checkpoints whose weights match their manifest; log the damaged ones."""
     intact = []
     for path in paths:
         try:
@@ -169,11 +171,12 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
 
 
 def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
-    """Return the last of `paths` (oldest first) that is intact, and rename damaged later ones.
+    """Return the last intact checkpoint of `paths` (oldest first), or None if there are no paths.
+
+    Damaged later ones are renamed to damaged-NAME, which is logged.
 
     Raises:
-        CheckpointError: there are paths, but none is intact, or one has a newer format; nothing is
-            renamed then.
+        CheckpointError: none is intact, or a later one has a newer format; nothing is renamed.
     """
     if not paths:
         return None
@@ -188,10 +191,10 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
             damaged[path] = error
             continue
         for bad, reason in damaged.items():
-            aside = bad.with_name(f"damaged-{bad.name}")
-            shutil.rmtree(aside, ignore_errors=True)
-            bad.rename(aside)
-            log(f"{reason}; set aside as {aside.name}")
+            renamed = bad.with_name(f"damaged-{bad.name}")
+            shutil.rmtree(renamed, ignore_errors=True)
+            bad.rename(renamed)
+            log(f"{reason}; set aside as {renamed.name}")
         return path
     raise CheckpointError(
         f"no checkpoint to resume from: {'; '.join(map(str, damaged.values()))}. "
@@ -200,10 +203,10 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean of the weights of several checkpoints of one model (section 6.1).
+    """Return the mean, in float32, of the weights of several checkpoints (section 6.1).
 
     Raises:
-        CheckpointError: `paths` is empty, or the models differ.
+        CheckpointError: `paths` is empty, a checkpoint is damaged, or names or shapes differ.
     """
     if not paths:
         raise CheckpointError("no checkpoints to average")

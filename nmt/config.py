@@ -1,4 +1,4 @@
-"""Every knob and its default, as frozen models; `config_file.py` reads and writes them.
+"""All settings of a recipe with their defaults; `config_file.py` reads and writes them.
 
 A default lives in its field below and nowhere else.
 """
@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 
 class Section(BaseModel):
-    """A frozen group of settings: unknown keys and values of another type are errors."""
+    """A group of settings, read-only; unknown keys and values of another type are errors."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -27,7 +27,7 @@ Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 
 
 class TextPair(Section):
-    """The files of sentence pairs: two line-aligned files, or one file with both sides."""
+    """The paths of a parallel text: two line-aligned files, or one file with both sides."""
 
     source: FilePath | None = None
     """path of the source side, relative to the current directory: plain text, .gz, .xz or .zst"""
@@ -43,7 +43,7 @@ class TextPair(Section):
     target_field: str | Annotated[int, Field(ge=1)] | None = None
     """the same for the target text; null: column 2, or the key named like the language code"""
     weight: float = Field(1.0, gt=0, le=1000)
-    """how often each pair is used in an epoch; 0.25: in every fourth epoch"""
+    """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
@@ -59,17 +59,17 @@ class TextPair(Section):
 
     @property
     def paths(self) -> list[str]:
-        """The files to read, source before target."""
+        """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
 
 
 def _one_or_several(value: object) -> object:
-    """Return a list: a single text may be given without a list around it."""
+    """Return a list; a recipe may give a single text without a list around it."""
     return [value] if isinstance(value, dict | TextPair) else value
 
 
 class CleaningConfig(Section):
-    """Rules for leaving out training pairs; `nmt data inspect` shows how many each rule drops."""
+    """Rules that drop training pairs; `nmt data inspect` shows how many each rule drops."""
 
     max_length: int = Field(256, ge=1)
     """drop a pair if a side has more subword tokens"""
@@ -98,22 +98,22 @@ class DataConfig(Section):
     target_language: str = "de"
     """language code of the translations"""
     corpus: str | None = None
-    """a known corpus (`nmt data list`); it provides the splits that are not given below"""
+    """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
     train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
     """your own training text: one text, or a list of several with weights"""
     validation: TextPair | None = None
-    """your own validation text: scored during training, never learnt from"""
+    """your own validation text: scored during training, never trained on"""
     test: TextPair | None = None
     """your own test text: scored when training ends, and by `nmt eval-bleu`"""
     directory: str = "data"
     """the folder for downloaded corpora and prepared data"""
     tokenized: bool = False
-    """whether the text is already tokenised; if so, BLEU takes its tokens as they are"""
+    """whether the text is already tokenised; if so, BLEU does not tokenise it again"""
     cleaning: CleaningConfig = CleaningConfig()
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target."""
+        """The language codes: (source, target)."""
         return self.source_language, self.target_language
 
     @model_validator(mode="after")
@@ -125,33 +125,33 @@ class DataConfig(Section):
 
 
 class TokenizerConfig(Section):
-    """How text becomes ids (SentencePiece)."""
+    """How text is split into subword tokens and encoded as ids (SentencePiece)."""
 
     model: str | None = None
     """path of a SentencePiece model to use instead of learning one; vocabulary_size,
-    character_coverage, byte_fallback and normalization are then those of the model"""
+    character_coverage, byte_fallback and normalization are then ignored: the model has its own"""
     target_model: str | None = None
     """path of the SentencePiece model of the target side, if `shared` is false"""
     kind: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """the unit of the vocabulary"""
     vocabulary_size: int = Field(8000, ge=8)
-    """entries of each vocabulary, including the four special symbols"""
+    """number of entries of each vocabulary, including the four special symbols"""
     shared: bool = True
     """whether both languages share one vocabulary"""
     character_coverage: float = Field(1.0, gt=0, le=1)
-    """the part of all characters of the training text that is covered by entries"""
+    """fraction of the training text's characters that have entries; the others are unknown"""
     byte_fallback: bool = False
     """spell unknown characters as bytes instead of using the unknown symbol"""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] = "nmt_nfkc"
     """SentencePiece normalisation rule, applied before the text is split into pieces"""
     sampling: float = Field(0.0, ge=0, lt=1)
-    """split the training text into other pieces each time it is read. bpe: the probability that a
-    merge is left out (BPE-dropout); unigram: the sharpness of the choice among segmentations; 0:
-    always the best segmentation"""
+    """draw a random segmentation of the training text each time it is used. bpe: the probability
+    that a merge is left out (BPE-dropout); unigram: the exponent of a segmentation's probability,
+    lower is more random; 0: always the best segmentation"""
 
     @property
     def models(self) -> list[str]:
-        """The paths of the given models: none, one for both languages, or source and target."""
+        """The given paths: none, one for both languages, or source and target."""
         return [path for path in (self.model, self.target_model) if path is not None]
 
     @model_validator(mode="after")
@@ -177,36 +177,36 @@ class TokenizerConfig(Section):
 
 
 class ModelConfig(Section):
-    """The Transformer's sizes (paper, table 3); the defaults are `base`."""
+    """The architecture of the Transformer; the defaults are `base` in table 3 of the paper."""
 
     d_model: int = Field(512, ge=2)
     """width of the embeddings and of the output of every sub-layer"""
     heads: int = Field(8, ge=1)
-    """parallel attention heads; d_model is divided among them"""
+    """number of parallel attention heads; each has width d_model / heads"""
     d_ff: int = Field(2048, ge=1)
     """inner width of the position-wise feed-forward network"""
     encoder_layers: int = Field(6, ge=1)
-    """layers of self-attention and feed-forward network"""
+    """number of layers of self-attention and feed-forward network"""
     decoder_layers: int = Field(6, ge=1)
-    """layers of self-attention, attention to the encoder's output, and feed-forward network"""
+    """number of layers of self-attention, cross-attention and feed-forward network"""
     activation: Activation = "relu"
     """the function inside the feed-forward network: relu (the paper), gelu (exact, with erf) or
     swish (x sigmoid(x)); models of Marian and OPUS-MT have swish, many of Hugging Face gelu"""
     norm: Literal["post", "pre"] = "post"
     """layer norm after the residual sum (the paper) or before each sub-layer"""
     dropout: float = Field(0.1, ge=0, lt=1)
-    """on each sub-layer's output and on the sums of embeddings and positions (section 5.4)"""
+    """probability, on each sub-layer's output and on embeddings plus positions (section 5.4)"""
     attention_dropout: float = Field(0.0, ge=0, lt=1)
-    """on the attention weights; the paper has none"""
+    """dropout probability on the attention weights; the paper has none"""
     activation_dropout: float = Field(0.0, ge=0, lt=1)
-    """inside the feed-forward network, after the activation; the paper has none"""
+    """dropout probability after the feed-forward network's activation; the paper has none"""
     embeddings: Literal["shared", "target", "separate"] = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: target and output use
     one; separate: each has its own"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
-    """added to the variance under the square root"""
+    """added to the variance under the square root of each layer norm"""
     initialization_gain: float = Field(1.0, gt=0)
-    """factor on the Glorot-uniform initial matrices; below 1 a layer starts closer to the identity,
+    """factor on the Glorot-uniform initial weights; below 1 a layer starts closer to the identity,
     so that a small post-norm model learns with a short warm-up"""
 
     @model_validator(mode="after")
@@ -220,14 +220,14 @@ class ModelConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How the weights are trained."""
+    """Optimiser, learning rate, validation and checkpoints of a training."""
 
     batch_tokens: int = Field(25_000, ge=1)
     """the most source tokens, and the most target tokens, of one optimiser step over all devices,
     counted before tokenizer.sampling splits them further"""
     micro_batch_tokens: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """tokens computed at once: sentences times the length of the longest side; auto: as many as
-    make the device faster, halved until they fit in its memory"""
+    """tokens computed at once, padding included: sentences times the longest length; auto: as many
+    as make the device faster, halved until they fit in its memory"""
     initialize_from: str | None = None
     """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to
     keep its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
@@ -238,15 +238,15 @@ class TrainingConfig(Section):
     """on a GPU, let PyTorch compile the layers, which takes a minute at the start; layers under
     activation_checkpointing are not compiled"""
     max_steps: int = Field(100_000, ge=1)
-    """optimiser steps of the whole training"""
+    """number of optimiser steps of the whole training"""
     schedule: Literal[
         "inverse_square_root", "constant", "linear", "cosine", "one_cycle", "warmup_stable_decay"
     ] = "inverse_square_root"
     """the course of the learning rate after the warm-up; Eq. 3 is inverse_square_root"""
     warmup_steps: int = Field(4000, ge=1)
-    """steps in which the learning rate rises linearly (Eq. 3)"""
+    """number of first steps in which the learning rate rises linearly (Eq. 3)"""
     peak_learning_rate: float | None = Field(None, gt=0)
-    """the rate at the end of the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
+    """learning rate after the warm-up; null: the paper's d_model^-0.5 * warmup_steps^-0.5"""
     cooldown_steps: int = Field(0, ge=0)
     """the number of last steps in which the rate of any schedule falls linearly to zero; 0: none,
     but for warmup_stable_decay a fifth of max_steps"""
@@ -262,27 +262,27 @@ class TrainingConfig(Section):
     weight_decay: float = Field(0.0, ge=0)
     """decoupled weight decay (AdamW); the paper has none"""
     clip_norm: float | None = Field(None, gt=0)
-    """largest norm of the gradient; a larger one is scaled down to it; null: never (the paper)"""
+    """a gradient with a larger norm is scaled down to this norm; null: never (the paper)"""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """probability that is spread over the wrong symbols (section 5.4)"""
     log_every: int = Field(50, ge=1)
     """steps between lines of metrics.jsonl"""
     tensorboard: bool = False
-    """also write these figures for TensorBoard, into tensorboard/ of the run (extra
-    `tensorboard`)"""
+    """also write metrics.jsonl's numbers for TensorBoard, into tensorboard/ of the run; needs the
+    extra `tensorboard`"""
     validate_every: int = Field(1000, ge=1)
     """steps between validations"""
     validation_metric: Literal["bleu", "chrf", "loss"] = "bleu"
-    """the score that decides on the best weights and on early stopping; bleu and chrf translate the
-    validation set greedily; the loss is measured in any case"""
+    """the score that selects the best weights and decides on early stopping; for bleu and chrf the
+    validation set is translated greedily; the loss is always computed too"""
     checkpoint_every: int = Field(1500, ge=1)
     """steps between checkpoints; 1500 steps of `base` took the authors ten minutes"""
     moving_average: float | None = Field(None, gt=0, lt=1)
     """decay of an exponential moving average of the weights, such as 0.999; the average is compared
     with `averaged/` and the best checkpoint at the end; null: none"""
     largest_spike: float | None = Field(None, gt=0)
-    """a loss this many nats per token above that of the last steps counts as divergence; null: only
-    NaN or infinity does"""
+    """a loss this many nats per token above its running mean counts as divergence; null: only NaN
+    or infinity does"""
     on_divergence: Literal["stop", "roll_back"] = "stop"
     """stop: end the training; roll_back: return to the last checkpoint and skip the steps since"""
     average_checkpoints: int = Field(5, ge=1)
@@ -305,8 +305,8 @@ class TrainingConfig(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     """auto: bf16 if the device has instructions for it, else fp32"""
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
-    """CPU threads, which compute parts of a step at the same time; auto: one for each core that
-    this process may use"""
+    """CPU threads, which share the computation of a step; auto: one for each core that this process
+    may use"""
 
     @model_validator(mode="after")
     def _cooldown_fits(self) -> Self:
@@ -319,17 +319,17 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
-    """How translations are searched for (section 6.1)."""
+    """The search for the best translation, and its rules (section 6.1)."""
 
     beam_size: int = Field(4, ge=1)
-    """hypotheses kept for each sentence; 1 is greedy search"""
+    """number of hypotheses kept for each sentence; 1 is greedy search"""
     length_penalty: float = Field(0.6, ge=0)
     """alpha in ((5 + length) / 6)^alpha; 0: none"""
     length_normalization: Literal["gnmt", "average", "none"] = "gnmt"
     """the divisor of log P. gnmt: the penalty above; average: the length, without alpha; none: no
     divisor"""
     min_length: int = Field(0, ge=0)
-    """fewest tokens of a translation (of a line that is not blank)"""
+    """fewest tokens of a translation; a blank line has none"""
     no_repeat_ngram: int = Field(0, ge=0)
     """no sequence of this many tokens occurs twice in a translation; 0: no such rule"""
     coverage_penalty: float = Field(0.0, ge=0)
@@ -339,27 +339,27 @@ class DecodingConfig(Section):
     """replace an unknown symbol by the source word that the decoder attended to, except in lines
     with terms of a glossary, forbidden words or a given beginning"""
     max_length_offset: int = Field(50, ge=1)
-    """the longest translation has this many tokens more than its source"""
+    """a translation has at most this many tokens more than its source"""
     early_stopping: bool = False
     """end the search of a sentence when beam_size hypotheses have ended, although another might
     still be better: faster; a search with terms does not end early"""
     batch_tokens: int = Field(4096, ge=1)
-    """padded source tokens translated at once"""
+    """the most source tokens translated at once, padding included"""
 
 
 class Sampling(Section):
-    """How translations are drawn at random: from which part of the distribution, and the seed.
+    """Settings of translations that are drawn at random instead of searched.
 
-    It is no section of a recipe.
+    Options of a command or function give them; it is no section of a recipe.
     """
 
     # A smaller divisor makes logits infinite, a larger one makes them all equal.
     temperature: float = Field(1.0, ge=1e-6, le=1e6)
     """divides the logits; lower is more deterministic"""
     top_k: int | None = Field(None, ge=1)
-    """draw only among this many most probable tokens; None: among all"""
+    """draw only from this many most probable tokens; None: from all"""
     top_p: float | None = Field(None, gt=0, le=1)
-    """draw only among the most probable tokens whose probabilities add up to this; None: all"""
+    """draw only from the most probable tokens whose probabilities add up to this; None: from all"""
     seed: int = Field(1, ge=0)
     """the draws of a sentence depend on the seed and the sentence's number, and on nothing else"""
 

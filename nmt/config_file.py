@@ -15,50 +15,43 @@ from nmt import strict_yaml
 from nmt.config import Config
 from nmt.errors import ConfigError
 
-MAX_CONFIG_BYTES = 1 << 20
+MAX_CONFIG_BYTES = 1 << 20  # 1 MiB
 SomeSection = TypeVar("SomeSection", bound=BaseModel)
-
-
-def _known_keys(section: type[BaseModel], path: Iterable[str]) -> list[str]:
-    """Return the keys that the section at `path` may have."""
-    for name in path:
-        if name.isdigit():
-            continue
-        annotation = section.model_fields[name].annotation
-        options = [annotation, *getattr(annotation, "__args__", ())]
-        section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
-    return list(section.model_fields)
 
 
 def _explain(
     error: Any,
     where: str,
-    places: dict[tuple[str, ...], str],
+    locations: dict[tuple[str, ...], str],
     section: type[BaseModel] = Config,
 ) -> str:
-    """Return a pydantic error as a sentence: place, key, what was found, what is allowed."""
+    """Return an error of pydantic as a sentence; `locations` maps key paths to file:line."""
     path = tuple(str(part) for part in error["loc"])
-    if path not in places and path[:-1] not in places:
+    if path not in locations and path[:-1] not in locations:
         # a single text may be written without a list; inside it is a list of one
         path = tuple(str(part) for part in error["loc"] if not isinstance(part, int))
-    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in places), path)
-    place = places.get(key_path, where)
+    key_path = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in locations), path)
+    location = locations.get(key_path, where)
     if error["type"] == "extra_forbidden":
-        known = _known_keys(section, path[:-1])
+        for name in (name for name in path[:-1] if not name.isdigit()):  # digits: a list's item
+            annotation = section.model_fields[name].annotation
+            options = [annotation, *getattr(annotation, "__args__", ())]
+            section = next(o for o in options if isinstance(o, type) and issubclass(o, BaseModel))
+        known = list(section.model_fields)
         near = difflib.get_close_matches(path[-1], known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
-        return f"{place}: unknown key '{'.'.join(path)}'; {hint}"
+        return f"{location}: unknown key '{'.'.join(path)}'; {hint}"
     message = error["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if not path or error["type"] == "value_error":
-        return f"{place}: {message}"
+        return f"{location}: {message}"
     if error["type"] == "missing":
-        return f"{place}: '{'.'.join(path)}' is missing"
-    return f"{place}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
+        return f"{location}: '{'.'.join(path)}' is missing"
+    return f"{location}: '{'.'.join(key_path)}': {message}, got {error['input']!r}"
 
 
 def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
-    """Apply one `section.key=value` of the command line to the plain settings."""
+    """Set one `section.key=value` of the command line in `settings`, which is changed."""
     path, separator, value = assignment.partition("=")
     if not separator or not path:
         raise ConfigError(f"--set {assignment}: write it as section.key=value")
@@ -70,40 +63,39 @@ def _apply_setting(settings: dict[str, Any], assignment: str) -> None:
         settings = child
     settings[key], _ = strict_yaml.parse(value, f"--set {path}")
     if settings[key] == {} and not value.strip():
-        settings[key] = None
+        settings[key] = None  # an empty value is null
 
 
 def parse_config(text: str, where: str = "configuration", settings: Iterable[str] = ()) -> Config:
-    """Build a `Config` from YAML text and `section.key=value` settings that override it.
+    """Build a `Config` from YAML text and overriding `section.key=value` settings.
 
     Raises:
-        ConfigError: there are mistakes; names file, line and key of the first ones, and the nearest
-            known key.
+        ConfigError: there are mistakes; names `where`, line and key of each, and the nearest key.
     """
     values, lines = strict_yaml.parse(text, where)
     if not isinstance(values, dict):
         raise ConfigError(
             f"{where}: expected sections such as 'model:', got {type(values).__name__}"
         )
-    places = {path: f"{where}:{line}" for path, line in lines.items()}
+    locations = {path: f"{where}:{line}" for path, line in lines.items()}
     for assignment in settings:
         _apply_setting(values, assignment)
         key = assignment.partition("=")[0]
-        places[tuple(key.split("."))] = f"--set {key}"
+        locations[tuple(key.split("."))] = f"--set {key}"
     try:
         return Config.model_validate(values)
     except ValidationError as error:
-        messages = [_explain(e, where, places) for e in error.errors()]
+        messages = [_explain(e, where, locations) for e in error.errors()]
         raise ConfigError("\n".join(dict.fromkeys(messages))) from error
 
 
 def replace_settings(
     section: SomeSection, changes: Mapping[str, object], where: str
 ) -> SomeSection:
-    """Return the section with new values for some of its keys.
+    """Return a copy of `section` with the values `changes` of some keys.
 
     Raises:
-        ConfigError: a value is not allowed; names `where` and the key of the first one.
+        ConfigError: a value is not allowed; names `where` and the key.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
@@ -113,7 +105,7 @@ def replace_settings(
 
 
 def find_config(name: str) -> Path:
-    """Return the path of the file `name`, or of the bundled recipe with this name.
+    """Return the path of the file `name`, or of the bundled recipe `name`, such as "base".
 
     Raises:
         ConfigError: neither exists; lists the bundled recipes.
@@ -131,7 +123,11 @@ def find_config(name: str) -> Path:
 
 
 def load_config(name: str, settings: Iterable[str] = ()) -> Config:
-    """Read the configuration file or bundled recipe `name`, overridden by `settings`."""
+    """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
+
+    Raises:
+        ConfigError: the file cannot be read, or as in `parse_config`.
+    """
     path = find_config(name)
     try:
         data = path.read_bytes()
@@ -148,5 +144,5 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """Return the whole configuration as YAML with all defaults; `parse_config` reads it back."""
+    """Return a configuration as YAML text with all keys; `parse_config` reads it back."""
     return strict_yaml.dump(config.model_dump())

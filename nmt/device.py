@@ -1,4 +1,4 @@
-"""Where to compute, and in which precision: device, precision, threads, seeds, memory."""
+"""Where and how to compute: device, precision, CPU threads, memory, random seeds."""
 
 import contextlib
 import ctypes
@@ -13,17 +13,17 @@ import torch
 from nmt.errors import ConfigError, NmtError
 from nmt.processor import available_cores, installed_memory, processor_features
 
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
 ONEDNN_CACHED_KERNELS = "128"
 
 
 def pick_device(name: str) -> torch.device:
-    """Return the device of this name and make it the current one of its kind.
+    """Return the device `name`, such as "cuda:1"; a GPU becomes PyTorch's current device.
 
     `auto` is a CUDA GPU if there is one, else the CPU.
 
     Raises:
-        ConfigError: PyTorch does not know or does not find the device; names those it finds.
+        ConfigError: PyTorch does not know or does not find the device; lists those it finds.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -51,27 +51,27 @@ def _count_devices(kind: str) -> int:
 
 
 def device_name(device: torch.device) -> str:
-    """Return the product name of a GPU; of any other device the kind, such as cpu."""
+    """Return the product name of a CUDA GPU, or the kind of another device, such as "cpu"."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
-    """Return the key of a device in tables of sizes: cpu, or cuda for every accelerator.
+    """Return "cpu", or "cuda" for every accelerator: the key of tables of measured sizes.
 
-    The sizes for cuda were measured on GPUs of NVIDIA.
+    The sizes for "cuda" were measured on NVIDIA GPUs.
     """
     return "cpu" if device.type == "cpu" else "cuda"
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """Return float64, or float32 on a device that does not have it."""
+    """Return float64, or float32 on a device without float64 (mps)."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision of this name; `auto` is bf16 if the hardware multiplies it natively.
+    """Return the precision `name`; `auto` is bf16 if a CPU or CUDA GPU multiplies it natively.
 
-    This is known only for CPUs and CUDA GPUs; on other devices `auto` is fp32.
+    On other devices `auto` is fp32.
     """
     if name != "auto":
         return "bf16" if name == "bf16" else "fp32"
@@ -89,8 +89,8 @@ def autocast(
     """Return a context that multiplies matrices in bfloat16 if `precision` is bf16.
 
     Weights stay in float32. On a CPU the values between the layers are then in bfloat16 as well
-    (see `Transformer`). PyTorch caches the converted weights until the context ends. With `once`,
-    which says that each weight is used only once, it does not: threads would share that cache.
+    (see `Transformer`). PyTorch caches the converted weights until the context ends, unless `once`:
+    use it where each weight is used only once, because threads would share that cache.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)
@@ -98,10 +98,9 @@ def autocast(
 
 
 def use_threads(threads: int | Literal["auto"]) -> int:
-    """Set the number of CPU threads of one operation and return it.
+    """Set the number of CPU threads of PyTorch's operations, and return it.
 
-    `auto` is one thread for each core, divided by the processes that torchrun starts on this
-    machine.
+    `auto` is the number of cores, divided by that of torchrun's processes on this machine.
     """
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     count = max(1, available_cores() // processes) if threads == "auto" else threads
@@ -110,16 +109,14 @@ def use_threads(threads: int | Literal["auto"]) -> int:
 
 
 def tune_memory() -> None:
-    """Let the process keep freed memory, and only a few compiled kernels, for training on a CPU.
+    """Configure glibc and oneDNN for training on a CPU: keep freed memory, cache few kernels.
 
-    A training step frees and allocates the same hundreds of megabytes again and again. By default
-    glibc returns them to the kernel and fetches them page by page, which costs as much as the
-    arithmetic on them. Here glibc keeps them. (One arena for all threads would make them wait for
-    each other: a tenth of a step of two threads.) oneDNN caches 1,024 compiled kernels with
-    megabytes of scratch memory each, one for each shape. Lengths of text rarely repeat, so here it
-    keeps only the latest ones.
+    Each training step frees and allocates the same hundreds of megabytes. By default glibc returns
+    them to the kernel and gets them back page by page, which costs as much as the arithmetic on
+    them. Here glibc keeps them. oneDNN caches 1,024 compiled kernels, one for each shape, with
+    megabytes of scratch memory each. Lengths of text rarely repeat, so here it caches fewer.
 
-    Call it before the first matrix product. It has no effect on other systems than Linux.
+    Call it before the first matrix product. It has an effect on Linux only.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
@@ -129,9 +126,9 @@ def tune_memory() -> None:
 
 
 def memory_of(device: torch.device) -> float | None:
-    """Return the bytes that a device has for this process, free or not; None if unknown.
+    """Return the bytes of memory of a device for this process, free or used; None if unknown.
 
-    Processes that torchrun starts on this machine share its memory, but have a GPU each.
+    The processes of torchrun on this machine divide its memory; each has a GPU of its own.
     """
     if device.type == "mps":
         return float(torch.mps.recommended_max_memory())
@@ -143,7 +140,7 @@ def memory_of(device: torch.device) -> float | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an operation failed because memory ran out, on any device."""
+    """Return whether an error means that the memory of the CPU or another device ran out."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     messages = ("can't allocate memory", "MPS backend out of memory")
@@ -152,10 +149,10 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def memory_explained(shortage: str) -> Iterator[None]:
-    """If memory runs out inside the block, raise an error that names the remedy.
+    """Turn an out-of-memory error inside the block into an error that names the remedy.
 
     Raises:
-        NmtError: its message is "the memory does not suffice " and `shortage`.
+        NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`.
     """
     try:
         yield
@@ -166,12 +163,12 @@ def memory_explained(shortage: str) -> Iterator[None]:
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """Return the 64-bit seed of all random numbers of a step on one rank.
+    """Return the 64-bit seed of all random numbers of a training step on one rank.
 
-    It depends on nothing else, so a resumed run draws the same dropout masks as one that was not
-    interrupted, and no random state is saved. The numbers are hashed together because PyTorch's CPU
-    generator uses only 32 bits of a seed.
+    It depends only on the arguments, so a resumed run draws the same dropout masks as one that was
+    not interrupted, without any saved random state. The arguments are hashed together because
+    PyTorch's CPU generator uses only 32 bits of a seed.
     """
-    place = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
-    digest = hashlib.blake2b(place.encode(), digest_size=8).digest()
+    key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
+    digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest)

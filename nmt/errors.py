@@ -1,4 +1,4 @@
-"""Errors and warnings that a user sees; an error is a sentence, and ends the program.
+"""Errors and warnings for the user; the command prints the message of an error and exits.
 
 The exit code is 1 unless the class says otherwise. A message says what failed, what was
 found, what was expected, and what to do next.
@@ -9,7 +9,7 @@ import sys
 
 
 class NmtError(Exception):
-    """Base of every error whose message alone tells the user what to do."""
+    """Base of all errors for the user; `exit_code` is that of the command."""
 
     exit_code = 1
 
@@ -37,7 +37,7 @@ class NonFiniteScoresError(CheckpointError):
 
 
 class UnknownModuleError(NmtError):
-    """A model with a module or an activation that inference does not know."""
+    """A model with a module or an activation that inference does not support."""
 
     def __init__(self, name: str, found: str) -> None:
         super().__init__(
@@ -52,7 +52,7 @@ class DivergedError(NmtError):
 
 
 class MissingExtraError(NmtError):
-    """A feature whose optional dependency is not installed."""
+    """A feature whose optional dependency, an extra of the package, is not installed."""
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs the extra '{extra}': pip install 'nmt[{extra}]'")
@@ -79,7 +79,7 @@ class StoppedBySignal(NmtError):  # noqa: N818 - it is how a requested stop ends
 
 
 def print_warning(message: str) -> None:
-    """Write a warning to stderr, above a progress bar if there is one."""
+    """Print a warning to stderr, above a progress bar if there is one."""
     from tqdm import tqdm
 
     tqdm.write(f"warning: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Small files that are written whole or not at all, JSON objects, and the versions of formats.
+"""Writes files completely or not at all; JSON objects, and the versions of file formats.
 
 A file format carries its version as the number `FORMAT_KEY` of a JSON object; a file without one
 has version 1.
@@ -17,10 +17,10 @@ FORMAT_KEY = "format"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Replace a file: readers, and the disk after a crash, have the old content or the new one.
+    """Write or replace a file; even after a crash it has all of the old or all of the new content.
 
     Raises:
-        OSError: the file cannot be written; the old one stays.
+        OSError: the file cannot be written; the old one is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -31,10 +31,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Replace a folder of files; all files are on the disk before the folder gets its name.
+    """Write or replace a folder of {name: content}; after a crash the old one may be `.NAME.old`.
 
     Raises:
-        OSError: the folder cannot be written; the old one stays.
+        OSError: the folder cannot be written; the old one is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     old = path.with_name(f".{path.name}.old")
@@ -55,7 +55,7 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
 
 
 def _write_to_disk(path: Path, data: bytes | memoryview) -> None:
-    """Write a file, and return when its content is on the disk."""
+    """Write a file and flush it to disk."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -71,21 +71,21 @@ def _flush_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Replace a small JSON file as `write_atomically` does.
+    """Write or replace a JSON file with `write_atomically`.
 
     Raises:
-        OSError: the file cannot be written; the old one stays.
+        OSError: the file cannot be written; the old one is unchanged.
     """
     text = json.dumps(value, indent=1, ensure_ascii=False)
     try:
         content = text.encode("utf-8")
-    except UnicodeEncodeError:  # for instance a file name that is not UTF-8
+    except UnicodeEncodeError:  # such as a file name that is not UTF-8: escape it
         content = json.dumps(value, indent=1).encode("utf-8")
     write_atomically(path, content + b"\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that holds one JSON object.
+    """Return the JSON object in a file.
 
     Raises:
         OSError: the file cannot be read.
@@ -98,7 +98,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_or_empty(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file; an empty one if the file is missing or damaged."""
+    """Return the JSON object in a file; an empty one if the file is missing or damaged."""
     try:
         return read_json(path)
     except (OSError, ValueError):
@@ -112,17 +112,17 @@ def check_format(
     remedy: str,
     error: type[NmtError] = DataError,
 ) -> None:
-    """Check that this program knows the version of a file's format.
+    """Check that the format version of a file is not newer than this program.
 
     Args:
-        record: What the file holds; its version is `record["format"]`, or 1 if that is absent.
+        record: The JSON object in the file; its version is `record["format"]`, or 1 if absent.
         known: The newest version that this program can read.
         path: The file, for the message.
-        remedy: What the user can do other than updating the program.
-        error: The class of the exception.
+        remedy: What the user can do instead of updating the program, for the message.
+        error: The class of the exception to raise.
 
     Raises:
-        NmtError: of class `error`: the file has a newer version.
+        NmtError: the file has a newer version; the class is `error`.
     """
     version = record.get(FORMAT_KEY, 1)
     if not isinstance(version, int) or version > known:

@@ -1,21 +1,21 @@
-"""The features of the processor and the size of the memory, found without PyTorch."""
+"""The features of the processor and the size of the memory; does not import PyTorch."""
 
 import functools
 import os
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
-"""where Linux says what the control group of this process, a container say, may use"""
+"""the folder with the limits of this process's control group, such as a container"""
 
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """Return the instruction sets of the processor as Linux names them; empty elsewhere."""
+    """Return the names of the CPU's features, such as "avx512f", from Linux; elsewhere none."""
     return frozenset(processor_entry("flags").split())
 
 
 def processor_entry(name: str) -> str:
-    """Return what /proc/cpuinfo says of the first core under `name`; empty if it says nothing."""
+    """Return a field of /proc/cpuinfo, such as "model name"; empty if there is none."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -25,14 +25,14 @@ def processor_entry(name: str) -> str:
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of CPU cores on which this process may run."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def meminfo(name: str) -> int | None:
-    """Return the bytes under a name of /proc/meminfo such as MemTotal; None if unknown."""
+    """Return a field of /proc/meminfo, such as "MemTotal", in bytes; None if unknown."""
     try:
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
@@ -41,7 +41,7 @@ def meminfo(name: str) -> int | None:
 
 
 def installed_memory() -> int | None:
-    """Return the memory of the machine, or of its control group if less, in bytes, or None."""
+    """Return the memory of the machine, or of its container if less, in bytes; None if unknown."""
     installed = meminfo("MemTotal")
     if installed is None:
         return None

@@ -27,13 +27,14 @@ from nmt.files import read_json_or_empty, write_atomically
 from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
+# what nmt saves in folders of the run: checkpoints, translations of a step, averages
 _SAVED = re.compile(r"step-\d{8,18}(\.txt)?|averaged-last-\d+")
-# .NAME.tmp or .NAME.old, or with the number of a process before the suffix
+# .NAME.tmp or .NAME.old, with the number of a process before the suffix or without it
 _TEMPORARY = re.compile(r"\.(.+?)(?:\.\d+)?\.(?:tmp|old)")
 
 
 class RunDirectory:
-    """The paths inside a run directory; nothing is created before something is written."""
+    """The paths inside a run directory, and its lock; the constructor creates nothing."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -53,12 +54,12 @@ class RunDirectory:
         self.shortlist = self.path / "shortlist.npz"
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of the checkpoint of `step`."""
+        """Return the folder of the checkpoint of optimiser step `step`; it need not exist."""
         return self.checkpoints / f"step-{step:08d}"
 
     @staticmethod
     def step_of(checkpoint: Path) -> int:
-        """Return the step of a checkpoint folder."""
+        """Return the optimiser step in the name of a checkpoint folder."""
         return int(checkpoint.name.removeprefix("step-"))
 
     def saved_checkpoints(self) -> list[Path]:
@@ -68,14 +69,14 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def reserve(self) -> Iterator[None]:
-        """Create the directory and reserve it for this process while the block runs.
+        """Create the directory and lock it while the block runs.
 
-        Temporary files of a process that was killed are removed first. If the block has written
-        nothing, the directory is removed at its end.
+        The temporary files of a killed process are removed first. If the block has not written
+        config.yaml, the directory is removed again, unless it holds other files.
 
         Raises:
             ConfigError: it cannot be created or written to.
-            RunDirectoryBusyError: another process has reserved it.
+            RunDirectoryBusyError: another process has locked it.
         """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -100,10 +101,10 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold an advisory lock, which ends with its process at the latest.
+        """Hold the lock of the directory during the block; if the process is killed, it ends too.
 
         Raises:
-            RunDirectoryBusyError: another process holds it.
+            RunDirectoryBusyError: another process holds the lock.
         """
         with (self.path / ".lock").open("a+") as file:
             try:
@@ -126,23 +127,23 @@ class RunDirectory:
     def _clear_leftovers(self) -> None:
         """Remove the temporary files of a process that was killed while saving.
 
-        Saving first renames the old folder. If the new one is not in its place yet, the old one
-        gets its name back. Files that nmt has not made stay.
+        Saving first renames the old folder. If the new one does not exist yet, the old one gets its
+        name back. Files that nmt does not write are never removed.
         """
         for folder in (self.path, self.checkpoints, self.translations):
-            for left in folder.glob(".*"):
-                found = _TEMPORARY.fullmatch(left.name)
-                if not found:
+            for temporary in folder.glob(".*"):
+                match = _TEMPORARY.fullmatch(temporary.name)
+                if not match:
                     continue
-                place = left.with_name(found[1])
-                if place not in vars(self).values() and not _SAVED.fullmatch(place.name):
-                    continue  # not made by nmt
-                if left.suffix == ".old" and not place.exists():
-                    left.rename(place)
-                elif left.is_dir():
-                    shutil.rmtree(left)
+                final = temporary.with_name(match[1])
+                if final not in vars(self).values() and not _SAVED.fullmatch(final.name):
+                    continue  # not written by nmt
+                if temporary.suffix == ".old" and not final.exists():
+                    temporary.rename(final)
+                elif temporary.is_dir():
+                    shutil.rmtree(temporary)
                 else:
-                    left.unlink()
+                    temporary.unlink()
 
     def write_config(self, config: Config) -> None:
         """Write the whole configuration into config.yaml, with all defaults."""
@@ -151,7 +152,7 @@ class RunDirectory:
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model, before or after training, with all that it needs to translate text."""
+    """A model, trained or not, with the configuration and tokenizer that it needs to translate."""
 
     config: Config
     tokenizer: Tokenizer
@@ -161,7 +162,7 @@ class LoadedModel:
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Return a newly initialised Transformer for the vocabularies of `tokenizer`."""
+    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`."""
     return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD)
 
 
@@ -169,7 +170,7 @@ def find_run(path: Path) -> RunDirectory:
     """Return the run directory `path`, or the one that contains the checkpoint folder `path`.
 
     Raises:
-        CheckpointError: there is none; the message says what is missing.
+        CheckpointError: there is none; says what is missing.
     """
     inside = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *inside):
@@ -181,11 +182,10 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load the weights that `weights_folder` finds, ready to translate.
+    """Load the model of a run for translation; the arguments are those of `weights_folder`.
 
     Raises:
-        CheckpointError: not a run directory, or its weights are missing or damaged, or hold NaN or
-            infinity.
+        CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite.
     """
     run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
     config = load_config(str(run.config))
@@ -198,10 +198,10 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
 
 
 def weights_folder(path: Path, checkpoint: str = "best") -> Path:
-    """Return the folder of the weights of a run directory; a checkpoint folder is returned itself.
+    """Return the folder of the weights `checkpoint` in the run directory `path`.
 
     `checkpoint` is best (by validation score, averages included), last, averaged, moving-average
-    or step-N.
+    or step-N. If `path` is itself a checkpoint folder, it is returned.
 
     Raises:
         CheckpointError: there is none; the message lists the existing ones.

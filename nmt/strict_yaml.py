@@ -14,16 +14,14 @@ from nmt.errors import ConfigError
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML 1.2 scalars (1e-4 is a number, no is a word); no duplicate keys, no aliases."""
+    """Reads YAML 1.2 scalars; aliases, tags and duplicate keys are errors."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        for refused, problem in (
-            (isinstance(event, yaml.AliasEvent), "aliases are not allowed"),
-            (getattr(event, "tag", None), "tags are not allowed"),
-        ):
-            if refused:
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        is_alias = isinstance(event, yaml.AliasEvent)
+        if is_alias or getattr(event, "tag", None):
+            problem = f"{'aliases' if is_alias else 'tags'} are not allowed"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
@@ -34,14 +32,14 @@ class _StrictLoader(yaml.SafeLoader):
                 problem = f"duplicate key '{key.value}'"
             if problem:
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-            key.tag = "tag:yaml.org,2002:str"
+            key.tag = "tag:yaml.org,2002:str"  # a key such as 1 or true is a word
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             if isinstance(node, yaml.ScalarNode):
-                node.value.encode()  # half of a surrogate pair is no character
+                node.value.encode()  # fails for half of a surrogate pair
             return super().construct_object(node, deep)
         except ValueError as error:
             raise yaml.MarkedYAMLError(
@@ -55,10 +53,10 @@ _StrictLoader.yaml_implicit_resolvers = {}
 
 
 class _CarefulDumper(yaml.SafeDumper):
-    """Quotes every string that this or another YAML reader would not read as a string."""
+    """Quotes every string that this reader or a YAML 1.1 reader would read as something else."""
 
 
-for _tag, _pattern, _first in (
+for _tag, _pattern, _first in (  # tag, pattern of the whole scalar, its possible first characters
     ("bool", r"true|false", "tf"),
     ("int", rf"[-+]?{_WHOLE}", "-+0123456789"),
     ("float", _FLOAT, "-+.0123456789"),
@@ -73,7 +71,7 @@ for _tag, _pattern, _first in (
 def _lines_of_keys(
     node: yaml.Node | None, path: tuple[str, ...] = ()
 ) -> dict[tuple[str, ...], int]:
-    """Map each key path of a parsed document to its line; list items are keys 0, 1 and so on."""
+    """Return {key path: line} of a document, lines from 1; the keys of list items are 0, 1, …."""
     lines: dict[tuple[str, ...], int] = {}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
@@ -87,10 +85,12 @@ def _lines_of_keys(
 
 
 def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
-    """Return the plain value of a document, and the line of each key path, counted from 1.
+    """Parse a document into plain values, and return them with {key path: line}, lines from 1.
+
+    An empty document is {}. `where`, such as the file, begins the error message.
 
     Raises:
-        ConfigError: naming `where` and the line.
+        ConfigError: not valid YAML, or an ambiguous value; names the line.
     """
     loader = None
     try:
@@ -113,5 +113,5 @@ def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
 
 
 def dump(value: Any) -> str:
-    """Write a plain value so that `parse`, and any other YAML reader, reads the same."""
+    """Return a plain value as YAML text; `parse` and other YAML readers read the same value."""
     return yaml.dump(value, Dumper=_CarefulDumper, sort_keys=False, allow_unicode=True)

@@ -1,4 +1,4 @@
-"""Training text cleaned, turned into ids, and stored once for every later run.
+"""Prepared training data: text that is cleaned, encoded as ids, and stored for all later runs.
 
 `<data.directory>/prepared/<fingerprint>/` holds the tokenizer, the token store and a manifest. The
 fingerprint covers the bytes of the input files and every setting that shapes the result. The folder
@@ -30,15 +30,15 @@ from nmt.files import FORMAT_KEY, check_format, read_json, read_json_or_empty, w
 from nmt.processor import available_cores
 
 FORMAT = 1
-"""The version of the folder's layout: of its files and of the keys of the manifest."""
+"""The version of the folder's format: its files and the keys of its manifest."""
 
 CONTENT_VERSION = 2
-"""Raise this when the same inputs and settings give other ids than before."""
+"""Increase this when a change of the code gives other ids for the same inputs and settings."""
 
 _MANIFEST = "manifest.json"
-# A file changed more recently than this could change again without another time stamp.
+# A file changed more recently than this may change again within the same time stamp.
 _UNSETTLED_NS = 2_000_000_000
-# The vocabulary is learnt from at most so many pairs, evenly spread over the corpus.
+# The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
 _TOKENIZER_PAIRS = 1_000_000
 # With fewer pairs for each process, starting it takes longer than it saves.
 _PAIRS_PER_PROCESS = 50_000
@@ -46,7 +46,7 @@ _PAIRS_PER_PROCESS = 50_000
 
 @dataclass(frozen=True)
 class Prepared:
-    """Training data ready for batches."""
+    """The prepared training data of a configuration."""
 
     directory: Path
     fingerprint: str
@@ -54,17 +54,17 @@ class Prepared:
     tokenizer: Tokenizer
     train: TokenStore
     corpus_weights: list[CorpusWeight]
-    """the pairs and the weight of each training text, in the order of the store"""
+    """the number of pairs and the weight of each training text, in the order of `train`"""
     counts: dict[str, Any]
-    """pairs `read` and `kept`, `dropped` by reason with `examples`, `kept_of_each_text`,
-    `source_tokens`, `target_tokens`"""
+    """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
+    `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
 
 
 def prepare(config: Config, log: Log) -> Prepared:
-    """Return the prepared data of a configuration; make them first if they are missing.
+    """Return the prepared data of a configuration; prepare them first if they are missing.
 
-    Downloads the corpus first if it is missing. If several processes ask for the same data, one
-    makes them and the others wait.
+    Downloads the corpus if it is missing. If several processes need the same data, one prepares
+    them and the others wait.
 
     Raises:
         ConfigError: the configuration names no training text, or an unknown script.
@@ -81,12 +81,12 @@ def prepare(config: Config, log: Log) -> Prepared:
     if _read_manifest(directory) is None:
         with locked(root, name, log):
             if _read_manifest(directory) is None:
-                _make(config, splits.train, directory, log)
+                _prepare_folder(config, splits.train, directory, log)
     return _open(directory, splits.train)
 
 
 def find_prepared(config: Config) -> Prepared | None:
-    """Return the prepared data of a configuration if they exist; downloads and writes nothing.
+    """Return the prepared data of a configuration or None; downloads and writes nothing.
 
     Raises:
         ConfigError: the configuration names no training text.
@@ -100,7 +100,7 @@ def find_prepared(config: Config) -> Prepared | None:
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
-    """Return `Prepared.counts` of a folder of prepared data; its text is not needed.
+    """Return `Prepared.counts` from a folder of prepared data; the text need not exist.
 
     Raises:
         DataError: the folder is missing, incomplete or damaged.
@@ -113,7 +113,7 @@ def read_counts(folder: Path) -> dict[str, Any]:
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:
-    """Return a phrase that says how many pairs each rule left out, from `Prepared.counts`."""
+    """Return a phrase for people that says how many pairs each rule left out: "3 empty"."""
     dropped = counts["dropped"]
     words = [f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped[reason]]
     return ", ".join(words) or "none left out"
@@ -122,17 +122,17 @@ def describe_dropped(counts: dict[str, Any]) -> str:
 def fingerprint(
     config: Config, texts: list[TextPair], directory: Path, *, remember: bool = True
 ) -> str:
-    """Return sixteen hex digits of a hash of `texts` and every setting that shapes a token store.
+    """Return a hash (16 hex digits) of `texts` and all settings that change the prepared data.
 
-    The hash of each file is kept in `directory` under the file's path, size and time stamp, so that
-    an unchanged corpus is not read again. `remember=False` only reads these hashes.
+    `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
+    an unchanged corpus is not read again. With `remember=False` this file is only read.
 
     Raises:
         DataError: a file of `texts` cannot be read.
     """
-    memory = directory / "hashes.json"
-    known = read_json_or_empty(memory)
-    parts = {
+    cache_file = directory / "hashes.json"
+    known = read_json_or_empty(cache_file)
+    inputs = {
         "format": CONTENT_VERSION,
         "texts": [
             {
@@ -152,14 +152,14 @@ def fingerprint(
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)
-            write_json(memory, known)
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+            write_json(cache_file, known)
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _hash_file(path: Path, known: dict[str, Any]) -> str:
-    """Return the file's suffix, which decides how it is decompressed, and its sha256.
+    """Return the suffix of a file, which decides how it is decompressed, and its SHA-256.
 
-    `known` holds the size, the time stamp and the hash of files, by path; this file is added.
+    `known` is the cache {path: [size, time stamp, hash]}; the file is added to it.
     """
     with read_errors(path):
         stat = path.stat()
@@ -174,7 +174,7 @@ def _hash_file(path: Path, known: dict[str, Any]) -> str:
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a complete folder; None if a file is missing or of another size.
+    """Return the manifest of prepared data; None if a file is missing or of another size.
 
     Raises:
         DataError: a newer version of nmt wrote the folder.
@@ -206,8 +206,8 @@ def _open(directory: Path, train: list[TextPair]) -> Prepared:
     )
 
 
-def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
-    """Learn the vocabulary, encode the training texts, and write the folder."""
+def _prepare_folder(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
+    """Write the folder of prepared data; reads the texts to count, to learn and to encode."""
     texts = [ParallelText(text, config.data.languages) for text in train]
     with new_folder(directory) as folder:
         total = sum(len(block) for text in texts for block in text.blocks())
@@ -234,7 +234,7 @@ def _make(config: Config, train: list[TextPair], directory: Path, log: Log) -> N
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, without those that the cleaning rules leave out."""
+    """Every `stride`-th pair of all texts, if the cleaning rules keep it."""
 
     texts: list[ParallelText]
     stride: int
@@ -256,7 +256,7 @@ def _write_ids(
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
-    """Write the ids of the pairs that the rules keep, and return `Prepared.counts`."""
+    """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
     counts, kept_of_each_text, seen = Counts(), list[int](), SeenHashes()
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,

@@ -81,7 +81,7 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
         config.seed,
         prepared.corpus_weights if sample is store else (),
     )
-    pairs = round(sum(text.pairs * text.weight for text in prepared.corpus_weights))
+    pairs = round(sum(text.pair_count * text.weight for text in prepared.corpus_weights))
     times = 1.0 if sample is store else pairs / len(sample)
     return Workload(
         origin=f"prepared data in {prepared.directory}",

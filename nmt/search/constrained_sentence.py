@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from nmt.config import DecodingConfig
-from nmt.data.text.words import is_unspaced, opens
+from nmt.data.text.words import is_opening, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK
 from nmt.search.beam_search import length_penalty
 from nmt.search.decoding import Hypothesis
@@ -196,7 +196,7 @@ def _ends_in_mark(text: bytes) -> bool:
     word = text.decode("utf-8", errors="replace").rsplit(" ", 1)[-1]
     if not text or is_unspaced(word[-1:]):
         return bool(text)
-    return word.endswith(_APOSTROPHES) or all(map(opens, word))
+    return word.endswith(_APOSTROPHES) or all(map(is_opening, word))
 
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:

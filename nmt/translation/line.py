@@ -71,7 +71,7 @@ class Terminology:
             tuple(occurrence.target for occurrence in found) + self.terms,
             self.forbidden,
             self.prefix,
-            tuple(occurrence.place for occurrence in found),
+            tuple(occurrence.characters for occurrence in found),
         )
 
     @property

@@ -74,7 +74,7 @@ def test_a_second_call_does_nothing_and_counts_are_read_without_the_text(
     first = prepare(config, messages.append)
     assert len(messages) == 2
     with monkeypatch.context() as patch:
-        patch.setattr(prepared, "_make", None)
+        patch.setattr(prepared, "_prepare_folder", None)
         second = prepare(config, messages.append)
     assert len(messages) == 2
     assert (second.directory, second.counts) == (first.directory, first.counts)
@@ -238,7 +238,7 @@ def test_data_that_another_process_made_meanwhile_are_not_made_again(
         yield
 
     monkeypatch.setattr(prepared, "locked", wait_for_other_process)
-    monkeypatch.setattr(prepared, "_make", None)
+    monkeypatch.setattr(prepared, "_prepare_folder", None)
     assert prepare_quietly(config).fingerprint == first.fingerprint
 
 

@@ -2,7 +2,8 @@
 
 It trains a translation model in minutes without a download. The German shows what makes the pair
 worth learning: gender and case, verb-second and verb-final order, separable verbs, negation.
-There is one function for each construction of a sentence; its docstring gives an example.
+There is one function for each construction of a sentence; its docstring gives an example. `rng`
+draws every choice, and `who` is the subject of the clause that a phrase is for.
 """
 
 from collections import Counter
@@ -19,33 +20,33 @@ from nmt.data.corpora.splits import write_split
 
 TRAIN_PAIRS, HELD_OUT_PAIRS = 32_000, 500
 MIN_WORDS, MAX_WORDS = 3, 14
-# settings that always follow their verb, and those that are no phrase
+# entries of `Verb.settings`: phrases that the verb needs, and properties of the verb, no phrases
 COMPLEMENTS = ("goal", "nach", "stay", "game", "language")
-MARKS = ("receiver", "clock", "once", "unwilled")
+PROPERTIES = ("receiver", "clock", "once", "unwilled")
 DEFINITE_KINDS = ("room", "opening", "appliance")
 
 
 def adjective(rng: Random, noun: Noun) -> Adjective | None:
-    """Return now and then an adjective that suits a noun."""
+    """Return an adjective that suits a noun, with a probability of 20 %; else None."""
     fitting = [adjective for adjective in words.ADJECTIVES if noun.kind in adjective.kinds]
     return rng.choice(fitting) if fitting and rng.random() < 0.2 else None
 
 
 def pronoun_for(phrase: Phrase) -> Phrase:
-    """Return the pronoun that takes up a phrase again."""
+    """Return the pronoun for a phrase, such as "she" for "Anna"."""
     same_person = [pronoun for pronoun in words.PRONOUNS if pronoun.person == phrase.person]
     return next((p for p in same_person if p.gender == phrase.gender), same_person[0])
 
 
-def own(rng: Random, who: Phrase | None) -> words.Determiner:
-    """Return the possessive of `who`, or anybody's."""
+def possessive(rng: Random, who: Phrase | None) -> words.Determiner:
+    """Return the possessive of `who`, such as "her" for "Anna"; of a random person if None."""
     return words.POSSESSIVES[pronoun_for(who) if who else rng.choice(words.PRONOUNS)]
 
 
 def person(rng: Random, who: Phrase | None = None) -> Phrase:
-    """Return somebody; where `who` is the subject, somebody else."""
+    """Return a pronoun, a name or a noun for a person, but not for `who`."""
     draw = rng.random()
-    if draw < 0.35:
+    if draw < 0.35:  # persons 0 and 3 are I and we: "I see us" would be wrong
         return rng.choice([p for p in words.PRONOUNS if not who or p.person % 3 != who.person % 3])
     if draw < 0.6:
         return rng.choice([name for name in words.NAMES if name != who])
@@ -53,16 +54,16 @@ def person(rng: Random, who: Phrase | None = None) -> Phrase:
 
 
 def people(rng: Random, noun: Noun, who: Phrase | None) -> Phrase:
-    """Return somebody by a noun, relatives as somebody's."""
+    """Return a noun phrase for one person or several: "this old man", of relatives "her son"."""
     plural = bool(noun.english_plural) and rng.random() < 0.25
     if noun.kind in ("sibling", "parent") or (noun.kind == "acquaintance" and rng.random() < 0.4):
-        return grammar.noun_phrase(own(rng, who), noun, plural)
+        return grammar.noun_phrase(possessive(rng, who), noun, plural)
     determiner = rng.choice([words.THE, words.THE, words.THE, words.THIS])
     return grammar.noun_phrase(determiner, noun, plural, adjective(rng, noun))
 
 
 def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
-    """Return an object of one of the kinds for a subject."""
+    """Return a noun phrase of one of the kinds, an object in a clause with the subject `who`."""
     noun, draw = rng.choice(words.nouns_of([rng.choice(kinds)])), rng.random()
     if noun.kind in words.PEOPLE:
         return person(rng, who) if draw < 0.5 else people(rng, noun, who)
@@ -70,7 +71,7 @@ def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
     if noun.kind in words.MASS_KINDS:
         determiner = words.BARE if draw < 0.75 else words.THE
     elif draw < 0.5 or noun.kind in DEFINITE_KINDS:
-        determiner = rng.choice([words.THE, words.THE, words.THIS, own(rng, who)])
+        determiner = rng.choice([words.THE, words.THE, words.THIS, possessive(rng, who)])
         plural = draw < 0.1
     elif draw < 0.75:
         determiner = words.A
@@ -82,7 +83,7 @@ def thing(rng: Random, kinds: Sequence[str], who: Phrase) -> Phrase:
 
 
 def setting(rng: Random, kind: str, who: Phrase) -> Pair:
-    """Return where, how, with whom or for whom somebody does something."""
+    """Return a phrase of a kind: a place, a manner, or "with" or "for" another person."""
     if kind not in ("with", "for"):
         return rng.choice(words.PHRASES[kind])
     other = person(rng, who)
@@ -91,7 +92,7 @@ def setting(rng: Random, kind: str, who: Phrase) -> Pair:
 
 
 def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
-    """Return a clause in the present with all that its verb needs, and often a setting."""
+    """Return a clause in the present, with the phrases that its verb needs and often a setting."""
     clause = Clause(who, verb)
     if verb.objects:
         clause = replace(clause, object=thing(rng, verb.objects, who))
@@ -100,21 +101,21 @@ def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
     needed = [kind for kind in verb.settings if kind in COMPLEMENTS]
     if needed:
         clause = replace(clause, ending=setting(rng, rng.choice(needed), who))
-    optional = [kind for kind in verb.settings if kind not in (*COMPLEMENTS, *MARKS)]
+    optional = [kind for kind in verb.settings if kind not in (*COMPLEMENTS, *PROPERTIES)]
     if optional and (verb.english == "live" or rng.random() < 0.4):
         clause = replace(clause, setting=setting(rng, rng.choice(optional), who))
     return clause
 
 
 def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
-    """Return the clause, now and then negated where the negation has only one meaning."""
+    """Return the clause, negated with the probability `share` unless that would be ambiguous."""
     what = clause.object
     vague = what and what.indefinite and not what.negative
     return clause if vague or clause.setting[0] else replace(clause, negated=rng.random() < share)
 
 
 def timed(rng: Random, who: Phrase) -> Clause:
-    """Return what somebody did, does, will or may do, with its time."""
+    """Return a clause with a random verb, tense or modal verb, and a time that fits the tense."""
     verb, draw = rng.choice(words.EVENTS), rng.random()
     clause, later = act(rng, verb, who), rng.choice(words.PHRASES["future"])
     if draw < 0.35:
@@ -137,24 +138,24 @@ def timed(rng: Random, who: Phrase) -> Clause:
 
 
 def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Clause:
-    """Return what makes it easy (`good`) or hard for somebody to do something."""
+    """Return a clause that says why `who` can act (`good`) or not: "she is ill", "it rains"."""
+    # a row: good or bad, subject and tense, German infinitive, English and German ending
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]
-    _, about, verb, english, german = rng.choice(rows)
-    clause = Clause(
-        words.IT if about == "it" else who, words.BY_INFINITIVE[verb], ending=(english, german)
-    )
-    tense = grammar.PAST if past or "past" in about else grammar.PRESENT
-    return replace(clause, modal=words.MUST if "must" in about else None, tense=tense)
+    _, properties, verb, english, german = rng.choice(rows)
+    subject = words.IT if properties == "it" else who
+    clause = Clause(subject, words.BY_INFINITIVE[verb], ending=(english, german))
+    tense = grammar.PAST if past or "past" in properties else grammar.PRESENT
+    return replace(clause, modal=words.MUST if "must" in properties else None, tense=tense)
 
 
 def plain_statement(rng: Random) -> Pair:
-    """I need an umbrella. Ich brauche einen Regenschirm."""
+    """Return a statement with a verb of state: "I need an umbrella."."""
     return sentence(grammar.statement(deny(rng, act(rng, rng.choice(words.STATES), person(rng)))))
 
 
 def timed_statement(rng: Random) -> Pair:
-    """Yesterday he called us at half past two. Gestern hat er uns um halb drei angerufen."""
+    """Return a statement with a time: "Yesterday he called us at half past two."."""
     clause = timed(rng, person(rng))
     if clause.time[0] and rng.random() < 0.4:
         clause = replace(clause, fronted=clause.time, time=grammar.NOTHING)
@@ -167,7 +168,7 @@ def timed_statement(rng: Random) -> Pair:
 
 
 def question(rng: Random) -> Pair:
-    """Did you see Anna? Where did she buy the book? Who is he looking for?"""
+    """Return a question: "Did you see Anna?", "Where did she buy the book?"."""
     clause = replace(timed(rng, person(rng)), negated=False, frequency=grammar.NOTHING)
     if rng.random() < 0.15:
         return sentence(grammar.statement(replace(clause, subject=words.WHO)), "?")
@@ -183,12 +184,12 @@ def question(rng: Random) -> Pair:
         choices.append((("what", "was"), replace(clause, object=None)))
     elif clause.dative and not what:
         choices.append((("who", "wem"), replace(clause, dative=None)))
-    asked, clause = rng.choice(choices)
-    return sentence(grammar.question(clause, *asked), "?")
+    question_word, clause = rng.choice(choices)
+    return sentence(grammar.question(clause, *question_word), "?")
 
 
 def reason(rng: Random) -> Pair:
-    """She is not working today because she is ill. He helped me although he had no time."""
+    """Return a statement with "because" or "although": "He helped me although he was ill."."""
     who, draw = person(rng), rng.random()
     past = draw < 0.4
     clause = act(rng, rng.choice(words.WILLED), who)
@@ -209,7 +210,7 @@ def reason(rng: Random) -> Pair:
 
 
 def condition(rng: Random) -> Pair:
-    """If Anna is tired, she does not work. Wenn Anna müde ist, arbeitet sie nicht."""
+    """Return an if-clause and its main clause: "If Anna is tired, she does not work."."""
     who = person(rng)
     clause = deny(rng, act(rng, rng.choice(words.WILLED), pronoun_for(who)), 0.4)
     tense = rng.choice([grammar.PRESENT, grammar.FUTURE])
@@ -220,23 +221,23 @@ def condition(rng: Random) -> Pair:
 
 
 def reported(rng: Random) -> Pair:
-    """He says that Anna will come back tomorrow. Do you know whether she is sleeping?"""
+    """Return reported speech: "He says that Anna will come.", "Do you know whether she sleeps?"."""
     who = person(rng)
-    told = timed(rng, pronoun_for(who) if rng.random() < 0.5 else person(rng))
+    content = timed(rng, pronoun_for(who) if rng.random() < 0.5 else person(rng))
     if rng.random() < 0.7:
         main = grammar.statement(Clause(who, rng.choice(words.REPORTS)))
-        return grammar.complex_sentence(main, grammar.subordinate("that", "dass", told))
+        return grammar.complex_sentence(main, grammar.subordinate("that", "dass", content))
     main = grammar.question(Clause(words.PRONOUNS[1], words.BY_INFINITIVE["wissen"]))
-    inner = grammar.subordinate("whether", "ob", replace(told, negated=False))
+    inner = grammar.subordinate("whether", "ob", replace(content, negated=False))
     return grammar.complex_sentence(main, inner, "?")
 
 
 def description(rng: Random) -> Pair:
-    """The soup is hot. This coat costs thirty euros."""
+    """Return a statement about a thing: "The soup is hot.", "This coat costs thirty euros."."""
     adjective = rng.choice(words.ADJECTIVES)
     kinds = [kind for kind in adjective.kinds if kind not in ("sibling", "parent")]
     noun = rng.choice(words.nouns_of([rng.choice(kinds)]))
-    what = grammar.noun_phrase(rng.choice([words.THE, words.THIS, own(rng, None)]), noun)
+    what = grammar.noun_phrase(rng.choice([words.THE, words.THIS, possessive(rng, None)]), noun)
     clause = Clause(what, words.BE, ending=(adjective.english, adjective.german))
     if noun.kind in ("clothes", "luggage", "furniture", "book") and rng.random() < 0.4:
         english, german = grammar.number(rng.randint(2, 99))
@@ -246,7 +247,7 @@ def description(rng: Random) -> Pair:
 
 
 def random_pair(rng: Random) -> Pair:
-    """Return one pair of sentences of any construction."""
+    """Return an English sentence of a random construction, and its German translation."""
     statements = (plain_statement, timed_statement, question)
     constructions = (*statements, reason, condition, reported, description)
     return rng.choices(constructions, weights=(14, 36, 18, 12, 5, 9, 4))[0](rng)
@@ -262,7 +263,7 @@ class DemoCorpus:
 
 
 def generate(seed: int = 1) -> DemoCorpus:
-    """Return the corpus of a seed: distinct sources, one translation each."""
+    """Generate the corpus; equal seeds give equal corpora, and no English sentence occurs twice."""
     rng = Random(seed)
     translations: dict[str, str] = {}
     while len(translations) < TRAIN_PAIRS + 2 * HELD_OUT_PAIRS:

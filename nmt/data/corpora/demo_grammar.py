@@ -1,4 +1,4 @@
-"""Noun phrases and clauses of the demo corpus, written in English and in German."""
+"""Noun phrases and clauses of the demo corpus; a `Pair` is (English, German)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from nmt.data.corpora import demo_lexicon as words
 from nmt.data.corpora.demo_lexicon import Adjective, Determiner, Noun, Pair, Phrase, Verb
 
 NOTHING = ("", "")
-FIRST, SECOND, THIRD, FIRST_PLURAL, THIRD_PLURAL = range(5)
+FIRST, SECOND, THIRD, FIRST_PLURAL, THIRD_PLURAL = range(5)  # `Phrase.person`
 PRESENT, PROGRESSIVE, PAST, FUTURE = "present", "progressive", "past", "future"
 
-# endings by case (nominative, accusative, dative) for masculine, feminine, neuter and plural
+# endings by case (0 nominative, 1 accusative, 2 dative) for masculine, feminine, neuter and plural
 _STRONG = (("er", "e", "es", "e"), ("en", "e", "es", "e"), ("em", "er", "em", "en"))
 _DEFINITE = [forms.split() for forms in ("der die das die", "den die das die", "dem der dem den")]
 
@@ -21,7 +21,7 @@ def join(*parts: str) -> str:
 
 
 def _determiner_and_ending(determiner: Determiner, case: int, gender: str) -> Pair:
-    """Return a German determiner and the ending of an adjective after it."""
+    """Return an inflected German determiner, and the ending of an adjective after it."""
     column = "mfnp".index(gender)
     strong = _STRONG[case][column]
     if determiner is words.THE:
@@ -43,7 +43,7 @@ def noun_phrase(
     adjective: Adjective | None = None,
     count: Pair = NOTHING,
 ) -> Phrase:
-    """Return a noun phrase in every case: "my two old dogs", "meine zwei alten Hunde"."""
+    """Return a noun phrase in every case: "my two old dogs"; `count` is "two", "zwei"."""
     article = determiner.english_plural if plural else determiner.english
     word = noun.english_plural if plural else noun.english
     english = join(count[0], adjective.english if adjective else "", word)
@@ -69,7 +69,7 @@ def noun_phrase(
 
 @dataclass(frozen=True)
 class Clause:
-    """Who does what, when and where: `fronted` opens a statement, `ending` belongs to the verb."""
+    """The parts of a clause; a statement begins with `fronted`, and its verb needs `ending`."""
 
     subject: Phrase
     verb: Verb
@@ -86,7 +86,7 @@ class Clause:
 
 
 def statement(clause: Clause) -> Pair:
-    """Return a main clause: subject first in English, verb second in German."""
+    """Return a main clause without full stop; the German verb comes second: "heute ruft er an"."""
     front, subject = clause.fronted, clause.subject.nominative
     finite, closing, _ = _german_verb(clause)
     opening = (front[1], finite, subject) if front[1] else (subject, finite)
@@ -95,7 +95,7 @@ def statement(clause: Clause) -> Pair:
 
 
 def question(clause: Clause, english_word: str = "", german_word: str = "") -> Pair:
-    """Return a question; without a question word it starts with the finite verb."""
+    """Return a question, "where does he live"; without a question word the verb comes first."""
     auxiliary, rest = _english_verb(clause)
     opening = join(english_word, auxiliary, clause.subject.english)
     english = join(opening, _english_predicate(clause, rest))
@@ -112,7 +112,7 @@ def subordinate(english_word: str, german_word: str, clause: Clause) -> Pair:
 
 
 def english_clause(clause: Clause) -> str:
-    """Return an English clause without what stands in front of its subject."""
+    """Return an English clause from its subject on; `clause.fronted` is left out."""
     auxiliary, rest = _english_verb(clause)
     opening, often = clause.subject.english, clause.frequency[0]
     if auxiliary in ("do", "does", "did") and not clause.negated:
@@ -147,7 +147,7 @@ def _english_verb(clause: Clause) -> Pair:
 
 
 def _english_predicate(clause: Clause, verb: str) -> str:
-    """Return the verb and all that follows it, in English order."""
+    """Return an English verb, its objects, and the phrases that follow them."""
     target = clause.object or clause.dative
     indirect = clause.dative.english_object if clause.object and clause.dative else ""
     direct = target.english_object if target else ""
@@ -159,7 +159,7 @@ def _english_predicate(clause: Clause, verb: str) -> str:
 
 
 def _german_verb(clause: Clause) -> tuple[str, str, str]:
-    """Return the finite verb, the end of a main clause and the verbs that end a subordinate one."""
+    """Return the first and last verb of a main clause, and the verbs at a subordinate one's end."""
     verb, person, past = clause.verb, clause.subject.person, clause.tense == PAST
     infinitive = verb.prefix + verb.infinitive
     modal = words.WILL if clause.tense == FUTURE else clause.modal
@@ -176,7 +176,7 @@ def _german_verb(clause: Clause) -> tuple[str, str, str]:
 
 
 def _middle_field(clause: Clause) -> Iterable[str]:
-    """Return what stands between the finite verb and the end of a German main clause."""
+    """Return the phrases between the finite verb and the end of a German main clause, in order."""
     target, receiver = clause.object, clause.dative
     form = target.accusative if target else ""
     if target is None and receiver and not receiver.is_pronoun:
@@ -204,13 +204,13 @@ def _middle_field(clause: Clause) -> Iterable[str]:
 
 
 def sentence(pair: Pair, mark: str = ".") -> Pair:
-    """Return both sides with a capital letter first and a mark at the end."""
+    """Return a sentence: both sides begin with a capital letter and end with `mark`."""
     english, german = pair
     return english[0].upper() + english[1:] + mark, german[0].upper() + german[1:] + mark
 
 
 def complex_sentence(main: Pair, inner: Pair, mark: str = ".") -> Pair:
-    """Return a main clause and what depends on it, which German sets off by a comma."""
+    """Return a sentence of a main clause and a subordinate clause; German has a comma between."""
     return sentence((f"{main[0]} {inner[0]}", f"{main[1]}, {inner[1]}"), mark)
 
 

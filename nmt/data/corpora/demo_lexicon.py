@@ -6,13 +6,13 @@ from importlib.resources import files
 from typing import Any, TypeVar, get_type_hints
 
 Entry = TypeVar("Entry")
-# a phrase or a sentence in English and in German
+# a phrase or a sentence: (English, German)
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Determiner:
-    """An article or what stands in its place; `declension` is "der", "ein" or "strong"."""
+    """An article or possessive; adjectives after it decline as after "der", "ein" or "strong"."""
 
     english: str
     english_plural: str
@@ -44,7 +44,7 @@ class Phrase:
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun; an empty plural marks one that has only a singular."""
+    """A noun; the plural may be empty. `oblique` is its accusative and dative singular."""
 
     kind: str
     english: str
@@ -66,10 +66,10 @@ class Adjective:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: English and German forms, the kinds of its object and what may follow it.
+    """A verb: its forms, the kinds of its object, and the kinds of phrases that may follow it.
 
-    The German finite forms run ich, du, er, wir, sie and leave out a separable prefix. A verb
-    with a preterite tells the past in it, any other verb in the perfect.
+    The German finite forms are those of ich, du, er, wir, sie, without a separable prefix. The
+    past of a verb is the preterite, or the perfect if `preterite` is empty.
     """
 
     use: str
@@ -142,5 +142,5 @@ for kind, english, german in _TABLES["phrases"]:
 
 
 def nouns_of(kinds: Sequence[str]) -> list[Noun]:
-    """Return the nouns of the kinds; "object:key" is the key alone."""
+    """Return the nouns of all `kinds`; KIND:ENGLISH, such as "object:key", names a single noun."""
     return [n for n in NOUNS if n.kind in kinds or f"{n.kind}:{n.english}" in kinds]

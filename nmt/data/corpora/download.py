@@ -24,7 +24,7 @@ class AbsentError(DataError):
 
 
 def fetch(url: str, path: Path) -> None:
-    """Download to `path` by way of `path.part`, which a later call continues.
+    """Download a file to `path`, retrying a few times; `path.part` lets a later call continue.
 
     Raises:
         DataError: the server refuses, the connection fails again and again, or the disk is full.
@@ -60,7 +60,7 @@ def _size(part: Path) -> int:
 
 
 def _receive(url: str, part: Path) -> bool:
-    """Append to `part` the bytes that are missing, and return whether it is then complete."""
+    """Append the missing bytes to the file `part`, and return whether it is then complete."""
     have = _size(part)
     headers = {"User-Agent": "nmt", "Accept-Encoding": "identity"}
     if have:

@@ -1,4 +1,4 @@
-"""Folders that are complete or absent, made by one process at a time."""
+"""Folders that are complete or absent, written by one process at a time."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 
-Log = Callable[[str], None]
+Log = Callable[[str], None]  # receives a message on progress for the user
 
 
 class DiskError(DataError):
@@ -18,7 +18,7 @@ class DiskError(DataError):
 
 @contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn an `OSError` inside the block into a `DiskError` that names `path`."""
+    """Turn an `OSError` inside the block into a `DiskError` that names `path` and a remedy."""
     try:
         yield
     except OSError as error:
@@ -30,34 +30,34 @@ def disk_errors(path: Path) -> Iterator[None]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yield a folder to fill, which gets the name `folder` once all its files are on the disk.
+    """Yield a temporary folder to fill; after the block it replaces `folder`, flushed to disk.
 
-    After an error nothing of it is left; what a killed process left behind is removed.
+    An error in the block removes it. The remains of a process that was killed are removed first.
 
     Raises:
         DiskError: it cannot be written.
     """
-    beside = folder.with_name(f"{folder.name}.partial")
-    shutil.rmtree(beside, ignore_errors=True)
+    temporary = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
     try:
-        with disk_errors(beside):
-            beside.mkdir(parents=True)
-            yield beside
-            for path in sorted(beside.rglob("*")):
+        with disk_errors(temporary):
+            temporary.mkdir(parents=True)
+            yield temporary
+            for path in sorted(temporary.rglob("*")):
                 if path.is_file():
                     with open(path, "rb") as file:
                         os.fsync(file.fileno())
             shutil.rmtree(folder, ignore_errors=True)
-            beside.rename(folder)
+            temporary.rename(folder)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 @contextmanager
 def locked(directory: Path, name: str, log: Log) -> Iterator[None]:
-    """Hold the lock called `name` in `directory`; a second process waits for it.
+    """Hold the lock called `name` in `directory` during the block; wait if another process has it.
 
-    The lock ends with the process, however that ends; its empty file stays.
+    The lock ends with its process, even if that is killed; the empty lock file remains.
 
     Raises:
         DiskError: the directory cannot be written.

@@ -1,8 +1,8 @@
 """Translation data sets of the Hugging Face Hub as line-aligned text.
 
-The only file that knows the library `datasets`. No code of a data set is ever run: one that
-consists of a loading script is refused. A revision is a commit, so that the same name gives the
-same text; without one, it is the revision of the first download.
+The only file that uses the library `datasets`. No code of a data set is ever run: one that
+consists of a loading script is refused. A revision is a commit, so that equal names give equal
+text; without one, the revision of the first download is used from then on.
 """
 
 import re
@@ -21,19 +21,19 @@ from nmt.data.text.parallel_text import TRANSLATION
 from nmt.errors import DataError, NmtError
 
 ENDPOINT: str | None = None
-"""where the Hub answers; None: where its library looks for it"""
+"""the URL of the Hub; None: the default of its library"""
 
-_ROWS = 1000
+_ROWS = 1000  # read at once
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
-# what data sets call our splits
+# the names that data sets give to our splits
 _UPSTREAM = {
     "train": ("train",),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test",),
 }
-# data sets that are loading scripts, and where else their text is
+# data sets that are loading scripts, and corpora with the same text
 _SCRIPTS = {
     "iwslt/iwslt2017": "the corpus iwslt2017",
     "helsinki-nlp/tatoeba_mt": "the corpus tatoeba_en_fr or opus:Tatoeba",
@@ -42,8 +42,8 @@ _SCRIPTS = {
 }
 
 Field = tuple[str, str | None]
-"""a column of a batch, and the key inside its records"""
-Batch = Mapping[str, Sequence[Any]]
+"""a column of a batch, and the key inside its records; None: the column holds the text itself"""
+Batch = Mapping[str, Sequence[Any]]  # the values of each column, by its name
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class HubData:
     revision: str | None
     """a commit, or a branch or tag that is looked up; None: the newest at the first download"""
     splits: Sequence[str] = ("train",)
-    """those that it must have; another one that is missing is cut from the training text"""
+    """our splits that it must have; any other missing one is split off the training text"""
 
     def __str__(self) -> str:
         return f"{self.repository} {self.configuration or ''}".rstrip()
@@ -66,8 +66,8 @@ class HubData:
 def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
-    Read from the Hub, or from the origin folder that holds parquet files as the Hub lays them out,
-    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`.
+    The data are read from the Hub, or from parquet files in `origin.folder` if it is given, named
+    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`. A missing set is split off.
 
     Raises:
         DataError: the data set cannot be read, needs a loading script, or its rows are not
@@ -92,12 +92,12 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     except NmtError:
         raise
     except Exception as error:  # the library and what it builds upon raise dozens of kinds
-        raise _explained(data, error) from error
+        raise _explain(data, error) from error
     complete_splits(folder, languages, origin.log)
 
 
 def _load(data: HubData, origin: Origin) -> Any:
-    """Return the rows of each split."""
+    """Return a mapping from the data set's split names to their rows (`datasets.Dataset`)."""
     import datasets
 
     if origin.folder is not None:
@@ -109,13 +109,13 @@ def _load(data: HubData, origin: Origin) -> Any:
             f"{data.repository} is also a folder here, which would be read instead of the data set "
             "of the Hub; work in another directory"
         )
-    revision = _pinned(data, origin)
+    revision = _find_commit(data, origin)
     origin.log(f"loading {data} from the Hugging Face Hub, revision {revision}")
     return datasets.load_dataset(data.repository, data.configuration, revision=revision)
 
 
-def _pinned(data: HubData, origin: Origin) -> str:
-    """Return the given commit, else that of the first download, else the newest one."""
+def _find_commit(data: HubData, origin: Origin) -> str:
+    """Return the given commit, else that of the first download, else the newest; record it."""
     if data.revision and _COMMIT.fullmatch(data.revision):
         return data.revision
     address = f"{data.repository}@{data.revision or ''}"
@@ -132,6 +132,7 @@ def _pinned(data: HubData, origin: Origin) -> str:
 
 
 def _parquet_files(root: Path, data: HubData) -> dict[str, list[str]]:
+    """Return the paths of the parquet files of each of our splits that `root` has."""
     configuration = data.configuration or "default"
     folder = root / configuration if (root / configuration).is_dir() else root
     files: dict[str, list[str]] = {}
@@ -149,7 +150,7 @@ def _pairs(
     rows: Any, split: str, languages: Languages, data: HubData, log: Log
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of a split; line ends inside a sentence become spaces."""
-    pairs = joined = 0
+    pair_count = changed = 0
     fields: list[Field] = []
     for batch in tqdm(rows.iter(_ROWS), desc=split, unit_scale=_ROWS, disable=None):
         if not fields:
@@ -160,14 +161,14 @@ def _pairs(
                 log(f"columns {columns} are taken for {languages[0]} and {languages[1]}")
         for pair in zip(*(_sentences(batch, field, data) for field in fields), strict=True):
             source, target = (_LINE_ENDS.sub(" ", sentence) for sentence in pair)
-            joined += (source != pair[0]) + (target != pair[1])
-            pairs += 1
+            changed += (source != pair[0]) + (target != pair[1])
+            pair_count += 1
             yield source, target
-    log(f"{split}: {pairs:,} pairs; line ends inside {joined:,} sentences became spaces")
+    log(f"{split}: {pair_count:,} pairs; line ends inside {changed:,} sentences became spaces")
 
 
 def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
-    """Return where each language stands, judged by the first rows."""
+    """Return the field of the source and that of the target, judged by the first row."""
     first = batch.get(TRANSLATION, [None])[0]
     if isinstance(first, Mapping):
         if all(language in first for language in languages):
@@ -178,8 +179,9 @@ def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
         if all(language in found for language in languages):
             return [(language, None) for language in languages]
         if len(found) == 2:
-            named = re.findall(r"[A-Za-z]+", data.configuration or "")
-            order = [part for part in named if part in languages]
+            # two columns of text: the configuration, such as "de-en", may say their order
+            words = re.findall(r"[A-Za-z]+", data.configuration or "")
+            order = [word for word in words if word in languages]
             columns = dict(zip(order if len(order) == 2 else languages, found, strict=True))
             return [(columns[language], None) for language in languages]
     source, target = languages
@@ -191,7 +193,7 @@ def _fields(batch: Batch, languages: Languages, data: HubData) -> list[Field]:
 
 
 def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
-    """Return the texts of a field; a missing one is an empty text."""
+    """Return the texts of a field in the rows of a batch; null is an empty text."""
     column, key = field
     texts = [value if key is None else value[key] for value in batch[column]]
     for text in texts:
@@ -203,8 +205,8 @@ def _sentences(batch: Batch, field: Field, data: HubData) -> list[str]:
     return [text or "" for text in texts]
 
 
-def _explained(data: HubData, error: Exception) -> DataError:
-    """Return what the library says as an error that also says what to do about it."""
+def _explain(data: HubData, error: Exception) -> DataError:
+    """Return an error with the message of the library, and what the user can do about it."""
     reason = " ".join(str(error).split()) or type(error).__name__
     if "scripts are no longer supported" in reason:
         elsewhere = _SCRIPTS.get(data.repository.lower())

@@ -27,7 +27,7 @@ _SEGMENT = re.compile(r'<seg id="([^"]*)">(.*)</seg>')
 
 
 def write(folder: Path, languages: Languages, origin: Origin) -> None:
-    """Write {train,validation,test}.{language}: dev2010 validates, all later years test.
+    """Write {train,validation,test}.{language}: validation is dev2010, test is tst2010 and later.
 
     Raises:
         DataError: an archive cannot be downloaded, or its two sides do not match.
@@ -59,7 +59,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
 
 
 def _lines(source: Path, target: Path) -> Iterator[SentencePair]:
-    """Yield the lines of two files that are spoken; a line about a talk begins with a tag."""
+    """Yield the spoken lines of two files; lines about a talk begin with a tag and are left out."""
     for pair in read_pairs(source, target):
         sentence = SentencePair(pair.source.strip(), pair.target.strip())
         if not (sentence.source.startswith("<") and sentence.target.startswith("<")):
@@ -67,7 +67,7 @@ def _lines(source: Path, target: Path) -> Iterator[SentencePair]:
 
 
 def _segments(source: Path, target: Path) -> Iterator[SentencePair]:
-    """Yield the segments of two XML files, which are numbered alike within each talk."""
+    """Yield the segments of two XML files; both must have the same numbers in the same order."""
     sides = [
         [segment for line in read_lines(path) if (segment := _SEGMENT.search(line))]
         for path in (source, target)

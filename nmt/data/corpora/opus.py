@@ -23,9 +23,9 @@ _VERSION = re.compile(r"\w[\w.-]*")
 def write_moses(
     folder: Path, languages: Languages, origin: Origin, corpus: str, version: str | None
 ) -> None:
-    """Write {train,validation,test}.{language} in `folder`, the last two cut from the one text.
+    """Download a text to train.{language} in `folder`; split the other two sets off it.
 
-    Without a version it is the newest at the first download.
+    `version` None is the newest version at the first download, also in later calls.
 
     Raises:
         DataError: OPUS has no such text, or it is not the one that was downloaded first.

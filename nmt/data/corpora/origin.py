@@ -1,4 +1,4 @@
-"""Verified texts of a corpus, downloaded or copied, and the record of what they were made from.
+"""Verified texts of a corpus, downloaded or copied, and the record of earlier downloads.
 
 The size and sha256 of a text are the published ones. Where none are published, the first download
 decides, and a later one that differs is noticed. Likewise a revision or version that was the newest
@@ -20,30 +20,31 @@ from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
-"""The version of the layout of the record of downloads."""
+"""The version of the file format of the record of downloads."""
 
 _CHUNK = 1 << 18
 
 Entry = dict[str, str | int]
+"""`sha256` and `bytes` of a text, or the `revision` or `version` of a corpus"""
 
 
 @dataclass(frozen=True)
 class RemoteText:
-    """A text file and where it comes from: plain, compressed, or the member of a zip archive."""
+    """A text file to download: plain, compressed, or a member of a zip archive."""
 
     url: str
     size: int | None = None
-    """bytes of the text itself, decompressed; published together with `sha256` or not at all"""
+    """bytes of the text, decompressed; None if `sha256` is None"""
     sha256: str | None = None
-    """of those bytes; None: not published"""
+    """hash of the decompressed text, in hex; None: not published"""
     member: str | None = None
-    """base name of the zip archive's member that is the text"""
+    """base name of the text inside the zip archive; None: the URL is no zip archive"""
     also: Sequence[str] = ()
-    """other names that a copy may have in a folder"""
+    """other names that a copy in `Origin.folder` may have"""
 
     @property
     def address(self) -> str:
-        """Its key in the record of downloads."""
+        """The key of the text in the record of downloads."""
         return f"{self.url}#{self.member}" if self.member else self.url
 
     @property
@@ -54,18 +55,18 @@ class RemoteText:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the texts of a corpus come from, and the record of what was downloaded before."""
+    """Where the texts of a corpus come from, and the record of earlier downloads."""
 
     folder: Path | None
-    """copies of the upstream files; None: download them"""
+    """the folder with local copies of the upstream files; None: download them"""
     downloads: Path
-    """the folder for files on their way"""
+    """the folder for downloaded files, before they are unpacked"""
     record: Path
-    """a JSON object: entries by the address of what they describe"""
+    """the JSON file that maps each address (of a text or corpus) to an `Entry`"""
     log: Log
 
     def recall(self, address: str) -> Entry:
-        """Return the entry of an address in the record; empty if there is none.
+        """Return the entry of an earlier download from the record; empty if there is none.
 
         Raises:
             DataError: the record cannot be read.
@@ -73,7 +74,7 @@ class Origin:
         return self._entries().get(address, {})
 
     def remember(self, address: str, entry: Entry) -> None:
-        """Write an entry into the record; it is on the disk when this returns.
+        """Write an entry into the record, flushed to disk.
 
         Raises:
             DataError: the record cannot be read or written.
@@ -101,13 +102,20 @@ class Origin:
 
 
 def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
-    """Put a verified text at `path`, in a new folder that the caller removes after an error.
+    """Download a text, or find its copy, verify it and write it to `path`, decompressed.
+
+    The first hash of a text without a published one is recorded. After an error, `path` may exist.
 
     Raises:
         DataError: it cannot be downloaded or read, or is not the text that was expected.
     """
     if origin.folder is not None:
-        _install(_find_copy(origin.folder, text), text, path, origin)
+        plain = (text.member or text.name.removesuffix(".gz"), *text.also)
+        names = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
+        copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
+        if not copies:
+            raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")
+        _install(copies[0], text, path, origin)
         return
     archive = origin.downloads / text.name
     if not archive.is_file():
@@ -122,16 +130,6 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         raise
     if text.sha256 is None:
         origin.remember(text.address, entry)
-
-
-def _find_copy(folder: Path, text: RemoteText) -> Path:
-    """Return the file of `folder` that has one of the text's names, compressed or not."""
-    plain = (text.member or text.name.removesuffix(".gz"), *text.also)
-    wanted = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
-    for name in wanted:
-        if (folder / name).is_file():
-            return folder / name
-    raise DataError(f"{folder}: none of {', '.join(dict.fromkeys(wanted))} is here")
 
 
 def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Entry:
@@ -163,25 +161,22 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
 def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
     """Yield the bytes of the text in `archive`.
 
-    A zip archive is never extracted: the one member with this base name is read, whatever path the
-    archive gives it.
+    A zip archive is never extracted: the first member with this base name is read, whatever path
+    the archive gives it.
     """
     if archive.suffix != ".zip":
         with open_bytes(archive) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
         return
     try:
-        with zipfile.ZipFile(archive) as files, files.open(_member(files, member)) as file:
-            yield from iter(lambda: file.read(_CHUNK), b"")
+        with zipfile.ZipFile(archive) as files:
+            infos = [info for info in files.infolist() if not info.is_dir()]
+            found = [info for info in infos if PurePosixPath(info.filename).name == member]
+            if not found:
+                raise DataError(f"{archive}: holds no file called {member}")
+            with files.open(found[0]) as file:
+                yield from iter(lambda: file.read(_CHUNK), b"")
     except (EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error
-
-
-def _member(files: zipfile.ZipFile, name: str | None) -> zipfile.ZipInfo:
-    """Return the archive's one regular file with that base name."""
-    for info in files.infolist():
-        if not info.is_dir() and PurePosixPath(info.filename).name == name:
-            return info
-    raise DataError(f"{files.filename}: holds no file called {name}")

@@ -1,4 +1,4 @@
-"""The registry of known corpora: what they are, where each comes from, and how to get one.
+"""The registry of known corpora: what they are, where each comes from, and its download.
 
 `known_corpora.yaml` lists them. A name may also be an address: of any translation data set of the
 Hugging Face Hub (`hf:…`), or of any corpus of OPUS (`opus:…`).
@@ -35,7 +35,7 @@ _HUB = re.compile(
     re.ASCII,
 )
 _OPUS = re.compile(rf"opus:(?P<corpus>{_WORD})(:(?P<version>{_WORD}))?", re.ASCII)
-# it becomes a part of file names
+# a language code, which becomes a part of file names
 _LANGUAGE = re.compile(r"[_-]*[A-Za-z0-9][A-Za-z0-9_-]*")
 # a configuration that names its languages: en-de, wmt_de-en
 _PAIR = re.compile(r"(?:^|.*[-_])([a-z]{2})[-_]([a-z]{2})")
@@ -43,32 +43,32 @@ _PAIR = re.compile(r"(?:^|.*[-_])([a-z]{2})[-_]([a-z]{2})")
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus, and what `nmt data list` tells of it."""
+    """A corpus, and what `nmt data list` prints about it."""
 
     name: str
     language_pairs: tuple[Languages, ...]
-    """both directions can be learnt; the pair in most use comes first. Empty: only its text says
-    which languages it has"""
+    """for either direction; the first one is the default. Empty: any two languages, which are not
+    checked before the download"""
     write: Callable[[Path, Languages, Origin], None]
-    """writes {train,validation,test}.LANGUAGE into a folder"""
+    """writes {train,validation,test}.LANGUAGE into an empty folder"""
     description: str = ""
     pairs: str = ""
-    """how many training pairs"""
+    """the number of training pairs, in words for people"""
     download: str = ""
-    """how much is downloaded"""
+    """the size of the download, in words for people"""
     licence: str = ""
     url: str = ""
-    """where it is described"""
+    """the address of its description"""
     copy: str = ""
     """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
 
     @property
     def folder(self) -> str:
-        """The name of its folder, which is one folder whatever the corpus's name is."""
+        """The name of its folder: the corpus's name without the separators of an address."""
         return self.name.replace("/", "--").replace(":", "--")
 
     def pair_of(self, source: str | None, target: str | None) -> Languages:
-        """Return the languages in the order asked for; for None, the first one that fits.
+        """Return (source, target) of the first pair that fits; None stands for any language.
 
         Raises:
             ConfigError: the corpus has no such pair, or its languages must be named by their codes.
@@ -99,7 +99,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """The files of each split, source side and target side."""
+    """The files of each split; training may have several texts."""
 
     train: list[TextPair]
     validation: TextPair
@@ -107,6 +107,7 @@ class Splits:
 
 
 def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
+    """Write the demo corpus, which is not downloaded but generated."""
     origin.log("generating the demo corpus")
     demo_corpus.write(folder)
 
@@ -114,7 +115,7 @@ def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
 def _write_files(
     folder: Path, languages: Languages, origin: Origin, texts: Mapping[str, Any]
 ) -> None:
-    """Write a corpus that has one text for each split and language."""
+    """Write a corpus of one text a split and language; `texts` maps SPLIT.LANGUAGE to them."""
     for split in SPLITS:
         for language in languages:
             name = f"{split}.{language}"
@@ -128,7 +129,7 @@ def _write_table(
     table: Mapping[str, Any],
     columns: Languages,
 ) -> None:
-    """Write a corpus that is one tab-separated text; `columns` are the languages of the first."""
+    """Write a corpus that is one tab-separated text; `columns` are the languages of its columns."""
     path = folder / "table.tsv"
     obtain(RemoteText(**table), path, origin)
     write_split(folder, "train", columns, ParallelText(TextPair(file=str(path))))
@@ -145,7 +146,7 @@ def _write_hub(
     configurations: Mapping[str, str] = {},
     splits: Sequence[str] = ("train",),
 ) -> None:
-    """Write a data set of the Hub whose configurations are called by their languages."""
+    """Write a data set of the Hub; its configuration is named by the languages, as in "de-en"."""
     pair = "-".join(sorted(languages))
     data = HubData(repository, configurations.get(pair, pair), revision, tuple(splits))
     write_hub_text(folder, languages, origin, data=data)
@@ -173,11 +174,11 @@ _KNOWN, _ = strict_yaml.parse(_YAML.read_text("utf-8"), "known_corpora.yaml")
 CORPORA = {name: _known_corpus(name, entry) for name, entry in _KNOWN["corpora"].items()}
 """every corpus that `data.corpus` and `nmt data download` know by name"""
 ADDRESSES: dict[str, str] = _KNOWN["addresses"]
-"""the forms of an address, and what each leads to"""
+"""the forms of an address (`hf:…`), and a description of each"""
 
 
 def find_corpus(name: str) -> Corpus:
-    """Return the known corpus of that name, or the one at that address (`hf:…`, `opus:…`).
+    """Return the known corpus `name`, or the corpus at the address `name` (`hf:…`, `opus:…`).
 
     Raises:
         ConfigError: there is none; names the nearest name, or all.
@@ -208,9 +209,9 @@ def _match(pattern: re.Pattern[str], name: str, expected: str) -> re.Match[str]:
 
 
 def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
-    """Return the files of each split; download the corpus first if it is not here yet.
+    """Return the files of each split; download the configured corpus first if it is missing.
 
-    The user's own files take the place of the corpus's, split by split.
+    A split for which the configuration names files of the user has those files.
 
     Raises:
         ConfigError: there is no training or no validation text, the corpus is unknown, or it does
@@ -235,10 +236,10 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
 
 
 def find_splits(config: DataConfig) -> Splits | None:
-    """Return what `resolve` does, but None if the corpus would have to be downloaded.
+    """Return the files of each split, or None if the corpus would have to be downloaded.
 
     Raises:
-        ConfigError: as `resolve`.
+        ConfigError: as in `resolve`.
     """
     if config.corpus and not (config.train and config.validation and config.test):
         corpus = find_corpus(config.corpus)
@@ -251,7 +252,9 @@ def find_splits(config: DataConfig) -> Splits | None:
 def obtain_corpus(
     corpus: Corpus, languages: Languages, directory: Path, copies: Path | None, log: Log
 ) -> Splits:
-    """Put the corpus into `directory` unless it is there; `copies` holds its upstream files.
+    """Return the splits of a corpus in `directory`; download it if its folder is missing.
+
+    `copies` is a folder with its upstream files; None: NMT_TEST_DATA, or a download.
 
     Raises:
         DataError: it cannot be downloaded or read; its folder is then absent.
@@ -263,7 +266,11 @@ def obtain_corpus(
             if not folder.is_dir():
                 downloads = home / f"{folder.name}.downloads"
                 record = home / f"{folder.name}.source.json"
-                origin = Origin(copies or _test_data(corpus), downloads, record, log)
+                root = os.environ.get("NMT_TEST_DATA")
+                test_data = Path(root) / (corpus.copy or corpus.folder) if root else None
+                if copies is None and test_data and test_data.is_dir():
+                    copies = test_data
+                origin = Origin(copies, downloads, record, log)
                 with new_folder(folder) as new:
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
@@ -273,10 +280,3 @@ def obtain_corpus(
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:
     return directory / corpus.folder / "-".join(sorted(languages))
-
-
-def _test_data(corpus: Corpus) -> Path | None:
-    """Return the folder of local copies if there is one."""
-    root = os.environ.get("NMT_TEST_DATA")
-    folder = Path(root) / (corpus.copy or corpus.folder) if root else None
-    return folder if folder and folder.is_dir() else None

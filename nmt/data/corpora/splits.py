@@ -1,8 +1,8 @@
-"""Training, validation and test files; a set that is missing is held out of the training text.
+"""Training, validation and test files; a missing set is split off ("held out") from the training.
 
 Which set a sentence belongs to follows from a hash of its words alone: all copies of a sentence,
 however often it is repeated or translated, are in one set, and a corpus is split alike everywhere.
-Only what is held out is in memory.
+Only the held-out sets are in memory.
 """
 
 import hashlib
@@ -23,34 +23,35 @@ Languages = tuple[str, str]
 """the codes of the source and the target language"""
 SPLITS = ("train", "validation", "test")
 LARGEST = 3000
-"""pairs of a held-out set, as many as newstest has: scoring more takes long"""
+"""the most pairs of a held-out set, as many as newstest has: scoring more takes long"""
 
-_SHARE = 0.02  # of the source sentences, for each set; less of a large corpus
+_SHARE = 0.02  # of the source sentences, for each set; less of a large corpus (see `LARGEST`)
 _MIN_WORDS = 3
-_MIN_LETTERS = 8
-_AT_ONCE = 1000  # pairs
+_MIN_LETTERS = 8  # in scripts without spaces
+_AT_ONCE = 1000  # pairs written at once
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Validation and test sets, none of whose sentences may be learnt from."""
+    """The held-out sets, and the keys of their sentences, which may not be trained on."""
 
     sets: dict[str, list[SentencePair]]
+    """the pairs of each set, by its name"""
     sources: frozenset[str]
     targets: frozenset[str]
-    """the keys of every held-out sentence"""
+    """the letters and digits, case folded, of every held-out target; `sources` likewise"""
 
     def may_be_learnt(self, pair: SentencePair) -> bool:
-        """Return whether neither side of a pair repeats a held-out sentence."""
+        """Return whether a pair may be trained on: neither side is a held-out sentence."""
         return _key(pair.source) not in self.sources and _key(pair.target) not in self.targets
 
 
 def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) -> HeldOut:
-    """Choose the sets called `names` from `total` pairs; no sentence is in two of them.
+    """Choose held-out sets called `names` from `total` pairs; no sentence is in two of them.
 
-    Sentences count as the same if they differ only in case, punctuation or spaces. A set has one
-    translation of a sentence, the first, and only sentences of three words or more. Each set gets
-    the same share of the pairs, chosen by hash. The result knows which pairs may still be learnt.
+    Sentences count as the same if they differ only in case, punctuation or spaces. A set has the
+    first translation of a sentence, and no very short sentence (see `_is_sentence`). Each set gets
+    an equal share of the pairs, at most about `LARGEST`; a hash of the source decides.
     """
     share = min(_SHARE, LARGEST / max(total, 1))
     sets: dict[str, list[SentencePair]] = {name: [] for name in names}
@@ -58,7 +59,9 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
     targets: set[str] = set()
     for pair in pairs:
         source = _key(pair.source)
-        number = int(_fraction(source) / share)  # of the set
+        digest = hashlib.blake2b(source.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        fraction = int.from_bytes(digest) / 2**64  # from 0 to 1
+        number = int(fraction / share)  # index of the set; from len(names) on: none
         if number >= len(names) or not _is_sentence(pair, source):
             continue
         target = _key(pair.target)
@@ -70,36 +73,31 @@ def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) ->
 
 
 def _is_sentence(pair: SentencePair, key: str) -> bool:
-    """Return whether there are three words, or eight letters where neither side has spaces."""
+    """Return whether the source has three words; without spaces on both sides, eight letters."""
     if " " in pair.source or " " in pair.target:
         return len(pair.source.split()) >= _MIN_WORDS
     return len(key) >= _MIN_LETTERS
 
 
 def _key(text: str) -> str:
-    """Return the letters and digits alone, case folded."""
+    """Return the letters and digits of a text, case folded."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(character for character in folded if character.isalnum())
 
 
-def _fraction(key: str) -> float:
-    """Return a number from 0 to 1 that follows from the words."""
-    digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest) / 2**64
-
-
 def split_files(folder: Path, names: Iterable[str], languages: Languages) -> dict[str, TextPair]:
-    """Return the two files of each split in `folder`: NAME.LANGUAGE."""
-    sides = {name: [str(folder / f"{name}.{side}") for side in languages] for name in names}
+    """Return the files FOLDER/NAME.LANGUAGE of each split, by its name; they need not exist."""
+    source, target = languages
     return {
-        name: TextPair(source=source, target=target) for name, (source, target) in sides.items()
+        name: TextPair(source=f"{folder / name}.{source}", target=f"{folder / name}.{target}")
+        for name in names
     }
 
 
 def write_split(
     folder: Path, split: str, languages: Languages, pairs: Iterable[tuple[str, str]]
 ) -> int:
-    """Write SPLIT.LANGUAGE for both sides, and return how many lines they have.
+    """Write FOLDER/SPLIT.LANGUAGE for both languages, and return the number of pairs.
 
     Raises:
         DiskError: the files cannot be written.
@@ -117,24 +115,24 @@ def write_split(
 
 
 def divide_text(
-    text: ParallelText, pairs: int, names: Sequence[str], folder: Path, rest: str = "train"
+    text: ParallelText, pair_count: int, names: Sequence[str], folder: Path, rest: str = "train"
 ) -> dict[str, int]:
-    """Write a text as the held-out sets `names` and, as `rest`, the pairs to learn from.
+    """Split a text into files in `folder`: held-out sets `names`, and training pairs `rest`.
 
-    `text` has so many `pairs`. No sentence of a held-out set is in another file, on neither side.
-    Returns the number of lines of each.
+    `pair_count` is that of `text`. A sentence of a held-out set, source or target, is in no other
+    file; pairs that repeat one are dropped. Returns the number of pairs in each split.
 
     Raises:
         DataError: the text is too small or too repetitive to hold out a set.
     """
-    held_out = hold_out(text, pairs, names)
+    held_out = hold_out(text, pair_count, names)
     counts = {}
     for name, chosen in held_out.sets.items():
         if not chosen:
             raise DataError(
                 f"{' and '.join(text.text.paths)}: no sentence is left for a {name} set "
-                f"({pairs:,} pairs, many of them alike or very short); give a {name} set of your "
-                f"own (--{name}, or data.{name} of the recipe), or choose a larger text"
+                f"({pair_count:,} pairs, many of them alike or very short); give a {name} set of "
+                f"your own (--{name}, or data.{name} of the recipe), or choose a larger text"
             )
         counts[name] = write_split(folder, name, text.languages, chosen)
     learnt = (pair for pair in text if held_out.may_be_learnt(pair))
@@ -143,9 +141,9 @@ def divide_text(
 
 
 def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
-    """Hold the validation and the test set out of train.LANGUAGE, where `folder` has none.
+    """Split a missing validation or test set off train.LANGUAGE, which is rewritten without it.
 
-    The sets depend on the text alone, not on the direction.
+    Does nothing if `folder` has both. Both translation directions give the same sets.
 
     Raises:
         DataError: there is no training text, its sides differ in length, or it is too small.

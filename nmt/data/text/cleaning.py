@@ -24,17 +24,18 @@ RULES = {
     "length_ratio": "beyond data.cleaning.max_length_ratio",
     "duplicate": "duplicate",
 }
-"""Each reason to leave a pair out with its words for people, in the order of the checks."""
+"""Each reason to leave a pair out with its words in reports, in the order of the checks."""
 
 Hashes = npt.NDArray[np.uint64]
 DroppedPair = dict[str, Any]
-"""a pair that was left out: `source` and `target`, shortened, `file` and `line` of its source"""
-_Rule = Callable[[SentencePair], object]  # whether to leave a pair out
+"""a pair that was left out: `source` and `target`, shortened, `file` and `line` of the source"""
+_Rule = Callable[[SentencePair], object]  # true if the pair is to be left out
 
 EXAMPLES = 3
-"""How many left-out pairs are kept as examples of each reason."""
+"""The most left-out pairs that are reported as examples of each reason."""
 
 _LETTER = regex.compile(r"\p{L}")
+# control characters but tab, and the replacement character
 _CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
 # what `surrogateescape` makes of a byte that is not UTF-8
 _UNDECODED = regex.compile(r"[\udc80-\udcff]")
@@ -48,53 +49,51 @@ class Counts:
     dropped: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RULES, 0))
     """pairs left out, by reason"""
     examples: dict[str, list[DroppedPair]] = field(default_factory=lambda: {r: [] for r in RULES})
-    """the first few of each reason"""
+    """the first `EXAMPLES` pairs that were left out, by reason"""
 
     @property
     def kept(self) -> int:
-        """The number of pairs that stay in the training text."""
+        """The number of pairs that were not left out."""
         return self.read - sum(self.dropped.values())
 
     def count_and_drop(
-        self, block: Block, places: Iterable[int], reasons: Iterable[str | None]
+        self, block: Block, indices: Iterable[int], reasons: Iterable[str | None]
     ) -> list[int]:
-        """Count the pairs at some places of a block that have a reason to be left out.
+        """Count the pairs of a block that have a reason to be left out; None keeps a pair.
 
-        Returns the places of the other pairs.
+        `indices` (from 0 in the block) and `reasons` belong together. Returns the indices kept.
         """
         kept = []
-        for place, reason in zip(places, reasons, strict=True):
+        for index, reason in zip(indices, reasons, strict=True):
             if reason is None:
-                kept.append(place)
+                kept.append(index)
                 continue
             self.dropped[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
-                self.examples[reason].append(_example(block, place))
+                [pair] = block[index : index + 1].pairs("surrogateescape")
+                source, target = (
+                    side[:200].encode("utf-8", "backslashreplace").decode() for side in pair
+                )
+                origin = {"file": str(block.source_file), "line": block.numbers[index]}
+                self.examples[reason].append({**origin, "source": source, "target": target})
         return kept
 
     def add(self, other: "Counts") -> None:
-        """Add the counts of the pairs that follow."""
+        """Add the counts of other pairs, and their examples up to `EXAMPLES`."""
         self.read += other.read
         for reason, examples in self.examples.items():
             self.dropped[reason] += other.dropped[reason]
             examples += other.examples[reason][: EXAMPLES - len(examples)]
 
 
-def _example(block: Block, place: int) -> DroppedPair:
-    [pair] = block[place : place + 1].pairs("surrogateescape")
-    source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
-    file, line = str(block.source_file), block.numbers[place]
-    return {"file": file, "line": line, "source": source, "target": target}
-
-
 class Cleaner:
-    """The rules that judge a pair by itself; duplicates are found by `SeenHashes`."""
+    """The rules that need only the pair itself; `SeenHashes` finds duplicates."""
 
     def __init__(self, config: CleaningConfig) -> None:
-        """Build the rules of a configuration.
+        """Build the rules that the configuration turns on; empty pairs are always left out.
 
         Raises:
-            ConfigError: a script that Unicode does not know.
+            ConfigError: Unicode has no script of a configured name.
         """
         self._config = config
         self._rules: dict[str, _Rule] = {}
@@ -112,18 +111,18 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """The `errors` of `bytes.decode`: lenient if a rule leaves out bytes that are not UTF-8."""
+        """`errors` for `bytes.decode`; it must not raise if a rule leaves invalid UTF-8 out."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
-        """Return the reason to leave a pair out by its text, or None to keep it."""
+        """Return why the text of a pair leaves it out, a key of `RULES`, or None to keep it."""
         for reason, rule in self._rules.items():
             if rule(pair):
                 return reason
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return the reason to leave a pair out by its tokens (without EOS), or None to keep it."""
+        """Return why a pair with so many tokens a side (no EOS) is left out, or None to keep it."""
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)
@@ -143,7 +142,7 @@ def _has_control(text: str) -> bool:
 
 
 def _other_script(script: str, side: int) -> _Rule:
-    """Return a rule: fewer than half of the letters of a side, 0 or 1, are in the script."""
+    """Return a rule: under half the letters of the source (0) or target (1) are in `script`."""
     try:
         inside = regex.compile(rf"\p{{Script={script}}}")
     except regex.error as error:
@@ -171,31 +170,29 @@ def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
 
 
 class SeenHashes:
-    """A set of tens of millions of 64-bit hashes, in 8 to 16 bytes each.
+    """A set of 64-bit hashes for tens of millions of pairs, at 8 to 16 bytes a hash.
 
-    The hashes lie in sorted arrays, each at least twice as long as the next one; adding an array
-    merges it with those that are too short.
+    It consists of sorted arrays, each at least twice as long as the next one; a new array is
+    merged with shorter ones.
     """
 
     def __init__(self) -> None:
-        self._runs: list[Hashes] = []
+        self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add hashes and return for each whether it was in the set, or earlier in `hashes`."""
+        """Add hashes (N,); return a mask (N,): in the set before, or earlier in `hashes`."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
-        for run in self._runs:
-            places = np.searchsorted(run, values)
-            places[places == len(run)] = 0
-            known |= run[places] == values
+        for array in self._arrays:
+            indices = np.searchsorted(array, values)
+            indices[indices == len(array)] = 0  # larger than all: compare with any
+            known |= array[indices] == values
         seen = known[inverse]
         seen |= first[inverse] != np.arange(len(hashes))
         if not known.all():
-            self._insert(values[~known])
+            new = values[~known]
+            while self._arrays and len(self._arrays[-1]) < 2 * len(new):
+                new = np.concatenate((self._arrays.pop(), new))
+                new.sort(kind="stable")  # merges two sorted arrays
+            self._arrays.append(new)
         return seen
-
-    def _insert(self, run: Hashes) -> None:
-        while self._runs and len(self._runs[-1]) < 2 * len(run):
-            run = np.concatenate((self._runs.pop(), run))
-            run.sort(kind="stable")  # a merge of two sorted runs
-        self._runs.append(run)

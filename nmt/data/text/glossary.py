@@ -17,16 +17,16 @@ from nmt.errors import DataError
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A source term in a text."""
+    """A source term that was found in a text."""
 
     target: str
     """the translation that the term must have"""
-    place: range
-    """the numbers of its characters in the text in NFC, where white space is not counted"""
+    characters: range
+    """indices of its characters in the text in NFC without white space, from 0"""
 
 
 class Glossary:
-    """Source terms with their translations; searching takes time linear in a text's length."""
+    """Source terms with their translations; a search takes time linear in the text's length."""
 
     def __init__(self, terms: Mapping[str, str] | None = None) -> None:
         """Take source terms and their translations.
@@ -36,9 +36,9 @@ class Glossary:
         """
         self.terms = dict(terms or {})
         self._translations: dict[tuple[bool, tuple[str, ...]], str] = {}
-        """by whether the term has a capital, and its words; those without are case-folded"""
+        """keys: whether the term has a capital, and its words, case-folded if it has none"""
         self._longest: dict[str, int] = {}
-        """the number of words of the longest term that begins with a case-folded word"""
+        """the number of words of the longest term that begins with each case-folded word"""
         for source, target in self.terms.items():
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
@@ -49,7 +49,7 @@ class Glossary:
             self._longest[first] = max(len(found), self._longest.get(first, 0))
 
     def __or__(self, other: Self) -> "Glossary":
-        """Return the terms of both; a term in both has the other's translation."""
+        """Return the terms of both glossaries; a term in both gets its translation from `other`."""
         if not other.terms:
             return self
         both = Glossary()
@@ -61,7 +61,7 @@ class Glossary:
         return both
 
     def occurrences(self, text: str) -> list[Occurrence]:
-        """Return the terms that occur in a text, in its order."""
+        """Return the terms that occur in a text, from left to right; they do not overlap."""
         if not self.terms:
             return []
         found = _words(text)
@@ -76,26 +76,26 @@ class Glossary:
         return occurrences
 
     def _longest_term(self, found: tuple[str, ...], i: int) -> tuple[int, str | None]:
-        """Return how many words from word `i` on are a term, and its translation; 1, None if none.
+        """Return how many words from `found[i]` on are a term, and its translation; else (1, None).
 
         Of equally long terms, one with a capital comes first.
         """
         for length in range(self._longest.get(found[i].casefold(), 0), 0, -1):
-            part = found[i : i + length]
-            for key in ((True, part), (False, _folded(part))):
+            term = found[i : i + length]
+            for key in ((True, term), (False, _folded(term))):
                 if key in self._translations:
-                    return len(part), self._translations[key]
+                    return len(term), self._translations[key]
         return 1, None
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Read a file of `source term TAB translation`, one on each line; blank lines are ignored.
+    """Read a file with one `source term TAB translation` a line; blank lines are ignored.
 
     There is no syntax for comments: a term may begin with any character.
 
     Raises:
-        DataError: a line has not two columns, or gives an earlier term another translation; names
-            file and line.
+        DataError: the file cannot be read, a line has not two columns, or a term has two
+            translations; names file and line.
     """
     terms: dict[str, str] = {}
     numbers: dict[str, int] = {}
@@ -119,19 +119,19 @@ def read_glossary(path: Path) -> Glossary:
 
 
 def read_words(path: Path) -> list[str]:
-    """Read a file with a word or phrase on each line; blank lines are ignored.
+    """Return the words or phrases of a file, one a line; blank lines are ignored.
 
     Raises:
-        DataError: the file cannot be read.
+        DataError: the file cannot be read, or is not UTF-8.
     """
     return [line.strip() for _, line in _lines(path)]
 
 
 def check_term(text: str, where: str) -> None:
-    """Check that a text is a word or a phrase on one line.
+    """Check that a term is a word or a phrase on one line; `where` begins the error message.
 
     Raises:
-        DataError: naming `where`: it is blank, or holds a line end or half a surrogate pair.
+        DataError: it is blank, or holds a line end or half a surrogate pair.
     """
     problem = None
     if not words(text):

@@ -1,4 +1,4 @@
-r"""The lines of a text file, decompressed by its suffix: where they end, and how they are decoded.
+r"""Reads the lines of a text file, which is decompressed by its suffix, and decodes them.
 
 A line ends at the byte "\n" and nowhere else. `str.splitlines` and text mode also split at
 carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
@@ -34,10 +34,10 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file with their line feeds, decompressed by suffix.
+    """Yield the lines of a file undecoded, with their line feeds; it is decompressed by suffix.
 
     Raises:
-        DataError: what `open_bytes` raises.
+        DataError: as in `open_bytes`.
     """
     with open_bytes(path) as file:
         yield from file
@@ -45,9 +45,10 @@ def raw_lines(path: Path) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def read_errors(path: Path, setting: str = "the path in the configuration") -> Iterator[None]:
-    """Turn an error of the system inside the block into a DataError about `path`.
+    """Turn an error of the operating system inside the block into a DataError about `path`.
 
-    An `OSError` without a number, which a decompressor raises for damaged data, stays as it is.
+    `setting` says in the message what to check. An `OSError` without a number is raised unchanged:
+    a decompressor raises it for damaged data.
     """
     try:
         yield
@@ -64,7 +65,7 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
     """Open a file for reading, decompressed by suffix; lines end with a line feed alone.
 
     Raises:
-        DataError: also while reading: the file is missing, unreadable, damaged or cut short.
+        DataError: the file is missing, unreadable, damaged or cut short; also raised in the block.
     """
     try:
         with read_errors(path), _decompressed(path) as file:
@@ -88,11 +89,11 @@ def _decompressed(path: Path) -> io.BufferedIOBase:
 def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") -> str:
     """Return a line of a file as text, without its end.
 
-    `number` counts the lines from 1; line 1 may begin with a byte order mark, which is dropped.
-    `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
+    `number` is the line number, from 1; a byte order mark at the start of line 1 is dropped.
+    `errors` is an argument of `bytes.decode`: what to do about bytes that are not UTF-8.
 
     Raises:
-        DataError: naming file and line: it is not UTF-8 and `errors` is "strict".
+        DataError: it is not UTF-8 and `errors` is "strict"; names file and line.
     """
     try:
         return _without_end(line, number).decode("utf-8", errors)
@@ -104,7 +105,7 @@ def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") ->
 
 
 def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:
-    """Yield lines without their ends, with U+FFFD in the place of bytes that are not UTF-8.
+    """Yield the decoded lines without their ends; U+FFFD replaces bytes that are not UTF-8.
 
     `warn` receives a message for each such line, with the name of the input and the line's number.
     """
@@ -129,13 +130,13 @@ def _describe_invalid_byte(error: UnicodeDecodeError) -> str:
 
 
 def check_text(text: str, name: str) -> None:
-    """Check that UTF-8 can encode a string.
+    """Check that UTF-8 can encode `text`; `name` is what the message calls it.
 
-    A string from a JSON escape or decoded with `surrogateescape` may hold half of a surrogate pair,
-    which UTF-8 cannot encode.
+    A JSON escape, or decoding with `surrogateescape`, may give half of a surrogate pair, which
+    UTF-8 cannot encode.
 
     Raises:
-        DataError: naming `name`, what the text is called.
+        DataError: it holds half of a surrogate pair.
     """
     try:
         text.encode("utf-8")

@@ -16,17 +16,17 @@ from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
 from nmt.errors import DataError
 
 BLOCK = 20_000
-"""The most pairs in a block: bounds the memory, whatever the size of the corpus."""
+"""The most pairs in a block, which bounds the memory."""
 BLOCK_BYTES = 1 << 24
-"""A block ends earlier where its source sides come to more bytes than this."""
+"""A block ends earlier once its source sides have more bytes than this."""
 
 TRANSLATION = "translation"
-"""The key that holds one text a language, in the data sets of the Hugging Face Hub."""
+"""The key of the object {language: text} in records of data sets of the Hugging Face Hub."""
 
 _LINE_BREAKS = re.compile(r"[\r\n]+")
-_MISSING = object()
+_MISSING = object()  # differs from null, which is an empty text
 
-Field = str | int | None
+Field = str | int | None  # `TextPair.source_field` or `target_field`
 LinePair = tuple[bytes, bytes]
 
 
@@ -42,26 +42,28 @@ class Block:
     """Consecutive pairs as undecoded lines, which are cheap to send to another process."""
 
     lines: list[LinePair]
+    """(source, target) of each pair"""
     source_file: Path
     target_file: Path
     numbers: range
-    """the number of each pair's line in both files, from 1"""
+    """the number of each pair, from 1: its line in both files, or that of a record; blank lines of
+    JSON lines are not counted"""
 
     def __len__(self) -> int:
         return len(self.lines)
 
-    def __getitem__(self, places: slice) -> "Block":
-        """Return the pairs at some places of the block, counted from 0."""
-        lines, numbers = self.lines[places], self.numbers[places]
+    def __getitem__(self, indices: slice) -> "Block":
+        """Return some of the pairs; indices count from 0 in the block."""
+        lines, numbers = self.lines[indices], self.numbers[indices]
         return Block(lines, self.source_file, self.target_file, numbers)
 
     def pairs(self, errors: str = "strict") -> list[SentencePair]:
-        """Decode the lines; line ends and a byte order mark of the file are dropped.
+        """Return the decoded pairs, without line ends and a byte order mark.
 
-        `errors` is that of `bytes.decode`: what to do where the bytes are not UTF-8.
+        `errors` is an argument of `bytes.decode`: what to do about bytes that are not UTF-8.
 
         Raises:
-            DataError: naming file and line: a line is not UTF-8 and `errors` is "strict".
+            DataError: a line is not UTF-8 and `errors` is "strict"; names file and line.
         """
         return [
             SentencePair(
@@ -74,11 +76,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class ParallelText:
-    """The pairs of one text; each iteration reads its files again."""
+    """The sentence pairs of the files that `text` names; each iteration reads the files again."""
 
     text: TextPair
     languages: tuple[str, str] = ("source", "target")
-    """the keys of a record's two sides, unless the text names others"""
+    """the keys of source and target in a record, unless `text` names others"""
 
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
@@ -88,8 +90,8 @@ class ParallelText:
         """Yield the pairs in order, in blocks of at most `BLOCK` pairs.
 
         Raises:
-            DataError: the text has no pair, its files differ in length (the message gives both
-                line counts), or a file cannot be read.
+            DataError: the text has no pair, its files differ in length, a file cannot be read or is
+                of an unknown kind, or a record lacks the fields.
         """
         source, target = Path(self.text.paths[0]), Path(self.text.paths[-1])
         if self.text.file:
@@ -110,8 +112,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: what `ParallelText.blocks` and `Block.pairs` raise. A difference in length is
-            found at the end of the shorter file.
+        DataError: as in `ParallelText.blocks` and `Block.pairs`. A difference in length is found
+            at the end of the shorter file.
     """
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 
@@ -149,7 +151,7 @@ def _read_aligned(source: Path, target: Path) -> Iterator[LinePair]:
 
 
 def _read_records(text: TextPair, languages: tuple[str, str]) -> Iterator[LinePair]:
-    """Return source and target of each record as UTF-8 without line breaks.
+    """Return an iterator over source and target of each record, in UTF-8 without line breaks.
 
     A field of `text` is a column number (TSV, counted from 1) or a key, with dots into nested
     records. None means columns 1 and 2, or the language code as the key.
@@ -195,19 +197,19 @@ def _read_tsv(path: Path, fields: tuple[Field, Field]) -> Iterator[LinePair]:
 
 
 def _read_json_lines(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield where each record is, for messages, and the record."""
+    """Yield each record with its location for error messages: (location, record)."""
     for number, line in enumerate(raw_lines(path), start=1):
-        place = f"{path}:{number}"
+        location = f"{path}:{number}"
         if not line.strip():
             continue
         try:
-            yield place, json.loads(line.decode("utf-8-sig", "surrogateescape"))
+            yield location, json.loads(line.decode("utf-8-sig", "surrogateescape"))
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{place}: not a JSON object on one line ({error})") from error
+            raise DataError(f"{location}: not a JSON object on one line ({error})") from error
 
 
 def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    """Yield where each record is, for messages, and the record."""
+    """Yield each record with its location for error messages: (location, record)."""
     import pyarrow
     import pyarrow.parquet
 
@@ -222,8 +224,8 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
-    """Return one side of a record as one line; null is an empty text."""
-    place, record = located
+    """Return one side of a (location, record) as one line; null is an empty text."""
+    location, record = located
     key = language if field is None else str(field)
     text = _look_up(record, key)
     if text is _MISSING and field is None:
@@ -233,7 +235,7 @@ def _text_of(located: tuple[str, Any], field: Field, language: str) -> bytes:
     if not isinstance(text, str):
         found = ", ".join(map(str, record)) if isinstance(record, dict) else repr(record)[:60]
         raise DataError(
-            f"{place}: no text under '{key}', found {found}; "
+            f"{location}: no text under '{key}', found {found}; "
             "name the keys with source_field and target_field, with dots into nested records"
         )
     text = _LINE_BREAKS.sub(" ", text)

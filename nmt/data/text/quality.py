@@ -35,13 +35,13 @@ class LanguageStatistics:
     tokens: int
     """subword tokens, without the EOS of each sentence"""
     percentiles: dict[int, int]
-    """the sentence length in tokens at each of `PERCENTILES`"""
+    """the sentence length in tokens at each of `PERCENTILES`, by percentile"""
     histogram: list[int]
     """the number of sentences in each of `BINS`"""
     tokens_per_word: float
-    """in the held-out sets; words are separated by spaces"""
+    """in the validation and test sets; words are separated by spaces"""
     unknown_rate: float
-    """the fraction of unknown symbols among the tokens of the held-out sets"""
+    """the fraction of unknown symbols among the tokens of the validation and test sets"""
 
 
 @dataclass(frozen=True)
@@ -49,34 +49,38 @@ class Leak:
     """How many sentences of a held-out set occur in the training text as well."""
 
     split: str
+    """validation or test"""
     sentences: int
+    """the number of pairs in the held-out set"""
     pairs: int
-    """source and target are the same"""
+    """the number of them whose source and target are those of a training pair"""
     sources: int
-    """the source is the same, whatever the target"""
+    """the number of them whose source is that of a training pair, whatever the target"""
     pairs_normalized: int
     """as `pairs`, but case, Unicode form, punctuation and spaces may differ"""
     sources_normalized: int
-    """as `sources`, with the same differences"""
+    """as `sources`, but case, Unicode form, punctuation and spaces may differ"""
     examples: list[str]
+    """the first few sources that leaked"""
 
 
 @dataclass(frozen=True)
 class Quality:
-    """The whole report."""
+    """The whole report of `nmt data inspect`."""
 
     counts: dict[str, Any]
+    """`Prepared.counts`"""
     source: LanguageStatistics
     target: LanguageStatistics
     leaks: list[Leak]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as dictionaries, lists, strings and numbers."""
+        """Return the report as plain values for JSON, with the lower ends of the histogram bins."""
         return {**asdict(self), "histogram_bins": list(BINS)}
 
 
 def inspect(config: Config, log: Log) -> Quality:
-    """Report on the data of a configuration, which are prepared first if necessary.
+    """Return the report on the data of a configuration; prepare the data first if necessary.
 
     Raises:
         NmtError: the data cannot be prepared.
@@ -104,9 +108,9 @@ def inspect(config: Config, log: Log) -> Quality:
 def describe_side(
     language: str, lengths: Lengths, texts: Sequence[str] = (), encoded: Sequence[list[int]] = ()
 ) -> LanguageStatistics:
-    """Return statistics of one language: `lengths` of its training text, held-out `texts` and ids.
+    """Return statistics of a language: `lengths` from training, the rest from held-out sentences.
 
-    All numbers of tokens in the arguments include EOS.
+    `encoded` holds the ids of `texts`. Ids and lengths in the arguments include EOS.
     """
     lengths = lengths - 1  # without EOS
     words = sum(len(text.split()) for text in texts)
@@ -126,9 +130,9 @@ def describe_side(
 def find_leaks(
     training: Iterable[SentencePair], held_out: dict[str, list[SentencePair]]
 ) -> list[Leak]:
-    """Look for the pairs and sources of held-out sets in the training pairs.
+    """Count the pairs and sources of each held-out set that occur in the training pairs.
 
-    Only training pairs whose source is also held out, up to normalisation, stay in memory.
+    Only training pairs with a held-out source (normalised, not empty) are kept in memory.
     """
     wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
     found = {pair for pair in training if normalize(pair.source) in wanted}
@@ -154,7 +158,7 @@ def find_leaks(
 
 
 def normalize(text: str) -> str:
-    """Return letters and digits in lower case and one Unicode form, with a space for the rest."""
+    """Return a text case folded, in NFKC, with one space for all that is no letter or digit."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()

@@ -14,9 +14,11 @@ import regex
 
 from nmt import strict_yaml
 
-# characters before and after a full stop that are looked at
+# the number of characters before and after a full stop that the rules look at
 _NEAR = 40
 _OPENING = r"\p{Ps}\p{Pi}\p{Pf}\"'¿¡\-–—"
+# Two alternatives: marks that need white space and a capital, digit or the like after them; and
+# the full stops of Chinese and Japanese, which need none.
 _END = regex.compile(
     rf"""
     (?<![.!?…؟۔।॥])(?P<mark>[.!?…؟۔।॥]++)
@@ -37,7 +39,7 @@ _ORDINAL = regex.compile(r"\d{1,2}|[IVXL]++")
 
 
 def split_sentences(text: str, language: str = "") -> list[str]:
-    """Return the sentences of a text without the white space between them; none if it is blank.
+    """Return the sentences of a text without the white space around them; none if it is blank.
 
     `language` is a code such as "de" or "de-AT". Languages other than English, German and French
     use the abbreviations of all three.
@@ -55,7 +57,7 @@ def split_sentences(text: str, language: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class _Rules:
-    """The words of a language that decide whether a full stop ends a sentence."""
+    """The word lists of a language, described in sentences.yaml, that decide about full stops."""
 
     never_last: frozenset[str]
     before_numbers: frozenset[str]
@@ -66,7 +68,7 @@ class _Rules:
     """whether a number with a full stop is an ordinal"""
 
     def continues(self, text: str, start: int, end: "regex.Match[str]") -> bool:
-        """Return whether the sentence from `start` continues after the full stop in `end`."""
+        """Return whether the sentence from `start` continues after `end`, a matched full stop."""
         stop = end.start("mark")
         words = [
             _LEADING.sub("", word) for word in text[max(start, stop - _NEAR) : stop].split()[-3:]

@@ -1,4 +1,4 @@
-"""Whole words in text of any script.
+"""Finds whole words in text of any script.
 
 A word consists of letters, marks, digits and underscores; a hyphen between them belongs to the
 word: "T-Shirt" is one word. An apostrophe separates words: "dog's" has the word "dog", and "l'eau"
@@ -12,12 +12,14 @@ import regex
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = rf"[\p{{L}}\p{{M}}\p{{N}}\p{{Pc}}\u200c\u200d--[{_UNSPACED}]]"
 _HYPHEN = "[-\u2010\u2011]"
+# no word, and no word with a hyphen, touches a term before or after it
 _BEFORE = rf"(?<!{_WORD})(?<!{_WORD}{_HYPHEN})"
 _AFTER = rf"(?!{_WORD}|{_HYPHEN}{_WORD})"
 _WORDS = regex.compile(rf"{_WORD}+(?:{_HYPHEN}{_WORD}+)*|\S", regex.V1)
 _FIRST_UNSPACED = regex.compile(rf"[{_UNSPACED}]", regex.V1)
+# opening brackets and quotation marks
 _OPENING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡«»„]")
-_GLUED = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
+_WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
 def words(text: str) -> list[str]:
@@ -27,9 +29,9 @@ def words(text: str) -> list[str]:
 
 
 def has_capital(term: str) -> bool:
-    """Return whether a term has a capital letter: such a term matches only its own spelling.
+    """Return whether a term has a capital letter; then it matches only in exactly this casing.
 
-    A lower-case term matches every casing, as at the beginning of a sentence.
+    A lower-case term matches any casing, for it may begin a sentence.
     """
     return term != term.lower()
 
@@ -40,25 +42,27 @@ def is_unspaced(character: str) -> bool:
 
 
 def continues_word(text: str) -> bool:
-    """Return whether the text would become part of a word that it follows without a space."""
-    return _GLUED.match(text) is not None
+    """Return whether `text` begins with a letter, digit or hyphen, which would extend a word."""
+    return _WORD_OR_HYPHEN.match(text) is not None
 
 
-def opens(character: str) -> bool:
-    """Return whether a word follows the character without a space, as after an opening bracket."""
+def is_opening(character: str) -> bool:
+    """Return whether a word follows the character without a space: bracket or quotation mark."""
     return _OPENING.match(character) is not None
 
 
 @functools.lru_cache(maxsize=256)
 def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
-    """Return a pattern that finds each of the terms as whole words, with any white space inside.
+    """Return a pattern that finds any of the terms as whole words (see `has_capital` for case).
 
-    A punctuation mark at the edge of a term needs no word boundary.
+    White space inside a term matches any white space. A term that begins or ends with a
+    punctuation mark needs no word boundary there.
     """
     return regex.compile("|".join(_whole(term) for term in terms), regex.V1)
 
 
 def _whole(term: str) -> str:
+    """Return the pattern of one term."""
     spelled = r"\s+".join(regex.escape(part, literal_spaces=True) for part in term.split())
     before = _BEFORE if continues_word(term[0]) else ""
     after = _AFTER if continues_word(term[-1]) else ""

@@ -22,7 +22,7 @@ class Batch:
     target_output: torch.Tensor
     """(B, T) int64, each sentence ends with EOS: the token after each position of the input"""
     tokens: int
-    """target tokens to predict, padding not counted"""
+    """the number of target tokens to predict, without padding"""
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on another device; the copy to a GPU is asynchronous."""
@@ -35,7 +35,7 @@ class Batch:
 
 
 def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
-    """Gather pairs into a batch; lengths are padded up to a multiple of `pad_multiple`."""
+    """Build a batch of the pairs at `indices`; its lengths are multiples of `pad_multiple`."""
     source, target = store.source.gather(indices), store.target.gather(indices)
     output, is_real = _padded(target, pad_multiple)
     shifted = np.roll(output, 1, axis=1)  # the token before each position
@@ -49,7 +49,7 @@ def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch
 
 
 def collate_source(rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Gather the ids of source sentences into (B, S) int64, padded with PAD."""
+    """Return the ids of source sentences as one tensor (B, S) int64, padded with PAD."""
     return torch.from_numpy(_padded(Sentences.of(rows), 1)[0])
 
 

@@ -46,19 +46,20 @@ _Keys = npt.NDArray[np.uint16]
 class CorpusWeight:
     """How often the pairs of one training text occur in an epoch."""
 
-    pairs: int
-    """the number of pairs, which are consecutive in the token store"""
+    pair_count: int
+    """the number of pairs of the text, which are consecutive in the token store"""
     weight: float = 1.0
     """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each"""
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Pairs in order, and where the steps begin and end in them."""
+    """An order of the pairs of an epoch, cut into steps."""
 
     order: Indices
+    """indices of pairs in the token store"""
     cuts: list[int]
-    """positions between steps: the first is 0, the last the number of pairs"""
+    """step i is order[cuts[i] : cuts[i + 1]]"""
 
     @property
     def steps(self) -> int:
@@ -66,12 +67,11 @@ class _Layout:
 
 
 class BatchPlan:
-    """Which pairs make up each optimiser step; every pair occurs once in each epoch.
+    """Decides which pairs make up each optimiser step; depends on its arguments alone.
 
-    If texts have weights, a pair occurs as often as the weight of its text says.
-
-    The tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a
-    single longer pair forms a step of its own. With fractional weights a few steps hold more.
+    An epoch has each pair once, or as often as the weight of its text in `corpus_weights`. The
+    tokens of a step add up to at most `batch_tokens` on either side (padding not counted); a single
+    longer pair forms a step of its own. With fractional weights a few steps hold more.
     """
 
     def __init__(
@@ -91,20 +91,20 @@ class BatchPlan:
             )
         self._first_layout: _Layout | None = self._noisy_layout(epoch=0, attempt=0)
         self.steps_per_epoch = self._count_steps(self._first_layout)
-        """the number of steps, the same in every epoch"""
+        """the number of optimiser steps, the same in every epoch"""
         self._epoch = -1
         self._steps: list[Indices] = []
 
-    def step(self, step: int) -> Indices:
-        """Return the pairs of optimiser step `step`, counted from 0 over all epochs."""
-        epoch, position = divmod(step, self.steps_per_epoch)
+    def step(self, index: int) -> Indices:
+        """Return the indices of a step's pairs; `index` counts from 0 on, over all epochs."""
+        epoch, position = divmod(index, self.steps_per_epoch)
         if epoch != self._epoch:
             self._steps = self._lay_out_epoch(epoch)
             self._epoch = epoch
         return self._steps[position]
 
     def _count_steps(self, first: _Layout) -> int:
-        """Return a few more steps than the first layout has: few layouts need more than that."""
+        """Return slightly more steps than `first` has; few layouts need more than that."""
         noisy, noiseless = first.steps, self._noiseless_layout(first.order).steps
         if any(text.weight % 1 for text in self._weights):
             # an epoch with a part of a text may have more pairs than the first one, or fewer
@@ -114,7 +114,7 @@ class BatchPlan:
         return min(max(noisy, noiseless) + 1 + noisy // 256, len(first.order))
 
     def _lay_out_epoch(self, epoch: int) -> list[Indices]:
-        """Return all steps of an epoch, in training order."""
+        """Return the pairs of each step of an epoch, in training order."""
         first, self._first_layout = self._first_layout, None
         layout = first if first and epoch == 0 else self._noisy_layout(epoch, attempt=0)
         for attempt in range(1, _DRAWS):
@@ -127,38 +127,41 @@ class BatchPlan:
         steps = [layout.order[start:end] for start, end in pairwise(cuts)]
         return [steps[i] for i in self._generator(epoch).permutation(len(steps))]
 
-    def _generator(self, *place: int) -> np.random.Generator:
-        return np.random.default_rng([self._seed, *place])
+    def _generator(self, *key: int) -> np.random.Generator:
+        """Return a random generator; equal keys give equal numbers."""
+        return np.random.default_rng([self._seed, *key])
 
     def _noisy_layout(self, epoch: int, attempt: int) -> _Layout:
+        """Return a layout of an epoch, sorted with noise; each attempt draws other noise."""
         pairs = self._pairs_of_epoch(epoch)
         order = self._noisy_order(pairs, self._generator(epoch, attempt))
         return _Layout(order, self._cut(order))
 
     def _noiseless_layout(self, pairs: Indices) -> _Layout:
-        """Sort by target length, then by source length; ties keep their order."""
+        """Sort by target length, then by source length, without noise; ties keep their order."""
         order = pairs[_argsort(_sort_key(self._target[pairs]), _sort_key(self._source[pairs]))]
         return _Layout(order, self._cut(order))
 
     def _pairs_of_epoch(self, epoch: int) -> Indices:
-        """Return the pairs of an epoch, each as many times as it occurs."""
+        """Return the indices of the pairs of an epoch, each as many times as it occurs."""
         if not self._weights:
             return np.arange(len(self._source), dtype=np.uint32)
-        parts, first = [], 0
+        occurrences, first = [], 0
         for number, text in enumerate(self._weights):
-            pairs = np.arange(first, first + text.pairs, dtype=np.uint32)
-            parts += [pairs] * int(text.weight)
+            count = text.pair_count
+            pairs = np.arange(first, first + count, dtype=np.uint32)
+            occurrences += [pairs] * int(text.weight)
             if fraction := text.weight % 1:
                 # Each pair has a clock that starts at a random time below 1 and gains `fraction`
                 # in each epoch; the pair occurs whenever its clock passes a whole number.
-                start = (self._generator(number).permutation(text.pairs) + 0.5) / text.pairs
+                start = (self._generator(number).permutation(count) + 0.5) / count
                 clock = start + epoch * fraction
-                parts.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
-            first += text.pairs
-        return np.concatenate(parts)
+                occurrences.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
+            first += count
+        return np.concatenate(occurrences)
 
     def _noisy_order(self, pairs: Indices, random: np.random.Generator) -> Indices:
-        """Sort by target length, then by source length within bands, both with noise."""
+        """Return pairs sorted into bands by target length, by source length in each, with noise."""
         order = pairs[_argsort(_length_noise(random, len(pairs)) + _sort_key(self._target[pairs]))]
         bands = self._bands(order, random)
         source = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
@@ -166,17 +169,17 @@ class BatchPlan:
         return order[_argsort(bands, source)]
 
     def _bands(self, order: Indices, random: np.random.Generator) -> _Keys:
-        """Return the number of the band of each pair of an order."""
+        """Return the number of the band of each pair in `order`, from 0."""
         longer = np.maximum(self._source[order], self._target[order])
         steps = int(longer.sum(dtype=np.int64)) / self._budget
         width = max(1, int(self._budget * max(2.0, _BAND * steps**0.5)))
-        before = np.cumsum(longer, dtype=np.int64)
-        before += random.integers(width)
-        before //= width
-        return np.minimum(before, _LAST_BAND).astype(np.uint16)
+        numbers = np.cumsum(longer, dtype=np.int64)  # a band has `width` tokens, the first fewer
+        numbers += random.integers(width)
+        numbers //= width
+        return np.minimum(numbers, _LAST_BAND).astype(np.uint16)
 
     def _cut(self, order: Indices) -> list[int]:
-        """Return the positions between steps (`_Layout.cuts`), each step as full as possible."""
+        """Return `_Layout.cuts` for an order; each step is as full as possible."""
         source = np.cumsum(self._source[order], dtype=np.int64)
         target = np.cumsum(self._target[order], dtype=np.int64)
         cuts = [0]
@@ -190,8 +193,8 @@ class BatchPlan:
         return cuts
 
     def _fewest_pairs(self) -> int:
-        """Return a lower bound of the pairs in an epoch; each fractional text may add one."""
-        return sum(math.floor(text.pairs * text.weight) for text in self._weights)
+        """Return a lower bound of an epoch's number of pairs; a fractional weight may add one."""
+        return sum(math.floor(text.pair_count * text.weight) for text in self._weights)
 
     def _fit_step_count(self, cuts: list[int]) -> list[int]:
         """Halve the fullest steps, or join the emptiest ones, until there are `steps_per_epoch`.
@@ -223,7 +226,7 @@ def _length_noise(random: np.random.Generator, count: int) -> _Keys:
 def _argsort(*keys: _Keys) -> Indices:
     """Return the permutation that sorts by one key or by two; ties keep their order.
 
-    A 64-bit number holds the keys and the place of a pair. numpy sorts such numbers several times
+    A 64-bit number holds the keys and the index of a pair. numpy sorts such numbers several times
     as fast as its `argsort` finds the permutation.
     """
     assert len(keys) <= 2
@@ -234,7 +237,7 @@ def _argsort(*keys: _Keys) -> Indices:
     packed <<= np.uint64(32)
     packed |= np.arange(len(packed), dtype=np.uint32)
     packed.sort()
-    return packed.astype(np.uint32)  # the low half: the places
+    return packed.astype(np.uint32)  # the low half: the indices
 
 
 def micro_batches(
@@ -244,21 +247,20 @@ def micro_batches(
     micro_batch_tokens: int,
     pad_multiple: int = 1,
 ) -> list[Indices]:
-    """Cut a step into parts that fit in memory, with similar lengths in each.
+    """Split the pairs `indices` of a step into micro-batches of similar lengths that fit in memory.
 
-    The padded size of a part, on either side, is at most `micro_batch_tokens`: its rows times its
-    longest sentence, rounded up to a multiple of `pad_multiple`. A single longer pair forms a part
-    of its own.
+    A micro-batch has at most `micro_batch_tokens` on either side, padding included: its pairs times
+    its greatest length, rounded up to a multiple of `pad_multiple`. A single longer pair forms one
+    of its own. The lengths are those of all pairs of the store.
     """
     source, target = source_lengths[indices], target_lengths[indices]
     order = np.lexsort((source, target))
     longer = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple
-    parts = []
-    start = 0
+    batches, start = [], 0
     while start < len(order):
         rows = np.arange(1, len(order) - start + 1)
         padded = rows * np.maximum.accumulate(longer[start:])
         size = max(int(np.searchsorted(padded, micro_batch_tokens, "right")), 1)
-        parts.append(indices[order[start : start + size]])
+        batches.append(indices[order[start : start + size]])
         start += size
-    return parts
+    return batches

@@ -31,42 +31,45 @@ from nmt.data.tokens.tokenizer import EOS, SubwordModel, Tokenizer
 from nmt.errors import DataError
 from nmt.processor import available_cores
 
-_SPACE = "▁"  # how SentencePiece writes it
-_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # of sentencepiece_model.proto
-_WORDS = 1 << 17  # in the cache
-_LONGEST_WORD = 20  # characters; longer words are rarely repeated
+_SPACE = "▁"  # SentencePiece writes it for a space
+_BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # values of enums in sentencepiece_model.proto
+_WORDS = 1 << 17  # the most words in the cache
+_LONGEST_WORD = 20  # characters; longer words are rarely repeated and not cached
 _ID = np.dtype(np.uint32)
 
 
 @dataclass(frozen=True)
 class EncodedBlock:
-    """The ids of the pairs that are kept of a block, and the counts of the others."""
+    """The ids of the kept pairs of a block, and the counts of the pairs that are left out."""
 
     source: Sentences
     target: Sentences
-    lines: Indices
-    """the place of each kept pair in the block, counted from 0"""
+    indices: Indices
+    """the index of each kept pair in the block, from 0"""
     hashes: Hashes
     """the hash of each kept pair if duplicates are to be left out, else empty"""
     counts: Counts
 
-    def select(self, lines: list[int]) -> "EncodedBlock":
-        """Return only the pairs at these places in the block."""
-        if len(lines) == len(self.lines):
+    def select(self, indices: list[int]) -> "EncodedBlock":
+        """Return only the pairs with these indices in the block, a subset of `self.indices`."""
+        if len(indices) == len(self.indices):
             return self
-        kept = np.flatnonzero(np.isin(self.lines, lines))
+        kept = np.flatnonzero(np.isin(self.indices, indices))
         sides = self.source.gather(kept), self.target.gather(kept)
         hashes = self.hashes[kept] if len(self.hashes) else self.hashes
-        return EncodedBlock(*sides, self.lines[kept], hashes, self.counts)
+        return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Leave out and count pairs that are in `seen` or earlier in `block`; add all to `seen`."""
+        """Return the pairs that `seen` lacks; add their hashes to it and the others to `counts`.
+
+        `block` is the block that was encoded; the examples of left-out pairs come from it.
+        """
         reasons = ("duplicate" if repeated else None for repeated in seen.add(self.hashes))
-        return self.select(self.counts.count_and_drop(block, self.lines.tolist(), reasons))
+        return self.select(self.counts.count_and_drop(block, self.indices.tolist(), reasons))
 
 
 class BlockEncoder:
-    """Cleans and encodes blocks by the rules of one configuration."""
+    """Cleans and encodes blocks, with one tokenizer and one set of cleaning rules."""
 
     def __init__(self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int) -> None:
         self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
@@ -76,37 +79,37 @@ class BlockEncoder:
         self._cleaner = Cleaner(cleaning)
 
     def __call__(self, block: Block) -> EncodedBlock:
-        """Decode, clean and encode the pairs of a block.
+        """Decode, clean and encode the pairs of a block; duplicates stay.
 
         Raises:
-            DataError: a line is not UTF-8 and no rule of the configuration leaves it out.
+            DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
         """
         pairs = block.pairs(self._cleaner.decoding_errors)
         counts = Counts(len(pairs))
-        lines = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
-        kept = [pairs[line] for line in lines]
+        indices = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
+        kept = [pairs[index] for index in indices]
         encoded = EncodedBlock(
             source=self._encode_source([pair.source for pair in kept]),
             target=self._encode_target([pair.target for pair in kept]),
-            lines=np.array(lines, np.int64),
+            indices=np.array(indices, np.int64),
             hashes=pair_hashes(kept if self._duplicates else []),
             counts=counts,
         )
         lengths = ((side.lengths - 1).tolist() for side in (encoded.source, encoded.target))
         reasons = map(self._cleaner.reason_by_length, *lengths)
-        return encoded.select(counts.count_and_drop(block, lines, reasons))
+        return encoded.select(counts.count_and_drop(block, indices, reasons))
 
 
 def encode_blocks(
     blocks: Iterable[Block], tokenizer_folder: Path, cleaning: CleaningConfig, processes: int
 ) -> Generator[tuple[Block, EncodedBlock]]:
-    """Encode blocks with the tokenizer saved in a folder; the results come in order.
+    """Yield each block with its encoded pairs, in order; `processes` > 1 share the work.
 
-    At most two blocks a process are in memory, whatever the size of the corpus. A caller that
-    stops early closes the generator, which waits for the processes: they read the folder.
+    Memory holds at most two blocks for each process. A caller that stops early must close the
+    generator before it removes `tokenizer_folder`, which the processes read.
 
     Raises:
-        DataError: what `BlockEncoder` raises, or a process died.
+        DataError: as in `BlockEncoder.__call__`, or a process died.
     """
     if processes <= 1:
         encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
@@ -183,7 +186,7 @@ def _encode_in_worker(block: Block) -> EncodedBlock:
 
 
 def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
-    """Return a function that encodes many texts, each with EOS at the end."""
+    """Return a function that encodes many texts, with EOS at the end; word by word if possible."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()
@@ -193,7 +196,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
         trainer.model_type == _BPE
         and not trainer.treat_whitespace_as_suffix
         and normalizer.escape_whitespaces
-        # an unknown symbol joins unknown neighbours, so the space must be known
+        # SentencePiece merges unknown neighbours, so the space must be known
         and any(piece.piece == _SPACE and piece.type == _NORMAL for piece in proto.pieces)
         and all(_SPACE not in piece.piece[1:] for piece in proto.pieces)
         and all(piece.type != _USER_DEFINED for piece in proto.pieces)
@@ -211,7 +214,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
 
 
 class WordEncoder:
-    """Encodes texts word by word with a cache of words."""
+    """Encodes texts word by word, with a cache of the ids of each word."""
 
     def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
         """Take a serialised SentencePiece model, and the same one without its normalisation."""
@@ -228,8 +231,9 @@ class WordEncoder:
             for text in self._normalizer.normalize(texts)
         ]
         new = list(set().union(*split).difference(self._ids))
-        found = self._model.encode(new, num_threads=self._threads)
-        self._ids.update((w, np.array(i, _ID).tobytes()) for w, i in zip(new, found, strict=True))
+        encoded = self._model.encode(new, num_threads=self._threads)
+        for word, ids in zip(new, encoded, strict=True):
+            self._ids[word] = np.array(ids, _ID).tobytes()
         end = _ID.type(EOS).tobytes()
         ids_of = self._ids.__getitem__
         rows = [b"".join(map(ids_of, words)) + end for words in split]

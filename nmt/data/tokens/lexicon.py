@@ -2,7 +2,7 @@
 
 IBM Model 1 (Brown et al., 1993, The Mathematics of Statistical Machine Translation): each target
 token comes from one token of the source, and p(t | s) is estimated by expectation maximisation.
-EOS, the last token of every source, takes the part of their empty word.
+EOS, the last token of every source, has the role of the empty word in that paper.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,66 +14,62 @@ from nmt.data.tokens.token_store import TokenStore
 
 ITERATIONS = 5
 MOST_COOCCURRENCES = 64_000_000
-"""The most pairs of a source and a target token of one sentence pair that are counted. Of a larger
-corpus only every n-th sentence pair is used."""
-_AT_ONCE = 4_000_000
+"""The most co-occurrences that are counted: pairs of a source and a target token of one sentence
+pair. Of a larger corpus only every n-th sentence pair is used."""
+_AT_ONCE = 4_000_000  # co-occurrences or tokens in memory
 
 Numbers = npt.NDArray[np.int64]
 Probabilities = npt.NDArray[np.float64]
 
 
 class Lexicon:
-    """The probabilities p(t | s) of all source and target tokens that occur together."""
+    """The probabilities p(t | s) of all pairs of tokens that occur in the same sentence pair."""
 
     def __init__(self, store: TokenStore, target_size: int) -> None:
-        """Find the tokens that occur together; `target_size` is that of the target vocabulary."""
+        """Find the pairs of tokens; `target_size` is the size of the target vocabulary."""
         self._store, self._target_size = store, target_size
         products = store.source.lengths.astype(np.int64) * store.target.lengths
         step = -(-int(products.sum()) // MOST_COOCCURRENCES)
-        self._sentences = np.arange(0, len(store), max(1, step))
+        self._sentences = np.arange(0, len(store), max(1, step))  # indices of sentence pairs
         self._products = products[self._sentences]
-        self.pairs = self._distinct_pairs()
-        """s * target_size + t of each pair of tokens, ascending"""
+        self.pairs = np.empty(0, np.int64)
+        """s * target_size + t of each pair of tokens, ascending (P,)"""
+        for pairs, _ in self._cooccurrences():
+            self.pairs = np.union1d(self.pairs, pairs)
         self.probabilities: Probabilities = np.ones(len(self.pairs))
-        """p(t | s) of each pair"""
+        """p(t | s) of each pair (P,); all 1 before `learn`"""
 
-    def learn(self, tell: Callable[[int], object] = lambda iteration: None) -> None:
-        """Run expectation maximisation; `tell` receives the number of each finished iteration."""
+    def learn(self, report: Callable[[int], object] = lambda iteration: None) -> None:
+        """Estimate the probabilities; `report` receives each finished iteration, from 1."""
         sources = self.pairs // self._target_size
-        of_source = np.flatnonzero(np.diff(sources, prepend=-1))
+        first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
-            counts = np.zeros(len(self.pairs))
+            counts = np.zeros(len(self.pairs))  # expected number of times that s gives t
             for pairs, groups in self._cooccurrences():
                 distinct, inverse = np.unique(pairs, return_inverse=True)
-                places = np.searchsorted(self.pairs, distinct)
-                share = _normalize_groups(self.probabilities[places][inverse], groups)
-                counts[places] += np.bincount(inverse, share)
-            self.probabilities = _normalize_groups(counts, of_source)
-            tell(iteration)
+                indices = np.searchsorted(self.pairs, distinct)
+                fractions = _normalize_groups(self.probabilities[indices][inverse], groups)
+                counts[indices] += np.bincount(inverse, fractions)
+            self.probabilities = _normalize_groups(counts, first_of_source)
+            report(iteration)
 
-    def best(self, source_size: int, count: int, beside: Numbers) -> Numbers:
-        """Return the most probable targets of each source token, best first: (source_size, count).
+    def best(self, source_size: int, count: int, excluded: Numbers) -> Numbers:
+        """Return the likeliest targets of each source id, best first: (source_size, count).
 
-        Targets in `beside` are left out. Rows with fewer targets are padded with 0 (PAD).
+        Target ids in `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
         """
         sources, targets = np.divmod(self.pairs, self._target_size)
-        chosen = np.flatnonzero(~np.isin(targets, beside))
+        chosen = np.flatnonzero(~np.isin(targets, excluded))
         order = chosen[np.lexsort((-self.probabilities[chosen], sources[chosen]))]
         sources, targets = sources[order], targets[order]
-        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)
+        ranks = np.arange(len(sources)) - np.searchsorted(sources, sources)  # of t for its s
         table = np.zeros((source_size, count), np.int64)
         kept = ranks < count
         table[sources[kept], ranks[kept]] = targets[kept]
         return table
 
-    def _distinct_pairs(self) -> Numbers:
-        found = np.empty(0, np.int64)
-        for pairs, _ in self._cooccurrences():
-            found = np.union1d(found, pairs)
-        return found
-
     def _cooccurrences(self) -> Iterator[tuple[Numbers, Numbers]]:
-        """Yield blocks of pairs grouped by target token, and where each group begins."""
+        """Yield blocks of co-occurrences, as in `pairs`, and where each target's group begins."""
         blocks = np.cumsum(self._products) // _AT_ONCE
         for numbers in np.split(self._sentences, np.flatnonzero(np.diff(blocks)) + 1):
             sources, targets = (
@@ -90,13 +86,13 @@ class Lexicon:
 
 
 def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
-    """Divide each value by the sum of its group; the consecutive groups begin at `starts`."""
+    """Divide each value by the sum of its group; consecutive groups begin at `starts`."""
     sums = np.add.reduceat(values, starts)
     return values / np.repeat(sums, np.diff(starts, append=len(values)))
 
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
-    """Return the `count` most frequent target tokens, or fewer if fewer occur."""
+    """Return the ids of the `count` most frequent target tokens, most frequent first."""
     ids = store.target.ids
     occurrences = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
     for first in range(0, len(ids), _AT_ONCE):

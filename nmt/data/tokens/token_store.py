@@ -17,22 +17,22 @@ import numpy.typing as npt
 from nmt.errors import DataError
 
 Ids = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
-Lengths = npt.NDArray[np.signedinteger]
-Indices = npt.NDArray[np.integer]
+Lengths = npt.NDArray[np.signedinteger]  # (sentences,)
+Indices = npt.NDArray[np.integer]  # of pairs in a store, from 0
 
 
 class Sentences:
     """The ids of sentences in one flat array; each sentence ends with EOS."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
-        """Take the flat array, and where each sentence begins in it; the last offset is its end."""
+        """Take the ids, and where each sentence begins in them; the last offset is their number."""
         self.ids, self._offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> "Sentences":
-        """Build the flat array from the ids of each sentence."""
+        """Build the flat array from the ids of each sentence, each ending with EOS."""
         offsets = np.cumsum([0, *map(len, rows)])
         flat = itertools.chain.from_iterable(rows)
         return cls(np.fromiter(flat, np.uint32, int(offsets[-1])), offsets)
@@ -42,11 +42,12 @@ class Sentences:
         return self.ids[self._offsets[index] : self._offsets[index + 1]]
 
     def gather(self, indices: Indices) -> "Sentences":
-        """Return the sentences with these numbers, in this order."""
+        """Return a copy of the sentences at `indices`, in this order; repeats are allowed."""
         lengths = self.lengths[indices]
         offsets = np.concatenate(([0], np.cumsum(lengths)))
-        places = np.repeat(self._offsets[indices] - offsets[:-1], lengths) + np.arange(offsets[-1])
-        return Sentences(self.ids[places], offsets)
+        shifts = self._offsets[indices] - offsets[:-1]  # from new to old positions
+        positions = np.repeat(shifts, lengths) + np.arange(offsets[-1])
+        return Sentences(self.ids[positions], offsets)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, directory: Path) -> "TokenStore":
-        """Open the files that `SideWriter` wrote.
+        """Map the files that `SideWriter` wrote in `directory` into memory.
 
         Raises:
             DataError: files are missing or damaged.
@@ -67,11 +68,11 @@ class TokenStore:
 
     @classmethod
     def of(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "TokenStore":
-        """Hold rows of ids, each ending with EOS, in memory."""
+        """Return a store in memory of the ids of each pair; each sentence ends with EOS."""
         return cls(Sentences.of(sources), Sentences.of(targets))
 
     def __len__(self) -> int:
-        return len(self.source.lengths)
+        return len(self.source.lengths)  # pairs
 
 
 def _open_side(directory: Path, side: str) -> Sentences:
@@ -89,25 +90,25 @@ def _open_side(directory: Path, side: str) -> Sentences:
 
 
 class SideWriter:
-    """Streams the ids and offsets of one language to disk; `side_writer` opens one."""
+    """Appends ids and offsets of one language to files; `side_writer` creates one."""
 
     def __init__(self, ids: "_ArrayWriter", offsets: "_ArrayWriter") -> None:
         self._ids, self._offsets = ids, offsets
 
     @property
     def tokens(self) -> int:
-        """The number of ids that were added so far."""
+        """The number of ids that have been written so far, EOS included."""
         return self._ids.length
 
     def add(self, sentences: Sentences) -> None:
-        """Append consecutive sentences."""
+        """Append sentences, in their order, to the files."""
         self._offsets.add(self.tokens + np.cumsum(sentences.lengths))
         self._ids.add(sentences.ids)
 
 
 @contextlib.contextmanager
 def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[SideWriter]:
-    """Write the files of "source" or "target"; they are complete after the `with` block."""
+    """Yield a writer of the files of a side, "source" or "target", complete after the block."""
     width = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
     with (
         open(directory / f"{side}.ids.npy", "wb") as ids_file,
@@ -122,7 +123,7 @@ def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[Si
 
 
 class _ArrayWriter:
-    """A one-dimensional `.npy` file that grows."""
+    """Writes a one-dimensional `.npy` file whose length is not known in advance."""
 
     def __init__(self, file: IO[bytes], kind: np.dtype[Any]) -> None:
         self._file, self._kind = file, kind
@@ -130,11 +131,12 @@ class _ArrayWriter:
         self.write_header()
 
     def add(self, values: npt.NDArray[Any]) -> None:
+        """Append values to the file; the header follows with `write_header`."""
         self._file.write(values.astype(self._kind, copy=False).data)
         self.length += len(values)
 
     def write_header(self) -> None:
-        """Write the header for the present length; numpy pads it, so its size stays the same."""
+        """Write the header for the current length; its size is fixed, because numpy pads it."""
         self._file.seek(0)
         header = {"descr": self._kind.str, "fortran_order": False, "shape": (self.length,)}
         np.lib.format.write_array_header_1_0(self._file, header)

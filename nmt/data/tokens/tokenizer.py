@@ -1,6 +1,6 @@
-"""Text to ids and back: SentencePiece (BPE, unigram, character or word) behind one interface.
+"""Text to ids and back, with a SentencePiece model: BPE, unigram, character or word.
 
-The special symbols have fixed ids and no spelling: a literal "</s>" in the text is text.
+The special symbols have fixed ids and are never read from text: a literal "</s>" is plain text.
 """
 
 import functools
@@ -18,13 +18,13 @@ from nmt.processor import available_cores
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 
 UNKNOWN = "⁇"
-"""How the unknown symbol is written in a translation that cannot avoid it."""
+"""The text of the unknown symbol in a translation."""
 SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
 ERRORS_ONLY = 2
-"""SentencePiece's level of logging that hides warnings."""
+"""The log level of SentencePiece that hides warnings."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
@@ -33,10 +33,10 @@ class SubwordModel:
     """A SentencePiece model: the vocabulary of one language, or of both."""
 
     def __init__(self, model: bytes, where: str = "tokenizer") -> None:
-        """Take a serialised SentencePiece model.
+        """Load a serialised SentencePiece model; `where` names it in error messages.
 
         Raises:
-            DataError: naming `where`: not a model, or one with other special ids.
+            DataError: not a model, or its ids of PAD, UNK, BOS and EOS are not 0 to 3.
         """
         self.model = model
         """the serialised SentencePiece model"""
@@ -58,7 +58,7 @@ class SubwordModel:
 
     @functools.cached_property
     def pieces(self) -> list[str]:
-        """The piece of each id, the unknown symbol as `<unk>`."""
+        """The piece of each id: `▁` stands for a space, `<unk>` for the unknown symbol."""
         return [str(self._processor.id_to_piece(i)) for i in range(self.size)]
 
     @property
@@ -67,9 +67,9 @@ class SubwordModel:
         return int(self._processor.get_piece_size())
 
     def encode(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
-        """Return the ids of each text, with EOS at the end (and no BOS).
+        """Return the ids of each text, with EOS at the end and without BOS.
 
-        It uses `threads` threads, or as many cores as speed it up if None.
+        If `threads` is None, it uses as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         ids: list[list[int]] = self._processor.encode(
@@ -78,50 +78,50 @@ class SubwordModel:
         return ids
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
-        """Return the text of each sequence, without PAD, BOS and EOS."""
+        """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         texts: list[str] = self._processor.decode(kept) if kept else []
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
     def pieces_of(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each of the ids, the unknown symbol as `<unk>`."""
+        """Return the piece of each of `ids`, with `<unk>` for the unknown symbol."""
         return [self.pieces[i] for i in ids]
 
     def split(self, text: str) -> list[str]:
-        """Return the pieces of a text without EOS; unknown ones as they are in the text."""
+        """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
         pieces: list[str] = self._processor.encode(text, out_type=str)
         return pieces
 
     def spell(self, ids: Sequence[int]) -> list[str]:
-        """Return the pieces that `decode` joins; the unknown symbol as `decode` writes it."""
+        """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""
         unknown = str(self._processor.decode([UNK])).replace(" ", "▁")
         return [unknown if i == UNK else self.pieces[i] for i in ids]
 
     def piece_bytes(self) -> list[bytes]:
-        """Return what each id adds to a text, in UTF-8; PAD, BOS and EOS add nothing.
+        """Return the UTF-8 bytes that each id adds to a text; PAD, BOS and EOS add none.
 
-        A piece at the start of a word includes the space before it, even at the start of a text.
+        A piece that begins a word begins with a space, even at the start of a text.
         """
         spelled = [piece.replace("▁", " ").encode("utf-8") for piece in self.pieces]
         for i, piece in enumerate(self.pieces):
             if self._processor.is_control(i):
                 spelled[i] = b""
             elif self._processor.is_byte(i):
-                spelled[i] = bytes([int(piece[3:-1], 16)])
+                spelled[i] = bytes([int(piece[3:-1], 16)])  # such as <0xE4>
         spelled[UNK] = str(self._processor.decode([UNK])).encode("utf-8")
         return spelled
 
     def resample(self, ids: Sequence[int], alpha: float, seed: int) -> list[int]:
-        """Draw another segmentation of the text that `ids` spell (subword regularisation).
+        """Return the ids of a random segmentation of the text of `ids` (subword regularisation).
 
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
         model draws a segmentation with probability proportional to its likelihood to the power
-        alpha (Kudo, 2018). A text with an unknown symbol keeps its ids, because ids do not say how
-        the unknown symbol was spelled.
+        alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
+        say which text the symbol stands for. EOS is the last id of both.
 
-        Equal arguments give equal results within one process only: SentencePiece 0.2.3 mixes random
-        numbers of the process into the seed.
+        Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds random
+        numbers of the process to the seed.
         """
         plain = list(ids[:-1])
         if UNK in plain:
@@ -138,13 +138,13 @@ class Tokenizer:
     """The vocabularies of source and target, which may be the same."""
 
     def __init__(self, source: SubwordModel, target: SubwordModel | None = None) -> None:
-        """Take the models of both sides; if `target` is None, both use `source`."""
+        """Take the models of both languages; if `target` is None, both use `source`."""
         self.source = source
         self.target = target or source
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizer":
-        """Read a tokenizer saved in `directory`.
+        """Load the tokenizer that `save` wrote into `directory`.
 
         Raises:
             DataError: the tokenizer is missing or damaged.
@@ -161,7 +161,7 @@ class Tokenizer:
         return cls(*(SubwordModel(model, str(directory)) for model in models))
 
     def save(self, directory: Path) -> None:
-        """Write `tokenizer.model` (shared), or `source.model` and `target.model`."""
+        """Write tokenizer.model (shared), or source.model and target.model; remove older ones."""
         directory.mkdir(parents=True, exist_ok=True)
         for name in (SHARED, SOURCE, TARGET):  # may be files of another tokenizer
             (directory / name).unlink(missing_ok=True)
@@ -177,24 +177,24 @@ class Tokenizer:
         return self.source is self.target
 
     def differs_from(self, other: "Tokenizer") -> bool:
-        """Return whether any id stands for another piece in the other tokenizer."""
+        """Return whether any id of source or target has another piece in the other tokenizer."""
         sides = ((self.source, other.source), (self.target, other.target))
         return any(mine.pieces != theirs.pieces for mine, theirs in sides)
 
     def resample(
         self, store: TokenStore, indices: Indices, alpha: float, seed: int, step: int
     ) -> TokenStore:
-        """Draw a new segmentation of every pair of a step, in the order of `indices`.
+        """Return a store with a random segmentation of each pair of a step, in order of `indices`.
 
-        The random seed of a pair depends only on `seed`, `step` and the place of the pair in the
-        store. But see `SubwordModel.resample`: another process, as that of a resumed run, draws
-        other segmentations.
+        The random seed of a pair depends only on `seed`, `step` and the index of the pair in the
+        store. But see `SubwordModel.resample`: another process, such as that of a resumed run,
+        draws other segmentations. `alpha` is `tokenizer.sampling`.
         """
         sources, targets = [], []
         for index in indices:
             digest = hashlib.blake2b(f"{seed} {step} {index}".encode(), digest_size=8).digest()
             first, second = int.from_bytes(digest[:4]), int.from_bytes(digest[4:])
-            source, target = (s.sentence(index).tolist() for s in (store.source, store.target))
-            sources.append(self.source.resample(source, alpha, first))
-            targets.append(self.target.resample(target, alpha, second))
+            source, target = store.source.sentence(index), store.target.sentence(index)
+            sources.append(self.source.resample(source.tolist(), alpha, first))
+            targets.append(self.target.resample(target.tolist(), alpha, second))
         return TokenStore.of(sources, targets)

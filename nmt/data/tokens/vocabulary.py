@@ -1,4 +1,4 @@
-"""Makes the vocabulary: learns it from text, or adopts a SentencePiece model from elsewhere.
+"""Builds the vocabulary: learns it from text, or converts an existing SentencePiece model.
 
 The paper's section 5.1 shares one byte-pair vocabulary between both languages; `shared: false`
 makes one for each. A character vocabulary has the characters of the text, at most
@@ -22,19 +22,19 @@ from nmt.errors import ConfigError, DataError
 # SentencePiece silently skips training lines over 4192 bytes; this many characters never exceed it
 _CUT = 1000
 
-# of sentencepiece_model.proto
+# values of enums in sentencepiece_model.proto
 _KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 _UNKNOWN, _CONTROL = 2, 3
 _SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
 
 
 def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> Tokenizer:
-    """Learn a vocabulary from `pairs`; the same pairs and settings give the same bytes.
+    """Learn a vocabulary from `pairs`; equal pairs and settings give an equal vocabulary.
 
-    `pairs` is iterated once if the vocabulary is shared, else once for each side.
+    `pairs` is iterated once if the vocabulary is shared, else once for each language.
 
     Raises:
-        DataError: the text is blank, or it allows only another vocabulary size.
+        DataError: the text is blank, or too small or too varied for `vocabulary_size`.
     """
     if config.shared:
         both = (text for pair in pairs for text in pair)
@@ -45,7 +45,7 @@ def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> 
 
 
 def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
-    """Take the SentencePiece models that the configuration names, with our special ids.
+    """Load the SentencePiece models of the configuration, with the special ids of `Tokenizer`.
 
     Raises:
         DataError: a file is missing or is not a SentencePiece model.
@@ -55,12 +55,22 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
 
 
 def _adopt(path: Path, kind: str) -> SubwordModel:
-    """Return the model in a file with padding, unknown, begin and end as ids 0 to 3.
+    """Return the model in a file, with PAD, UNK, BOS and EOS moved to the ids 0 to 3.
 
     A special symbol that the model lacks is added; the other pieces keep their order. The pieces
     of a text depend on their scores and not on their ids, so they stay the same.
     """
-    proto = _read_model(path)
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto: Any = sentencepiece_model_pb2.ModelProto()
+    with read_errors(path, "tokenizer.model"):
+        model = path.read_bytes()
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
+        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
+    if not proto.pieces:
+        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
     spec = proto.trainer_spec
     found = _KINDS.get(spec.model_type, "unknown")
     if found != kind:
@@ -90,29 +100,13 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     return SubwordModel(proto.SerializeToString())
 
 
-def _read_model(path: Path) -> Any:
-    """Read a SentencePiece model as its protobuf message."""
-    from sentencepiece import sentencepiece_model_pb2
-
-    proto: Any = sentencepiece_model_pb2.ModelProto()
-    with read_errors(path, "tokenizer.model"):
-        model = path.read_bytes()
-    try:
-        proto.ParseFromString(model)
-    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
-        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
-    if not proto.pieces:
-        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
-    return proto
-
-
 def _unknown_surface(kind: str) -> str:
-    """Return how a model spells the unknown symbol in text, at word level with a space."""
+    """Return the text of the unknown symbol; at word level it includes the space before it."""
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
 
 def _cut(texts: Iterable[str]) -> Iterator[str]:
-    """Cut long texts at spaces, so that SentencePiece skips none."""
+    """Yield texts of at most `_CUT` characters; longer ones are cut, if possible at spaces."""
     for text in texts:
         while len(text) > _CUT:
             space = text.rfind(" ", 1, _CUT)
@@ -152,7 +146,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
 
 
 def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iterator[str]:
-    """Keep an exception of the reader in `failure`: SentencePiece's C++ loop would hide it."""
+    """Yield `texts`; store an exception in `failure`, because SentencePiece would hide it."""
     try:
         yield from texts
     except Exception as error:
@@ -161,7 +155,7 @@ def _remembering_failure(texts: Iterable[str], failure: list[Exception]) -> Iter
 
 
 def _explain(message: str, config: TokenizerConfig, side: str) -> str:
-    """Translate an error of SentencePiece into the terms of our configuration."""
+    """Return an error message of SentencePiece in the terms of our configuration."""
     key = "tokenizer.vocabulary_size"
     if found := re.search(r"Vocabulary size too high .*<= (\d+)", message):
         return (

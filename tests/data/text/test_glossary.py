@@ -29,7 +29,7 @@ def test_terms_that_occur(terms: dict[str, str], text: str, targets: list[str]) 
 
 def test_a_place_counts_the_characters_that_are_no_white_space() -> None:
     [found] = Glossary({"ice cream": "Eis"}).occurrences("An  ice   cream.")
-    assert "Anicecream."[found.place.start : found.place.stop] == "icecream"
+    assert "Anicecream."[found.characters.start : found.characters.stop] == "icecream"
 
 
 def test_of_two_glossaries_the_second_decides() -> None:

@@ -64,13 +64,13 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
         for a, b in ((one.source, other.source), (one.target, other.target)):
             assert a.ids.tolist() == b.ids.tolist()
             assert a.lengths.tolist() == b.lengths.tolist()
-        assert one.lines.tolist() == other.lines.tolist()
+        assert one.indices.tolist() == other.indices.tolist()
         assert one.hashes.tolist() == other.hashes.tolist()
         assert one.counts == other.counts
     tokenizer = Tokenizer.load(tmp_path / "tokenizer")
     for number, block in enumerate(alone):
-        rows = [block.source.sentence(i).tolist() for i in range(len(block.lines))]
-        kept = [LINES[8 * number + line] for line in block.lines]
+        rows = [block.source.sentence(i).tolist() for i in range(len(block.indices))]
+        kept = [LINES[8 * number + line] for line in block.indices]
         assert tokenizer.source.decode(rows) == kept
     assert sum(block.counts.read for block in alone) == 50
     dropped = {
@@ -101,7 +101,7 @@ def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     lines = ["a b c " * 10, "long " * 200_000, "d e f " * 10, "x" * 1_000_000]
     (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, CleaningConfig())
     assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
-    assert block.lines.tolist() == [0, 2]
+    assert block.indices.tolist() == [0, 2]
     assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]
 
 
