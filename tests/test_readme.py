@@ -206,8 +206,15 @@ def test_every_name_of_the_readers_map_is_in_its_file() -> None:
         assert all(name in text for name in re.findall(r"`(\w+)`", names)), names
 
 
-def test_every_python_file_stands_in_the_plan_of_the_house() -> None:
-    plan = blocks("nmt/README.md", "")[0]
-    paths = [path.relative_to(PROJECT / "nmt") for path in (PROJECT / "nmt").rglob("*.py")]
-    names = [path for path in paths if not path.stem.startswith("__") and path.parts[0] != "cli"]
-    assert [str(path) for path in names if path.name not in plan] == []
+def test_the_plan_of_the_house_has_every_python_file_and_no_other() -> None:
+    plan = re.findall(r"^ +(\w+\.py) ", blocks("nmt/README.md", "")[0], re.MULTILINE)
+    paths = [path for path in (PROJECT / "nmt").rglob("*.py") if not path.stem.startswith("__")]
+    assert sorted(plan) == sorted(path.name for path in paths)
+
+
+def test_the_files_that_the_readme_of_the_house_names_exist() -> None:
+    text = (PROJECT / "nmt/README.md").read_text("utf-8")
+    named = sorted(set(re.findall(r"`(\w[\w/]*/\w+\.py)`", text)))
+    homes = (PROJECT, PROJECT / "nmt")
+    assert named
+    assert [name for name in named if not any((home / name).is_file() for home in homes)] == []

@@ -25,20 +25,20 @@ from nmt.processor import available_cores
 
 SizeName = Literal["tiny", "small", "base", "big"]
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
-"""(pairs, entries): the vocabulary size for texts with fewer pairs than that"""
+"""(limit, entries): a text of fewer pairs than `limit` gets a vocabulary of so many entries"""
 _LARGEST_VOCABULARY = 32_000
 _MOST_EPOCHS = 60
 """epochs of a small corpus; more of them no longer improve the model"""
-_VALIDATIONS = 8
-_FEWEST_STEPS = 50
+_VALIDATIONS = 8  # number of validations in a training
+_FEWEST_STEPS = 50  # fewer steps teach a model nothing
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
 _DRAFT = {"steps": 100_000, "steps_reason": "", "epochs": 0.0, "dropout": 0.1}
-"""values of a recipe whose speed is not measured yet; its speed does not depend on them"""
+"""template values of a recipe whose speed is not measured yet; they do not change its speed"""
 
 
 @dataclass(frozen=True)
 class FirstRecipe:
-    """A recipe, and how long its training will take on this machine."""
+    """A recipe, the measured speed of this machine, and the time the training will take on it."""
 
     text: str
     """the recipe as YAML, with a reason beside each setting"""
@@ -46,8 +46,9 @@ class FirstRecipe:
     time: RunTime
     speed: Speed
     epochs: float
+    """how many times the training goes through the text"""
     warnings: list[str]
-    """sentences about why the training may take another time than the one that was asked for"""
+    """sentences that say why the training may take longer than the user wants"""
 
 
 def choose_recipe(
@@ -56,15 +57,16 @@ def choose_recipe(
     size: SizeName | None = None,
     minutes: float | None = None,
 ) -> FirstRecipe:
-    """Choose every setting; the speed of this machine is measured by a few training steps.
+    """Choose every setting of a recipe; a few training steps measure how fast this machine is.
 
-    `data` says where the text is and in which languages. The size of the model and the minutes of
-    training fit the text and the machine unless they are given. If the time allows almost no
-    steps, the recipe has the smallest size, or the given one, and takes `_FEWEST_STEPS` steps.
+    `data` is the recipe's data section; `profile` describes its text. If `size` (of the model) is
+    None, it fits the text and the machine, and is tiny if a larger model would take longer than
+    `minutes`, the time to train (None: 30 on a CPU, 120 on a GPU). A recipe has at least
+    `_FEWEST_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
-    values: dict[str, Any] = {
+    values: dict[str, Any] = {  # variables of first_recipe.yaml.jinja
         "data": data,
         "pairs": profile.pairs,
         "tokenized": profile.tokenized,
@@ -84,9 +86,9 @@ def choose_recipe(
 def _recipe_of(
     size: SizeName, profile: TextProfile, values: dict[str, Any], minutes: float
 ) -> FirstRecipe:
-    """Choose every setting for a model of this size; `values` are those of the template so far."""
-    sizes = next(row for row in known_figures("sizes") if row["name"] == size)
-    values = {**values, "size": sizes}
+    """Choose every other setting for a model of this size; `values` fill the template so far."""
+    figures = next(row for row in known_figures("sizes") if row["name"] == size)
+    values = {**values, "size": figures}
     store, vocabulary = _learn_sample_vocabulary(profile, values)
     draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
     speed = probe(draft, store, (vocabulary, vocabulary))
@@ -101,33 +103,37 @@ def _recipe_of(
 
 
 def _fill_in(values: dict[str, Any]) -> str:
-    """Return the recipe as YAML text."""
+    """Return the recipe as YAML text: first_recipe.yaml.jinja with these values."""
     template = read_template("first_recipe.yaml.jinja", yaml=_section, align_comments=_align)
     return template.render(values)
 
 
 def _section(settings: dict[str, Any]) -> str:
-    """Return settings as the lines of a section."""
+    """Return settings as the YAML lines of a section, indented by two spaces."""
     return "".join(f"  {line}\n" for line in strict_yaml.dump(settings).splitlines())
 
 
 def _align(text: str) -> str:
-    """Move the comments, which stand two spaces after a setting, to a common column."""
-    parts = [line.partition("  # ") for line in text.split("\n")]
+    """Move the comments, which are two spaces behind a setting, to a common column."""
+    lines = [line.partition("  # ") for line in text.split("\n")]
     return "\n".join(
-        f"{setting:<26} # {reason}" if mark else setting for setting, mark, reason in parts
+        f"{setting:<26} # {reason}" if hash_sign else setting
+        for setting, hash_sign, reason in lines
     )
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe as YAML, after comments about its time; `command` trains it."""
+    """Return the recipe file: comments on time, machine and warnings, then the recipe as YAML.
+
+    The last of these comments is `command`, the command that trains the recipe.
+    """
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
         f"steps ({recipe.epochs:.1f} times through the text)",
         f"# machine  {speed.device}, {speed.precision}, {speed.target_tokens:,.0f} target tokens a "
         f"second, measured in {speed.steps} steps with {speed.threads} "
-        f"thread{'s'[: speed.threads > 1]}",
+        f"thread{'s' * (speed.threads > 1)}",
         *(f"# warning  {warning}" for warning in recipe.warnings),
         f"# run      {command}",
     ]
@@ -135,7 +141,7 @@ def describe_recipe(recipe: FirstRecipe, command: str) -> str:
 
 
 def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
-    """Return a sentence for each reason why the training may not take the `minutes`."""
+    """Return a sentence for each reason why the training may take longer than `minutes`."""
     warnings = []
     if speed.busy:
         warnings.append(
@@ -162,9 +168,9 @@ def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
 def _learn_sample_vocabulary(
     profile: TextProfile, values: dict[str, Any]
 ) -> tuple[TokenStore, int]:
-    """Choose the vocabulary size in `values`; return the sample in its ids, and the exact size.
+    """Learn a vocabulary from the sample; return the sample as token ids, and its exact size.
 
-    The vocabulary is halved until the text of the sample has enough different pieces for it.
+    Writes the size into `values`, halved until the sample has enough different pieces for it.
     """
     limit = next((size for pairs, size in _VOCABULARIES if profile.pairs < pairs), None)
     values["vocabulary_size"] = limit or _LARGEST_VOCABULARY
@@ -180,15 +186,15 @@ def _learn_sample_vocabulary(
     sources = tokenizer.source.encode([pair.source for pair in profile.sample])
     targets = tokenizer.target.encode([pair.target for pair in profile.sample])
     longest = Config().data.cleaning.max_length
-    kept = [(s, t) for s, t in zip(sources, targets, strict=True) if max(len(s), len(t)) <= longest]
-    store = TokenStore.of([s for s, _ in kept], [t for _, t in kept])
+    pairs = [pair for pair in zip(sources, targets, strict=True) if max(map(len, pair)) <= longest]
+    store = TokenStore.of([source for source, _ in pairs], [target for _, target in pairs])
     return store, tokenizer.target.size
 
 
 def _fewer_threads() -> int | None:
-    """Return the number of threads, if OMP_NUM_THREADS asks for fewer than there are cores."""
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return int(asked) if asked.isdecimal() and 0 < int(asked) < available_cores() else None
+    """Return OMP_NUM_THREADS if it is a smaller number than that of the cores, else None."""
+    number = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # "4,2": 4 in the outer loop
+    return int(number) if number.isdecimal() and 0 < int(number) < available_cores() else None
 
 
 def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabulary: int) -> Workload:
@@ -207,13 +213,13 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """Return the number of steps that fit in the time and still gain quality, and the reason.
+    """Return the number of steps that fit into the time and improve the model, and the reason.
 
-    It is at least `_FEWEST_STEPS`, however slow this machine is.
+    The number is at least `_FEWEST_STEPS`, however slow this machine is.
     """
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
-    once = run_time(config.model_copy(update={"training": training}), workload, speed)
-    available = minutes * 60 - _VALIDATIONS * once.validations - once.ending
+    single = run_time(config.model_copy(update={"training": training}), workload, speed)
+    available = minutes * 60 - _VALIDATIONS * single.validations - single.ending
     steps = int(available / speed.step_seconds)
     if steps < _FEWEST_STEPS:
         return _FEWEST_STEPS, "the fewest steps that teach the model anything"
@@ -224,6 +230,6 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
 
 
 def _dropout(size: SizeName, epochs: float) -> float:
-    """Return the dropout, which is higher the more often each pair is seen."""
+    """Return the dropout: the more often the training sees each pair, the higher it is."""
     table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
-    return next(value for limit, value in table if epochs < limit)
+    return next(dropout for limit, dropout in table if epochs < limit)

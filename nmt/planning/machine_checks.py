@@ -20,15 +20,16 @@ from nmt.processor import CGROUP, available_cores, meminfo
 if TYPE_CHECKING:
     import torch
 
-_TORCH = [2, 10]
+_TORCH = [2, 10]  # oldest supported version
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*>=\s*([\d.]+)")
 """a requirement of pyproject.toml: a library and its oldest supported version"""
 _EXTRAS = {
     "plot": ("matplotlib", "`nmt plot` draws"),
     "tensorboard": ("tensorboard", "training.tensorboard writes"),
 }
-_LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6
+_LOW_MEMORY, _LOW_DISK, _FULL_DISK = 2e9, 2e9, 100e6  # bytes
 _MISSING = importlib.metadata.PackageNotFoundError
+_NVIDIA_DRIVER = Path("/proc/driver/nvidia")
 
 
 @dataclass(frozen=True)
@@ -48,19 +49,19 @@ class Check:
 
 
 def gigabytes(size: float) -> str:
-    """Format bytes for people: 1_250_000_000 -> 1.2 GB."""
+    """Format a number of bytes in gigabytes: 1_250_000_000 -> 1.2 GB."""
     return f"{size / 1e9:.1f} GB"
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
-    """Check everything that does not depend on a recipe; `folders` have to be writable."""
+    """Yield all checks that need no recipe; `folders` are those that a training writes into."""
     yield Check("python", "ok", platform.python_version())
     yield _torch()
     yield _libraries()
     yield from _device()
     yield _threads()
     yield _memory()
-    for folder in dict.fromkeys(map(_existing_parent, folders)):
+    for folder in dict.fromkeys(map(_existing_parent, folders)):  # each one once
         yield _disk(folder)
         yield _write_access(folder)
     yield from map(_extra, _EXTRAS)
@@ -122,7 +123,7 @@ def _device() -> Iterator[Check]:
         memory = torch.cuda.get_device_properties(0).total_memory
         several = f"{torch.cuda.device_count()} x " if torch.cuda.device_count() > 1 else ""
         yield Check("device", "ok", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
-    elif device.type == "cpu" and _has_nvidia_driver():
+    elif device.type == "cpu" and (shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists()):
         found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"
         remedy = "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu"
         yield Check("device", "warning", found, remedy)
@@ -134,10 +135,6 @@ def _device() -> Iterator[Check]:
         found = "this processor multiplies no bf16, so training uses fp32"
         remedy = "expect half the speed or less, or use a newer machine"
         yield Check("precision", "warning", found, remedy)
-
-
-def _has_nvidia_driver() -> bool:
-    return bool(shutil.which("nvidia-smi")) or Path("/proc/driver/nvidia").exists()
 
 
 def _threads() -> Check:
@@ -174,14 +171,17 @@ def _memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the free bytes that the system and the control group allow, or None if unknown."""
+    """Return the bytes of memory that a program can still use, or None if unknown.
+
+    The limit of the control group (the container) counts if it is lower than the free memory.
+    """
     available = meminfo("MemAvailable")
     if available is None:
         return None
     try:
         limit, used = int(_read_cgroup("memory.max")), int(_read_cgroup("memory.current"))
         return min(available, limit - used + _cached_file_bytes())
-    except (OSError, ValueError):  # no limit, or not readable
+    except (OSError, ValueError):  # the limit is "max", or not readable
         return available
 
 
@@ -195,12 +195,12 @@ def _cached_file_bytes() -> int:
 
 
 def free_memory(device: "torch.device") -> int | None:
-    """Return the free bytes of a device, or None if unknown."""
+    """Return the free bytes in the memory of a device, or None if unknown."""
     if device.type != "cuda":
         return available_memory()
     import torch
 
-    return torch.cuda.mem_get_info(device)[0]
+    return torch.cuda.mem_get_info(device)[0]  # (free bytes, all bytes)
 
 
 def _existing_parent(folder: Path) -> Path:
@@ -210,7 +210,7 @@ def _existing_parent(folder: Path) -> Path:
 
 
 def free_space(folder: Path) -> int:
-    """Return the free bytes of the disk that holds the folder, or will hold it."""
+    """Return the free bytes of the disk of the folder, which need not exist yet."""
     return shutil.disk_usage(_existing_parent(folder)).free
 
 

@@ -1,4 +1,4 @@
-"""Checks of a recipe on this machine: its text, its vocabulary, and the room that it needs."""
+"""Checks of a recipe on this machine: its text, its vocabulary, and the space that it needs."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,9 +24,9 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Check settings, text, vocabulary, memory and disk; `runs` is the folder of future runs.
+    """Yield checks of settings, text, vocabulary, memory and disk; run directories go into `runs`.
 
-    Reads the whole text once.
+    Reads the whole text once. After a failure, checks that depend on it are left out.
     """
     settings = _settings(config)
     yield settings
@@ -46,7 +46,7 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
 
 def _settings(config: Config) -> Check:
-    """Check what depends on the recipe and the machine alone."""
+    """Check what needs no text: device, TensorBoard, pretrained run and numbers of steps."""
     training = config.training
     try:
         pick_device(training.device)
@@ -104,7 +104,7 @@ def _text(name: str, text: TextPair, config: Config) -> Check:
 
 
 def _vocabulary(config: Config) -> Check:
-    """Check that all ids of prepared data are in the vocabulary, or that it can be made."""
+    """Check that the vocabulary has all ids of prepared data, or that it can be learnt."""
     try:
         prepared = find_prepared(config)
         if prepared is None:
@@ -113,8 +113,8 @@ def _vocabulary(config: Config) -> Check:
         source, target = (int(side.ids.max(initial=0)) for side in sides)
     except NmtError as error:
         return Check("tokenizer", "failure", str(error), _PREPARE_AGAIN)
-    tokenizer, folder, largest = prepared.tokenizer, prepared.directory, max(source, target)
-    sizes = tokenizer.source.size, tokenizer.target.size
+    folder, largest = prepared.directory, max(source, target)
+    sizes = prepared.tokenizer.source.size, prepared.tokenizer.target.size
     if source >= sizes[0] or target >= sizes[1]:
         found = (
             f"{folder} holds ids up to {largest:,}, outside of vocabularies of {sizes[0]:,} and "
@@ -134,7 +134,7 @@ def _future_vocabulary(config: Config) -> Check:
 
 
 def _fit(config: Config, runs: Path) -> Iterator[Check]:
-    """Check that memory and disk suffice for what `nmt plan` estimates."""
+    """Check that memory and disk are large enough for the training, as `nmt plan` estimates it."""
     try:
         plan = make_plan(config, measure=False)
     except DataError as error:
