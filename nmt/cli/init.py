@@ -44,7 +44,7 @@ class InitOptions:
     """Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"""
 
     def text(self) -> "TextPair | str":
-        """Return the text of the user, or the name of a corpus.
+        """Return the user's files, or the name or address (hf:…, opus:…) of a corpus.
 
         Raises:
             ConfigError: Not exactly one text was named.
@@ -66,7 +66,7 @@ class InitOptions:
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
     def held_out(self) -> "dict[str, TextPair]":
-        """Return the given files of the validation and the test set by the name of the set."""
+        """Return the files of the options --validation and --test, by the name of the set."""
         from nmt.config import TextPair
 
         given = {"validation": self.validation, "test": self.test}
@@ -94,7 +94,7 @@ def init(options: InitOptions) -> None:
 
     text, held_out = options.text(), options.held_out()
     given_languages = parse_languages(options.languages)
-    folder = output.with_name(f"{output.stem}-text")  # for the parts of a text that is split
+    folder = output.with_name(f"{output.stem}-text")  # for the sets that a text is split into
     missing = [name for name in ("validation", "test") if name not in held_out]
     if isinstance(text, str):
         profile, data = _look_at_corpus(text, given_languages, held_out)
@@ -128,7 +128,7 @@ def init(options: InitOptions) -> None:
 def _look_at_corpus(
     name: str, given_languages: tuple[str, str] | None, held_out: "dict[str, TextPair]"
 ) -> "tuple[TextProfile, DataConfig]":
-    """Download the corpus if it is not here, and look at its training text."""
+    """Download the corpus if it is not here; profile its training text and configure its use."""
     from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
@@ -146,7 +146,7 @@ def _look_at_files(
     missing: list[str],
     folder: Path,
 ) -> "tuple[TextProfile, DataConfig]":
-    """Look at the user's text, and name the files in `folder` that its parts will be in."""
+    """Profile the user's text; name files in `folder` for the `missing` sets, split off later."""
     from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.splits import split_files
     from nmt.planning.text_profile import choose_languages, languages_from_file_names, profile_text

@@ -49,10 +49,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     inputs = [run.config, run.metrics, run.environment]
     check_output_is_no_input(path, [*inputs, *text_files(load_config(str(run.config)).data)])
     shown = ReportOptions(
-        checkpoint=weights.checkpoint,
-        test_set=page.test_set,
-        max_sentences=page.sentences,
-        sentences=page.sentence or [],
+        weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
     )
     with suppress(OSError):  # open_output reports this error
         path.parent.mkdir(parents=True, exist_ok=True)

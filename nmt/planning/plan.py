@@ -110,7 +110,10 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     lengths = workload.source_length, workload.target_length
     length = max(lengths)
     operations = resources.training_operations(model, config.model, source, target, *lengths)
-    here = _hardware(config, device, parameter_count(model))
+    precision = pick_precision(config.training.precision, device)
+    shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
+    shards = shards if can_shard(device, config.training) else 1
+    here = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, here, length)
     speed = None
     if measure:
@@ -137,15 +140,6 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         operations=operations * config.training.max_steps,
         paper=list(resources.PAPER),
     )
-
-
-def _hardware(config: Config, device: torch.device, parameters: int) -> Hardware:
-    """Return the device, precision, memory and shards with which training would run here."""
-    precision = pick_precision(config.training.precision, device)
-    shards = number_of_shards(use_threads(config.training.threads), parameters)
-    if not can_shard(device, config.training):
-        shards = 1
-    return Hardware(hardware_kind(device), precision, memory_of(device), shards)
 
 
 def _check_model_fits(memory: Memory, device: torch.device) -> None:

@@ -137,10 +137,7 @@ def utilization(config: ModelConfig) -> float:
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
-    """Estimate the seconds of a step of several micro-batches on a GPU, without measuring.
-
-    They are the time of its operations or of its kernel launches, whichever is longer.
-    """
+    """Estimate the seconds of a step: its operations, or its kernel launches if they are longer."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
     launching = _LAUNCH_SECONDS * kernels * micro_batches
     return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
@@ -171,10 +168,8 @@ PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
 
 def find_paper_model(config: ModelConfig) -> PaperModel | None:
     """Return the model of the paper that has the sizes of `config`, or None."""
-    if config.encoder_layers != config.decoder_layers:
-        return None
-    wanted = config.d_model, config.heads, config.d_ff, config.encoder_layers
+    wanted = config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
     for row in known_figures("sizes"):
-        if (row["d_model"], row["heads"], row["d_ff"], row["layers"]) == wanted:
+        if (row["d_model"], row["heads"], row["d_ff"], row["layers"], row["layers"]) == wanted:
             return next((model for model in PAPER if model.name == row["name"]), None)
     return None

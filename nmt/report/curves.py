@@ -191,10 +191,7 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Return a chart of the lines that have points, or None if none has any.
-
-    With `from_zero` the vertical axis begins at 0, or at the lowest value if that is negative.
-    """
+    """Return a chart of all lines with points, or None; `from_zero`: the value axis includes 0."""
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None

@@ -65,9 +65,7 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
     Raises:
         NmtError: the files cannot be written.
     """
-    name = output.name
-    if output.suffix.lower() in (".png", ".svg"):
-        name = output.stem
+    name = output.stem if output.suffix.lower() in (".png", ".svg") else output.name
     paths = [output.with_name(f"{name}.png"), output.with_name(f"{name}.svg")]
     for path in paths:
         metadata = {"Date": None} if path.suffix == ".svg" else None  # same figure, same bytes

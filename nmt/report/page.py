@@ -116,10 +116,7 @@ def _bare(word: str) -> str:
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
-    """Return the attention maps of a sentence for page.js; 255 stands for a weight of 1.
-
-    The weights of each kind are the bytes of an array (L, H, T, S): layers, heads, rows, columns.
-    """
+    """Return the maps of a sentence for page.js; weights (L, H, T, S) are bytes, 255 for 1."""
     kinds = {}
     for kind in KINDS:
         count = len(getattr(sentence.record, kind))

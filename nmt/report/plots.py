@@ -17,7 +17,6 @@ from nmt.report.figure import font_families, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 # Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
@@ -70,9 +69,8 @@ def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
         trend = running_mean(training)
         style = "o-" if len(training) == 1 else "-"
         axes.plot([*training], [*training.values()], color=BLUE, alpha=0.3, linewidth=0.7)
-        axes.plot(
-            [*trend], [*trend.values()], style, label="training objective", color=BLUE, **LINE
-        )
+        label = "training objective"
+        axes.plot([*trend], [*trend.values()], style, label=label, color=BLUE, **LINE)
     if validation:
         label = "validation cross-entropy"
         axes.plot([*validation], [*validation.values()], "o-", label=label, color=ORANGE, **LINE)
@@ -127,9 +125,7 @@ def _format_steps(axes: "Axes", last: int) -> None:
 
 
 def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
-    """Draw the positional encoding PE(pos, i) of section 3.5, for `length` positions.
-
-    Writes `output`.png and `output`.svg.
+    """Draw PE(pos, i) of section 3.5 for `length` positions; write `output`.png and `output`.svg.
 
     Raises:
         ConfigError: `d_model` is odd.
@@ -201,18 +197,13 @@ def draw_attention(
         for panel in panels[:, 0]:
             panel.set_yticks(range(height), rows, family=families)
             panel.set_ylabel(attention.row_title)
-        _set_title(figure, attention.title, 8.0 if single else 9.0)
+        title = figure.suptitle(attention.title, fontsize=8.0 if single else 9.0)
+        title_width = title.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
+        figure.set_figwidth(max(figure.get_figwidth(), title_width))
         side = "bottom" if single else "right"
         colorbar = figure.colorbar(image, ax=panels, location=side, shrink=0.6, aspect=25)
         colorbar.set_label("attention weight")
         return save_figure(figure, output, dots_per_inch=200)
-
-
-def _set_title(figure: "Figure", title: str, size: float) -> None:
-    """Write the title above all panels, and widen a figure that is too narrow for it."""
-    text = figure.suptitle(title, fontsize=size)
-    width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
-    figure.set_figwidth(max(figure.get_figwidth(), width))
 
 
 def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":

@@ -49,7 +49,7 @@ class ReportOptions:
     """test or validation; None: test, or validation if the run has no test set"""
     max_sentences: int | None = None
     """number of sentences of the test set to translate and score; None: all, 0: none"""
-    sentences: Sequence[str] = ()
+    sentences: Sequence[str] | None = None
     """sentences whose attention is shown; by default the first ones that the run translated"""
 
 
@@ -181,7 +181,7 @@ def score_test_set(
 
 def _attention(
     run: LoadedModel,
-    chosen: Sequence[str],
+    chosen: Sequence[str] | None,
     examples: Mapping[int, Sequence[ExampleTranslation]],
     log: Log,
 ) -> list[SentenceAttention] | str:

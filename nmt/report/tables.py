@@ -79,10 +79,7 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return rows of name, number of pairs and share: pairs read, left out by a rule, and kept.
-
-    `counts` are those of the prepared data (counts.json).
-    """
+    """Return rows of name, number of pairs and share: pairs read, left out by a rule, and kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):
@@ -111,7 +108,7 @@ def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
 
 
 def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
-    """Return (range of lengths, number of sentences) of the bins, without empty ones at the ends."""
+    """Return (lengths, number of sentences) of each bin, without empty bins at the ends."""
     upper_ends = [*(next_low - 1 for next_low in BINS[1:]), None]  # the last bin has no upper end
     filled = [index for index, count in enumerate(side.histogram) if count]
     bars = []

@@ -109,10 +109,7 @@ def _row(name: str, value: str, remark: str = "") -> str:
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
-    """Draw values as a line of up to `width` bar characters, each for the mean of a few values.
-
-    The lowest mean gets the lowest bar, and the highest mean the highest bar.
-    """
+    """Return up to `width` bar characters, each for a mean of neighbours; ▁ is the lowest mean."""
     count = min(width, len(values))
     edges = [len(values) * n // count for n in range(count + 1)] if count else []
     means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
