@@ -110,11 +110,8 @@ def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     averaged = 0 if training.average == "best" else training.average_checkpoints
     most = ranking_size(training) + max(averaged, training.keep_last)
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
-    steps, saving, validating = (
-        training.max_steps,
-        training.checkpoint_every,
-        training.validate_every,
-    )
+    steps, saving = training.max_steps, training.checkpoint_every
+    validating = training.validate_every
     saved = steps // saving + steps // validating - steps // math.lcm(saving, validating)
     checkpoint = weights + optimizer_bytes(config, model)
     checkpoints = min(most, max(1, saved)) + 1  # one more is being written

@@ -131,7 +131,7 @@ class LineChart:
 
     @property
     def last(self) -> int:
-        """The last step of all lines."""
+        """The last step of all lines: the right end of the horizontal axis."""
         return max(max(line.curve) for line in self.lines)
 
     def height(self, value: float) -> float:
