@@ -48,7 +48,7 @@ class FirstRecipe:
     epochs: float
     """how many times the training goes through the text"""
     warnings: list[str]
-    """sentences that say why the training may take longer than the user wants"""
+    """sentences that say why the training may take another time than the user wants"""
 
 
 def choose_recipe(
@@ -86,7 +86,7 @@ def choose_recipe(
 def _recipe_of(
     size: SizeName, profile: TextProfile, values: dict[str, Any], minutes: float
 ) -> FirstRecipe:
-    """Choose every other setting for a model of this size; `values` fill the template so far."""
+    """Choose all other settings for a model of this size; `values` has the template's so far."""
     figures = next(row for row in known_figures("sizes") if row["name"] == size)
     values = {**values, "size": figures}
     store, vocabulary = _learn_sample_vocabulary(profile, values)

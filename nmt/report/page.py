@@ -75,8 +75,7 @@ def extreme_sentences(
 ) -> tuple[list[int], list[int]]:
     """Return the indices of the sentences with the lowest scores, and with the highest scores.
 
-    Each list has up to `EXTREMES` indices; none is in both. If scores are equal, the sentences with
-    the longest sources are the best.
+    No index is in both lists. Among equal scores, the longest source counts as the best.
     """
     worst_first = sorted(range(len(scores)), key=scores.__getitem__)
     count = min(EXTREMES, len(scores) // 2) or len(scores)  # a single sentence is a worst one
@@ -103,7 +102,10 @@ def translation_versions(
 
 
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of `text`, and whether `other` has it; n words there mark n words here."""
+    """Yield each word of `text`, and whether it is also in `other` (without case, punctuation).
+
+    If `other` has a word n times, only its first n occurrences in `text` are True.
+    """
     unused = Counter(map(_bare, other.split()))
     for word in text.split():
         unused[_bare(word)] -= 1
