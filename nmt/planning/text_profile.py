@@ -176,9 +176,9 @@ def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
 def choose_languages(
     given: tuple[str, str] | None, from_names: tuple[str | None, str | None], profile: TextProfile
 ) -> tuple[str, str]:
-    """Return the language codes of source and target, from the first of three that knows them.
+    """Return the language codes of source and target, and check that they fit the text.
 
-    These are the codes that the user has given, the file names, and the words of the text.
+    The codes that the user gave come first, then those of the file names, then detected ones.
 
     Raises:
         ConfigError: the languages are unknown, or source and target seem to be swapped.

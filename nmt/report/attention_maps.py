@@ -77,16 +77,16 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
     Labels are without ▁; a piece of ▁ alone becomes ␣. The label of a piece of letters that
     continues a word begins with `CONTINUATION`, unless all pieces are single characters.
     """
-    labels, words, word = [], [], -1
-    characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
+    labels, word_indices, word_index = [], [], -1
+    single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
     for piece in pieces:
-        begins = piece.startswith("▁") or word < 0
-        word += begins
+        begins = piece.startswith("▁") or word_index < 0
+        word_index += begins
         label = piece.replace("▁", " ").strip() or "␣"
-        continues = not begins and not characters and label[0].isalnum()
+        continues = not begins and not single_characters and label[0].isalnum()
         labels.append(CONTINUATION + label if continues else label)
-        words.append(word)
-    return Pieces(labels, words)
+        word_indices.append(word_index)
+    return Pieces(labels, word_indices)
 
 
 def join_words(pieces: Pieces) -> Pieces:
@@ -95,7 +95,7 @@ def join_words(pieces: Pieces) -> Pieces:
     words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     for _word_index, group in words:
         first, *others = (label for _word_index, label in group)
-        begin = "" if first == "␣" and others else first
+        begin = "" if first == "␣" and others else first  # ␣: the word boundary is its own piece
         labels.append(begin + "".join(label.removeprefix(CONTINUATION) for label in others))
     return Pieces(labels, list(range(len(labels))))
 

@@ -109,7 +109,7 @@ def _row(name: str, value: str, remark: str = "") -> str:
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
-    """Return up to `width` bar characters, each for a mean of neighbours; ▁ is the lowest mean."""
+    """Draw values as up to `width` bars from ▁ (lowest) to █, each the mean of neighbours."""
     count = min(width, len(values))
     edges = [len(values) * n // count for n in range(count + 1)] if count else []
     means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
