@@ -93,9 +93,9 @@ def _exit(message: str, exit_code: int) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; an error that the user can act on is one sentence on stderr."""
+    """Run the command line; prints an error that the user can act on as one sentence on stderr."""
     _fill_closed_streams()
-    atexit.register(gc.freeze)  # saves the last garbage collection, over all modules
+    atexit.register(gc.freeze)  # Python then ends faster, without a last garbage collection
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _raise_stopped)
     try:

@@ -37,7 +37,7 @@ def average(
             )
         save_checkpoint(folder, average_weights(saved))
         if run.path.resolve() not in folder.resolve().parents[:2]:
-            # what --model looks for in the run stands beside the weights where they lie elsewhere
+            # outside of the run, --model needs configuration and tokenizer beside the weights
             shutil.copy(run.config, folder)
             shutil.copytree(run.tokenizer, folder / run.tokenizer.name, dirs_exist_ok=True)
     typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)

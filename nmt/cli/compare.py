@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, load_translator
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator
 from nmt.cli.options.test_set import (
     TextOptions,
     load_test_set,
@@ -62,17 +62,17 @@ def compare(
     from nmt.evaluation.compare import compare as compare_translations
     from nmt.report.tables import render_comparison
 
-    against = load_test_set(text, data)
+    test_set = load_test_set(text, data)
     files = [path for path in options.systems if path not in runs]
-    translations = {path: read_translations(path, against, text) for path in files}
+    translations = {path: read_translations(path, test_set, text) for path in files}
     models = []
     for run in runs:
-        translator = load_translator([str(run)], compute, search)
+        translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute.checkpoint))
-        translations[run] = translate_with_progress(translator, against, str(run))
-    found = [(str(path), translations[path]) for path in options.systems]
+        translations[run] = translate_with_progress(translator, test_set, str(run))
+    systems = [(str(path), translations[path]) for path in options.systems]
     words = local_training_words(data) if data else None
-    comparison = compare_translations(found, against, words, options.examples)
+    comparison = compare_translations(systems, test_set, words, options.examples)
     if options.as_json:
         print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
     else:
@@ -80,7 +80,7 @@ def compare(
 
 
 def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":
-    """Return the data configuration of the first run, after checks of all runs.
+    """Check that all runs can be compared, and return the data configuration of the first.
 
     Raises:
         CheckpointError: A run does not have the checkpoint.

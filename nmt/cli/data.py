@@ -107,6 +107,6 @@ def inspect(recipe: RecipeOptions, as_json: JsonObjectOption = False) -> None:
     from nmt.data.text import quality
     from nmt.report.tables import render_quality
 
-    found = quality.inspect(recipe.load(), log)
-    as_text = json.dumps(found.as_json(), ensure_ascii=False) if as_json else render_quality(found)
-    typer.echo(as_text)
+    report = quality.inspect(recipe.load(), log)
+    text = json.dumps(report.as_json(), ensure_ascii=False) if as_json else render_quality(report)
+    typer.echo(text)

@@ -34,8 +34,8 @@ def doctor(
     checks = list(_checks(config, settings or []))
     failed = any(check.status == "failure" for check in checks)
     if as_json:
-        found = {"ok": not failed, "checks": [asdict(check) for check in checks]}
-        typer.echo(json.dumps(found, ensure_ascii=False))
+        report = {"ok": not failed, "checks": [asdict(check) for check in checks]}
+        typer.echo(json.dumps(report, ensure_ascii=False))
     else:
         typer.echo("\n".join(map(str, checks)))
     if failed:

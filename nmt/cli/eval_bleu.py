@@ -11,7 +11,7 @@ import typer
 
 from nmt.cli.lines.streams import check_output_is_no_input, open_output
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, SearchOptions, load_translator
+from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, SearchOptions, make_translator
 from nmt.cli.options.test_set import (
     TextOptions,
     load_test_set,
@@ -46,10 +46,10 @@ class ScoreOptions:
     """For --comet: a model other than its default."""
 
     def check_comet(self, text: TextOptions) -> None:
-        """Check that COMET can be computed, if it is asked for.
+        """Check that COMET can be computed if --comet is given.
 
         Raises:
-            ConfigError: A model without --comet, or a reference without its source.
+            ConfigError: --comet-model without --comet, or --comet without the source text.
             NmtError: The program comet-score is not installed.
         """
         if not self.comet and self.comet_model:
@@ -121,9 +121,9 @@ def _translate(
     compute: ComputeOptions,
     search: SearchOptions,
 ) -> _Translated:
-    """Load models and translate the test set, and write the translations to a file if asked."""
+    """Load models and translate the test set; writes the translations to `output` if given."""
     with open_output(output) if output else nullcontext() as sink:
-        translator = load_translator(models, compute, search)
+        translator = make_translator(models, compute, search)
         produced_by = provenance(translator, models, compute.checkpoint)
         data = translator.run.config.data
         if output:
@@ -136,7 +136,7 @@ def _translate(
 
 
 def _search_settings(translator: "Translator") -> dict[str, object]:
-    """Return the settings of the search that the scores depend on."""
+    """Return the settings of the search that the scores depend on, by the name to print."""
     settings = translator.settings
     is_gnmt = settings.length_normalization == "gnmt"
     alpha = "length_penalty" if is_gnmt else "length_normalization"
@@ -147,7 +147,7 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
 
 
 def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -> None:
-    """Print a table or one JSON object; with a line per sentence, the table goes to stderr.
+    """Compute and print the scores: a table (on stderr with --per-sentence) or a JSON object.
 
     Raises:
         NmtError: comet-score failed; the other scores are printed nevertheless.
@@ -167,8 +167,8 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
             failure = error
     rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
-        facts = {**test_set.as_json(), **translated.provenance, **translated.search}
-        print(json.dumps({**sheet.as_json(), **facts, **({"per_sentence": rows} if rows else {})}))
+        values = sheet.as_json() | test_set.as_json() | translated.provenance | translated.search
+        print(json.dumps(values | ({"per_sentence": rows} if rows else {})))
     else:
         count = len(translations)
         details = [f"{count} sentence{'s' * (count != 1)} of {test_set}"]

@@ -44,7 +44,7 @@ class InitOptions:
     """Minutes to train.  [default: at most 30 on a CPU, 120 on a GPU]"""
 
     def text(self) -> "TextPair | str":
-        """Return the text of the user, or the name of a corpus.
+        """Return the user's files, or the name or address (hf:…, opus:…) of a corpus.
 
         Raises:
             ConfigError: Not exactly one text was named.
@@ -66,7 +66,7 @@ class InitOptions:
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
     def held_out(self) -> "dict[str, TextPair]":
-        """Return the given files of the validation and the test set by the name of the set."""
+        """Return the files of the options --validation and --test, by the name of the set."""
         from nmt.config import TextPair
 
         given = {"validation": self.validation, "test": self.test}
@@ -93,18 +93,18 @@ def init(options: InitOptions) -> None:
     from nmt.planning.first_recipe import choose_recipe, describe_recipe
 
     text, held_out = options.text(), options.held_out()
-    told = parse_languages(options.languages)
-    folder = output.with_name(f"{output.stem}-text")  # for the parts of a text that is split
+    given_languages = parse_languages(options.languages)
+    folder = output.with_name(f"{output.stem}-text")  # for the sets that a text is split into
     missing = [name for name in ("validation", "test") if name not in held_out]
     if isinstance(text, str):
-        profile, data = _look_at_corpus(text, told, held_out)
+        profile, data = _look_at_corpus(text, given_languages, held_out)
     elif missing and folder.exists():
         raise ConfigError(
             f"{folder} exists, and the {' and '.join(missing)} lines would be split off "
             "into it; remove it, or choose another name with --output"
         )
     else:
-        profile, data = _look_at_files(text, told, held_out, missing, folder)
+        profile, data = _look_at_files(text, given_languages, held_out, missing, folder)
     log(
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
         f"line) to {data.target_language} ({profile.target.words:.0f})"
@@ -126,14 +126,14 @@ def init(options: InitOptions) -> None:
 
 
 def _look_at_corpus(
-    name: str, told: tuple[str, str] | None, held_out: "dict[str, TextPair]"
+    name: str, given_languages: tuple[str, str] | None, held_out: "dict[str, TextPair]"
 ) -> "tuple[TextProfile, DataConfig]":
-    """Download the corpus if it is not here, and look at its training text."""
+    """Download the corpus if it is not here; profile its training text and configure its use."""
     from nmt.config import DataConfig
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
 
-    source, target = find_corpus(name).pair_of(*(told or (None, None)))
+    source, target = find_corpus(name).pair_of(*(given_languages or (None, None)))
     data = DataConfig(corpus=name, source_language=source, target_language=target)
     data = data.model_copy(update=held_out)
     return profile_text(resolve(data, log).train[0], (source, target)), data
@@ -141,18 +141,18 @@ def _look_at_corpus(
 
 def _look_at_files(
     text: "TextPair",
-    told: tuple[str, str] | None,
+    given_languages: tuple[str, str] | None,
     held_out: "dict[str, TextPair]",
     missing: list[str],
     folder: Path,
 ) -> "tuple[TextProfile, DataConfig]":
-    """Look at the user's text, and name the files in `folder` that its parts will be in."""
+    """Profile the user's text; name files in `folder` for the `missing` sets, split off later."""
     from nmt.config import CleaningConfig, DataConfig
     from nmt.data.corpora.splits import split_files
-    from nmt.planning.text_profile import labels_of, profile_text, settle_languages
+    from nmt.planning.text_profile import choose_languages, languages_from_file_names, profile_text
 
-    profile = profile_text(text, told or ("source", "target"))
-    languages = settle_languages(told, labels_of(text), profile)
+    profile = profile_text(text, given_languages or ("source", "target"))
+    languages = choose_languages(given_languages, languages_from_file_names(text), profile)
     split = split_files(folder, ["train", *missing], languages) if missing else {"train": text}
     data = DataConfig(
         source_language=languages[0],

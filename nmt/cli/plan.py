@@ -22,7 +22,7 @@ def plan(
     Downloads and prepares nothing. The probe trains the real model for about half a minute.
     """
     config = recipe.load()
-    from nmt.planning.plan import describe, make_plan
+    from nmt.planning.plan import describe_plan, make_plan
 
     made = make_plan(config, measure)
-    typer.echo(json.dumps(made.as_json()) if as_json else describe(made))
+    typer.echo(json.dumps(made.as_json()) if as_json else describe_plan(made))

@@ -76,12 +76,12 @@ def attention(options: AttentionOptions) -> None:
     from nmt.run_directory import find_run, load_run
 
     run = load_run(options.model, torch.device("cpu"))
-    attended = record_attention(run, options.sentence)
-    drawn = attention_map(attended, options.kind, options.layer, options.head)
+    recorded = record_attention(run, options.sentence)
+    weights = attention_map(recorded, options.kind, options.layer, options.head)
     if options.words:
-        drawn = merge_words(drawn)
+        weights = merge_words(weights)
     stem = options.output or find_run(Path(options.model)).plots / f"attention-{options.kind}"
-    print(*draw_attention(drawn, stem), sep="\n")
+    print(*draw_attention(weights, stem), sep="\n")
 
 
 @app.command()

@@ -15,11 +15,9 @@ def prepare(recipe: RecipeOptions) -> None:
 
     result = prepared.prepare(config, log)
     counts, tokenizer = result.counts, result.tokenizer
-    sizes = f"{tokenizer.source.size:,} entries, shared"
-    if not tokenizer.shared:
-        sizes = (
-            f"{tokenizer.source.size:,} source entries, {tokenizer.target.size:,} target entries"
-        )
+    source, target = f"{tokenizer.source.size:,}", f"{tokenizer.target.size:,}"
+    separate = f"{source} source entries, {target} target entries"
+    sizes = f"{source} entries, shared" if tokenizer.shared else separate
     typer.echo(f"directory   {result.directory}")
     typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")
     typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")

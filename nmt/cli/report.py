@@ -41,15 +41,17 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
 
     from nmt.config_file import load_config
     from nmt.device import pick_device
-    from nmt.report.run_report import ReportOptions, write_report
+    from nmt.report.run_report import ReportOptions, build_report
     from nmt.run_directory import find_run
 
     run = find_run(Path(model))
     path = page.output or run.path / "report.html"
     inputs = [run.config, run.metrics, run.environment]
     check_output_is_no_input(path, [*inputs, *text_files(load_config(str(run.config)).data)])
-    shown = ReportOptions(weights.checkpoint, page.test_set, page.sentences, page.sentence or [])
-    with suppress(OSError):  # open_output reports it
+    shown = ReportOptions(
+        weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
+    )
+    with suppress(OSError):  # open_output reports this error
         path.parent.mkdir(parents=True, exist_ok=True)
     with open_output(path) as sink, tqdm(unit=" lines", disable=None, leave=False) as bar:
 
@@ -58,7 +60,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
             bar.update(more)
 
         log = partial(tqdm.write, file=sys.stderr)
-        text = write_report(Path(model), shown, pick_device(weights.device), log, progress)
+        text = build_report(Path(model), shown, pick_device(weights.device), log, progress)
         sink.write(text.encode("utf-8"))
     if str(path) not in STDOUT:
         typer.echo(path)

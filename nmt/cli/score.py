@@ -21,7 +21,7 @@ from nmt.cli.lines.streams import (
     progress_bar,
 )
 from nmt.cli.options.groups import with_option_groups
-from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, load_translator
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, ModelsOption, make_translator
 from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -61,12 +61,12 @@ class PairOptions:
 
     @contextlib.contextmanager
     def open_pairs(self) -> Iterator[Iterator[tuple[str, str]]]:
-        """The pairs of two files, or else of one or stdin with tabs."""
+        """Open the (source, translation) pairs: two files, or one file or stdin with tabs."""
         if self.source and self.reference:
             from nmt.data.text.parallel_text import read_pairs
 
             if self.source.is_file() and self.reference.is_file():  # a pipe can be read only once
-                # files of unequal length are an error before the first pair
+                # reads all pairs: unequal numbers of lines must be an error before the first score
                 collections.deque(read_pairs(self.source, self.reference), maxlen=0)
             yield read_pairs(self.source, self.reference)
             return
@@ -93,19 +93,19 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
             raise ConfigError(
                 "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
             )
-        loaded = load_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
+        loaded = make_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
         scorer = Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0
         with progress_bar(text, " pairs") as bar:
-            for found in scorer.score(pairs, 1 if typed else WINDOW_LINES, progress=bar.update):
+            for scored in scorer.score(pairs, 1 if typed else WINDOW_LINES, progress=bar.update):
                 count += 1
-                tokens += len(found.tokens)
-                log_probability += found.log_probability
-                line = f"{found.penalised(settings):.6f}"
+                tokens += len(scored.tokens)
+                log_probability += scored.log_probability
+                line = f"{scored.penalised(settings):.6f}"
                 if options.as_json:
                     tokenizer = scorer.run.tokenizer if options.per_token else None
-                    line = json.dumps(_as_json(found, settings, tokenizer), ensure_ascii=False)
+                    line = json.dumps(_as_json(scored, settings, tokenizer), ensure_ascii=False)
                 sink.write(line.encode("utf-8") + b"\n")
                 if typed:
                     sink.flush()
@@ -128,19 +128,19 @@ def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]
 
 
 def _as_json(
-    found: "TargetScore", settings: "DecodingConfig", tokenizer: "Tokenizer | None"
+    scored: "TargetScore", settings: "DecodingConfig", tokenizer: "Tokenizer | None"
 ) -> dict[str, object]:
-    """Return the scores of a pair; with a tokenizer also those of each token."""
+    """Return the scores of a pair; with a tokenizer also the log-probability of each token."""
     values: dict[str, object] = {
-        "log_probability": found.log_probability,
-        "score": found.penalised(settings),
-        "tokens": len(found.tokens),
-        "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
+        "log_probability": scored.log_probability,
+        "score": scored.penalised(settings),
+        "tokens": len(scored.tokens),
+        "perplexity": scored.perplexity if math.isfinite(scored.perplexity) else None,
     }
     if tokenizer:
-        pieces = tokenizer.target.pieces_of(found.tokens)
+        pieces = tokenizer.target.pieces_of(scored.tokens)
         values["pieces"] = [
             {"piece": piece, "log_probability": value}
-            for piece, value in zip(pieces, found.token_log_probabilities, strict=True)
+            for piece, value in zip(pieces, scored.token_log_probabilities, strict=True)
         ]
     return values

@@ -40,13 +40,13 @@ def shortlist(
         lexicon = Lexicon(prepared.train, tokenizer.target.size)
         with tqdm(total=ITERATIONS, desc="IBM Model 1", unit="iteration") as bar:
             lexicon.learn(lambda _: bar.update())
-        found = Shortlist.learn(lexicon, prepared.train, tokenizer)
-        found.save(run.shortlist, tokenizer)
+        learnt = Shortlist.learn(lexicon, prepared.train, tokenizer)
+        learnt.save(run.shortlist, tokenizer)
     typer.echo(str(run.shortlist))
     validation = resolve(config.data, lambda line: None).validation
     pairs = list(ParallelText(validation, config.data.languages))
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):
-        share = found.first(count).coverage(sources, targets)
+        share = learnt.first(count).coverage(sources, targets)
         typer.echo(f"--shortlist {count:<4} {share:7.2%} of the validation set's tokens")

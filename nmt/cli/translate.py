@@ -18,7 +18,7 @@ from nmt.cli.options.model import (
     ComputeOptions,
     ModelsOption,
     SamplingOptions,
-    load_translator,
+    make_translator,
 )
 from nmt.errors import ConfigError
 from nmt.processor import available_cores
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nmt.translation.line import Terminology
     from nmt.translation.translator import Translator
 
-# options that change no translation, or that a digest or a setting of the search represents
+# options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
     *("model", "checkpoint", "file", "output", "resume", "device", "workers"),
     *("glossary", "forbid", "forbid_file"),
@@ -81,17 +81,17 @@ class JobOptions:
     """Number of processes that translate, with one thread each. auto is one per core, but one in
     all on a GPU, for typed input and for a few lines."""
 
-    def processes(self, device: str) -> int:
-        """Return the number of processes that translate on a device of this type.
+    def choose_processes(self, device: str) -> int:
+        """Return how many processes are to translate on a type of device, such as cpu or cuda.
 
-        Where the user gave a number, this process computes in one thread, like each of several.
+        If --workers is a number and the device a CPU, this limits PyTorch to one thread here too.
 
         Raises:
-            ConfigError: Several processes were asked for on one GPU.
+            ConfigError: --workers is more than 1 on a GPU.
         """
         if self.workers == "auto":
-            one = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
-            return 1 if one else available_cores()
+            single = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
+            return 1 if single else available_cores()
         processes = int(self.workers)
         if device == "cpu":
             from nmt.device import use_threads
@@ -127,11 +127,11 @@ def translate(
         )
         return
     with open_lines(file) as lines, open_windows(file, output, job.resume) as sink:
-        translator = load_translator(model, compute, search, sampling.sampling())
-        processes = job.processes(translator.searcher.device.type)
+        translator = make_translator(model, compute, search, sampling.sampling())
+        processes = job.choose_processes(translator.searcher.device.type)
         request = options.request(translator, terminology)
         with translator.pipeline(request, processes) as pipeline:
-            _ = translator.searcher.model  # what fails does so before an output is replaced
+            _ = translator.searcher.model  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
 
@@ -139,7 +139,7 @@ def translate(
 def _settings(
     translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
 ) -> dict[str, object]:
-    """Everything that decides what a line becomes: weights and settings."""
+    """Return all that the translation of a line depends on, so that --resume can compare it."""
     from nmt.checkpoint import weights_digest
 
     precision = translator.precision  # not "auto", which differs from machine to machine
@@ -147,10 +147,10 @@ def _settings(
     not_compared = {*NOT_COMPARED, *search, "precision"}
     others = {name: value for name, value in options.items() if name not in not_compared}
     if precision != "int8" and not translator.shortlist:
-        # With either of them, the other lines of a batch have an influence.
+        # With int8 or a shortlist, a translation depends on the other lines of its batch.
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest
     weights = weights_digest(translator.run.model)[:16]
-    asked = terminology.digest
-    return {"weights": weights, "precision": precision, "terminology": asked, **search, **others}
+    model = {"weights": weights, "precision": precision, "terminology": terminology.digest}
+    return {**model, **search, **others}

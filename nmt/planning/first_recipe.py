@@ -48,7 +48,7 @@ class FirstRecipe:
     epochs: float
     """how many times the training goes through the text"""
     warnings: list[str]
-    """sentences that say why the training may take longer than the user wants"""
+    """sentences that say why the training may take another time than the user wants"""
 
 
 def choose_recipe(
@@ -86,7 +86,7 @@ def choose_recipe(
 def _recipe_of(
     size: SizeName, profile: TextProfile, values: dict[str, Any], minutes: float
 ) -> FirstRecipe:
-    """Choose every other setting for a model of this size; `values` fill the template so far."""
+    """Choose all other settings for a model of this size; `values` has the template's so far."""
     figures = next(row for row in known_figures("sizes") if row["name"] == size)
     values = {**values, "size": figures}
     store, vocabulary = _learn_sample_vocabulary(profile, values)
@@ -96,7 +96,9 @@ def _recipe_of(
     steps, reason = _steps(draft, workload, speed, minutes)
     epochs = steps / (workload.steps_per_epoch or 1)
     values |= {"steps": steps, "steps_reason": reason, "epochs": epochs}
-    text = _fill_in(values | {"dropout": _dropout(size, epochs)})
+    # the more often the training sees each pair, the higher the dropout
+    table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
+    text = _fill_in(values | {"dropout": next(value for limit, value in table if epochs < limit)})
     config = parse_config(text, "nmt init")
     time = run_time(config, workload, speed)
     return FirstRecipe(text, config, time, speed, epochs, _warnings(speed, time, minutes))
@@ -123,10 +125,7 @@ def _align(text: str) -> str:
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe file: comments on time, machine and warnings, then the recipe as YAML.
-
-    The last of these comments is `command`, the command that trains the recipe.
-    """
+    """Return the recipe as YAML, after comments on time, machine, warnings and the `command`."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
@@ -227,9 +226,3 @@ def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> 
     if most < steps:
         return max(most, _FEWEST_STEPS), f"{_MOST_EPOCHS} times through the text; more overfits"
     return steps, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"
-
-
-def _dropout(size: SizeName, epochs: float) -> float:
-    """Return the dropout: the more often the training sees each pair, the higher it is."""
-    table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
-    return next(dropout for limit, dropout in table if epochs < limit)

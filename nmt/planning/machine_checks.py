@@ -171,10 +171,7 @@ def _memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the bytes of memory that a program can still use, or None if unknown.
-
-    The limit of the control group (the container) counts if it is lower than the free memory.
-    """
+    """Return the bytes that system and container (control group) leave free; None if unknown."""
     available = meminfo("MemAvailable")
     if available is None:
         return None

@@ -24,7 +24,7 @@ from nmt.training.validation import BATCH_TOKENS
 
 _VALIDATION_PAIRS = 2000
 """assumed size of a validation set that is not on this machine"""
-# Units as (smallest number that is written in the unit, its size, format of the number, its name)
+# Units: (smallest number that is shown in this unit, size of the unit, number format, name)
 _NUMBERS = [(1e9, 1e9, ".3g", "G"), (1e6, 1e6, ".3g", "M"), (1e3, 1e3, ".3g", "k")]
 _NUMBERS += [(0, 1, ".0f", "")]
 _BYTES = [(1e9, 1e9, ".3g", "GB"), (1e6, 1e6, ".3g", "MB"), (0, 1e3, ".3g", "kB")]
@@ -34,12 +34,12 @@ _SECONDS += [(120, 60, ".1f", "min"), (0, 1, ".0f", "s")]
 
 @dataclass(frozen=True)
 class RunTime:
-    """Seconds of a whole run on this machine."""
+    """Seconds of a whole run on this machine; `total` is the sum of the other times."""
 
     training: float
     validations: float
     ending: float
-    """averaging, choosing the best weights with beam search, and scoring the test set"""
+    """choosing the best weights with beam search, and scoring the test set"""
     validation_pairs: int
     """sentences in the validation set; the test set is assumed to have as many"""
     total: float
@@ -47,7 +47,7 @@ class RunTime:
 
 @dataclass(frozen=True)
 class GpuEstimate:
-    """What a run is assumed to take on one GPU."""
+    """The estimated time of all training steps on one GPU; nothing is measured on it."""
 
     name: str
     seconds: float
@@ -73,17 +73,21 @@ class Plan:
     """source tokens of an average step, without padding"""
     target_tokens: float
     step_operations: float
+    """floating-point operations of an average step"""
     steps: int
     speed: Speed | None
+    """measured on this machine, like `time`; None if nothing was measured"""
     time: RunTime | None
     utilization: float
+    """share of its peak speed that a GPU is assumed to reach"""
     gpus: list[GpuEstimate]
     operations: float
     """operations of the whole training"""
     paper: list[resources.PaperModel]
+    """the paper's models, for comparison"""
 
     def as_json(self) -> dict[str, Any]:
-        """Return plain values in bytes, seconds and operations."""
+        """Return all fields for --json, in bytes, seconds and operations; adds memory totals."""
         plain = asdict(self)
         for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
@@ -91,9 +95,9 @@ class Plan:
 
 
 def make_plan(config: Config, measure: bool = True) -> Plan:
-    """Plan a recipe; with `measure`, real training steps on this machine give the time.
+    """Estimate what a recipe takes; `measure` also times some training steps on this machine.
 
-    Nothing is downloaded, prepared or written.
+    Nothing is downloaded, prepared or written. Without `measure`, `speed` and `time` are None.
 
     Raises:
         NmtError: the recipe is impossible, its device is missing, or its model does not fit into
@@ -106,7 +110,10 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     lengths = workload.source_length, workload.target_length
     length = max(lengths)
     operations = resources.training_operations(model, config.model, source, target, *lengths)
-    here = _hardware(config, device, parameter_count(model))
+    precision = pick_precision(config.training.precision, device)
+    shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
+    shards = shards if can_shard(device, config.training) else 1
+    here = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, here, length)
     speed = None
     if measure:
@@ -135,15 +142,6 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     )
 
 
-def _hardware(config: Config, device: torch.device, parameters: int) -> Hardware:
-    """Describe this machine as training would use it."""
-    precision = pick_precision(config.training.precision, device)
-    shards = number_of_shards(use_threads(config.training.threads), parameters)
-    if not can_shard(device, config.training):
-        shards = 1
-    return Hardware(hardware_kind(device), precision, memory_of(device), shards)
-
-
 def _check_model_fits(memory: Memory, device: torch.device) -> None:
     """Check that the model can be built before the probe tries it.
 
@@ -161,20 +159,21 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
 
 
 def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
-    """Return the time of all steps, of the validations between them, and of the end of the run."""
+    """Estimate the seconds of a run at this speed: its steps, its validations and its end."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
-    batches = pairs * workload.target_length / BATCH_TOKENS
+    batches = pairs * workload.target_length / BATCH_TOKENS  # batches of a validation
+    # seconds for a batch: greedy search in a validation, and beam search at the end
     greedy = 0.0 if training.validation_metric == "loss" else speed.greedy_seconds
-    validations = math.ceil(training.max_steps / training.validate_every)
     beam = speed.greedy_seconds * config.decoding.beam_size
-    candidates = 3 if training.moving_average else 2
+    validations = math.ceil(training.max_steps / training.validate_every)
+    candidates = 3 if training.moving_average else 2  # average, best checkpoint, moving average
     choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
-    scored = training.score_test_set and (config.data.test or config.data.corpus)
+    has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
     steps = training.max_steps * speed.step_seconds
     validating = validations * batches * (speed.forward_seconds + greedy)
-    ending = batches * (choosing + (beam if scored else 0.0))
-    return RunTime(steps, validating, ending, pairs, steps + validating + ending)
+    ending = batches * (choosing + (beam if has_test_set else 0.0))
+    return RunTime(steps, validating, ending, pairs, total=steps + validating + ending)
 
 
 def _estimate(
@@ -185,11 +184,11 @@ def _estimate(
     memory = training_memory(config, model, Hardware("cuda", "bf16", size), length)
     micro_batches = math.ceil(config.training.batch_tokens / memory.tokens)
     seconds = resources.step_seconds(gpu, config.model, operations, micro_batches)
-    return GpuEstimate(gpu.name, config.training.max_steps * seconds, memory.total < size)
+    return GpuEstimate(gpu.name, config.training.max_steps * seconds, fits=memory.total < size)
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
-    """Return a template of this folder with these filters and `number`, which formats a number."""
+    """Return a Jinja template of this folder; it can use `filters`, and `number` for `format`."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
     )
@@ -197,8 +196,8 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
     return environment.get_template(name)
 
 
-def describe(plan: Plan) -> str:
-    """Return the whole plan, with a heading in the first column of each block."""
+def describe_plan(plan: Plan) -> str:
+    """Return the plan as text for a terminal; the first column has a heading for each block."""
     threads = plan.speed.threads if plan.speed else 0
     template = read_template(
         "plan.txt",
@@ -214,6 +213,6 @@ def describe(plan: Plan) -> str:
 
 
 def _with_unit(units: Sequence[tuple[float, float, str, str]], number: float) -> str:
-    """Format a number in the first of the units that it is large enough for."""
-    _, size, digits, name = next(unit for unit in units if number >= unit[0])
-    return f"{number / size:{digits}} {name}".rstrip()
+    """Format a number in the first unit that is not too large for it: 2.5 GB."""
+    _, size, number_format, name = next(unit for unit in units if number >= unit[0])
+    return f"{number / size:{number_format}} {name}".rstrip()

@@ -24,17 +24,17 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import BATCH_TOKENS
 
 _WARM_UP = 2
-"""steps that are not counted, because memory and kernels are still being prepared"""
+"""number of first steps that do not count: memory and kernels are still being prepared"""
 _FEWEST, _MOST = 6, 40
 """limits of the number of counted steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
 """limits of the computing time and of the elapsed time, which is longer on a busy machine"""
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
-_SMALLEST_STEP = 512
+_SMALLEST_STEP = 512  # tokens
 _NO_RUN = Path("not-a-run")
 """the run directory of the probe: nothing is written into it"""
-_INSTANT, _MOST_WAITING = 1e-6, 0.99
+_SHORTEST_SECONDS, _MOST_WAITING = 1e-6, 0.99  # so that no divisor is 0
 _BUSY = 0.1
 """share of the time that other processes may take without being reported"""
 
@@ -65,14 +65,15 @@ class Speed:
 
     @property
     def busy(self) -> bool:
-        """Whether other processes used a considerable share of the machine."""
+        """Whether this process waited for a processor in more than 10 % of the measured time."""
         return self.waiting > _BUSY
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Measure how fast a new model trains and decodes; `vocabularies`: source and target sizes.
+    """Measure how fast this machine trains a new model on `store`, and decodes with it.
 
-    Steps of a large batch are measured with fewer tokens, and their time is scaled up.
+    `vocabularies` are the sizes of the source and target vocabulary. Long steps are measured with
+    fewer tokens, and their time is scaled up. Sets the number of threads and the random seed.
 
     Raises:
         NmtError: an error that training would raise as well.
@@ -90,9 +91,10 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     tokens = _affordable_tokens(config, model, store, precision)
     steps = _take_steps(_trainer(config, model, store, precision, tokens))
     scale = config.training.batch_tokens / tokens
+    # the time of the gradient grows with the tokens, the time of the update does not
     computing = _interquartile_mean([step.computing for step in steps]) * scale
     step_seconds = computing + _interquartile_mean([step.updating for step in steps])
-    trained = sum(step.tokens for step in steps) / len(steps) * scale
+    target_tokens = sum(step.tokens for step in steps) / len(steps) * scale
     length = round(float(store.target.lengths.mean()))
     waited = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
     return Speed(
@@ -100,7 +102,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         precision=precision,
         threads=threads,
         step_seconds=step_seconds,
-        target_tokens=trained / step_seconds,
+        target_tokens=target_tokens / step_seconds,
         steps=len(steps),
         step_tokens=tokens,
         waiting=min(_MOST_WAITING, waited),
@@ -125,26 +127,26 @@ def _trainer(
 def _affordable_tokens(
     config: Config, model: Transformer, store: TokenStore, precision: str
 ) -> int:
-    """Return how many tokens a step may have to take about `_STEP_SECONDS`, by trying small ones.
-
-    The waiting time of a step of milliseconds is measured too coarsely to subtract all of it.
-    """
+    """Return how many tokens make a step of about `_STEP_SECONDS`; takes two small steps."""
     wanted = config.training.batch_tokens
     small = min(_SMALLEST_STEP, wanted)
     trainer = _trainer(config, model, store, precision, small)
     steps = [_take_step(trainer) for _ in range(2)]
+    # Linux measures the waiting time of short steps too coarsely to subtract all of it
     seconds = min(max(step.computing, step.elapsed / 10) for step in steps)
     return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
 
 
 @dataclass(frozen=True)
 class _ProbedStep:
-    """Seconds of a step; those of waiting for a processor count as `waited` alone."""
+    """Seconds of a step; the time of waiting for a processor counts as `waited` alone."""
 
     computing: float
+    """seconds of the gradient"""
     updating: float
     waited: float
     tokens: int
+    """target tokens"""
 
     @property
     def elapsed(self) -> float:
@@ -153,20 +155,20 @@ class _ProbedStep:
 
 
 def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
-    """Take steps until they were enough or took too long, and return those after the warm-up."""
+    """Take steps until there are enough or they took too long; return all after the warm-up."""
     steps: list[_ProbedStep] = []
     while len(steps) < _MOST + _WARM_UP:
         steps.append(_take_step(trainer))
         measured = steps[_WARM_UP:]
         elapsed = sum(step.elapsed for step in measured)
-        own = elapsed - sum(step.waited for step in measured)
-        if len(measured) >= _FEWEST and (own > _ENOUGH_SECONDS or elapsed > _PATIENCE_SECONDS):
+        busy = elapsed - sum(step.waited for step in measured)
+        if len(measured) >= _FEWEST and (busy > _ENOUGH_SECONDS or elapsed > _PATIENCE_SECONDS):
             break
     return steps[_WARM_UP:]
 
 
 def _take_step(trainer: Trainer) -> _ProbedStep:
-    """Take one step as the trainer does, and measure the gradient and the update separately."""
+    """Train one step, and measure the gradient and the update separately; changes the model."""
     trainer.model.train()
     trainer.state.step += 1
     clock = _Clock(trainer.device)
@@ -178,15 +180,15 @@ def _take_step(trainer: Trainer) -> _ProbedStep:
 
 
 class _Clock:
-    """A stopwatch that tells computing from waiting for a processor that others use."""
+    """A stopwatch for two times: computing, and waiting for a processor that others use."""
 
     def __init__(self, device: torch.device) -> None:
         self._device, self._time, self._waits = device, time.perf_counter(), _read_waits()
 
     def lap(self) -> tuple[float, float]:
-        """Return the seconds of computing since the last lap, above 0, and those of waiting.
+        """Return the seconds of computing (above 0) and of waiting since the last lap.
 
-        The seconds of waiting are those of the thread that waited longest; 0 if unknown.
+        The waiting time is that of the thread that waited longest, or 0 if it is unknown.
         """
         if self._device.type == "cuda":
             torch.cuda.synchronize()
@@ -197,14 +199,15 @@ class _Clock:
         )
         self._time, self._waits = now, waits
         seconds = min(waited / 1e9, elapsed)
-        return max(_INSTANT, elapsed - seconds), seconds
+        return max(_SHORTEST_SECONDS, elapsed - seconds), seconds
 
 
 def _read_waits() -> dict[str, int]:
-    """Return how many ns each thread was ready to run but waited; empty if Linux does not say."""
+    """Return the ns that each thread of this process waited for a processor; empty if unknown."""
     waits = {}
     for thread in Path("/proc/self/task").glob("*/schedstat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
+            # columns of schedstat: ns on a processor, ns of waiting for one, time slices
             waits[thread.parent.name] = int(thread.read_text("ascii").split()[1])
     return waits
 
@@ -217,12 +220,12 @@ def _interquartile_mean(values: Sequence[float]) -> float:
 
 @torch.inference_mode()
 def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
-    """Return the seconds to decode a validation batch of sentences with this length greedily."""
+    """Return the seconds of greedy search for a validation batch of sentences of this length."""
     device = next(model.parameters()).device
-    ready = prepare_for_inference(model, precision)
+    prepared = prepare_for_inference(model, precision)
     source = torch.full((max(1, BATCH_TOKENS // length), length), BOS, device=device)
     clock = _Clock(device)
-    cache = ready.start(ready.encode(source), source)
+    cache = prepared.start(prepared.encode(source), source)
     for _ in range(length):
-        ready.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
+        prepared.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
     return clock.lap()[0]

@@ -55,15 +55,15 @@ class DiskUsage:
 
 
 def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
-    """Build a model on PyTorch's meta device: it has shapes, but takes no memory."""
+    """Build a model for two vocabulary sizes on PyTorch's meta device: shapes without memory."""
     with torch.device("meta"):
         return Transformer(config, source_size, target_size)
 
 
 def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
-    parts = (model, model.encoder, model.decoder)
-    total, encoder, decoder = map(parameter_count, parts)
+    total = parameter_count(model)
+    encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
     return ParameterCount(total - encoder - decoder, encoder, decoder, total)
 
 
@@ -92,10 +92,10 @@ def training_operations(
     source_length: float = 0,
     target_length: float = 0,
 ) -> float:
-    """Return the operations of training on this many tokens, forward and backward.
+    """Return the floating-point operations of training on so many tokens, forward and backward.
 
-    The lengths are the mean sentence lengths. With 0 the attention between positions is ignored,
-    which is about 1 % of the total for sentences.
+    The lengths are mean sentence lengths in tokens. 0 leaves out the products of attention between
+    positions, which are about 1 % of the total. The module's docstring explains the factors.
     """
     source_weights, target_weights = _matrix_weights(model)
     attended = config.encoder_layers * source_tokens * source_length
@@ -105,14 +105,16 @@ def training_operations(
 
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
-    """Return the disk space in the worst case: last, best and averaged checkpoints all differ."""
+    """Return the disk space of a run if its last, best and averaged checkpoints all differ."""
     training, weights = config.training, FP32 * parameter_count(model)
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    kept = ranking_size(training) + max(averaged, training.keep_last)
-    steps, saved, validated = training.max_steps, training.checkpoint_every, training.validate_every
-    possible = steps // saved + steps // validated - steps // math.lcm(saved, validated)
+    most = ranking_size(training) + max(averaged, training.keep_last)
+    # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
+    steps, saving = training.max_steps, training.checkpoint_every
+    validating = training.validate_every
+    saved = steps // saving + steps // validating - steps // math.lcm(saving, validating)
     checkpoint = weights + optimizer_bytes(config, model)
-    checkpoints = min(kept, max(1, possible)) + 1
+    checkpoints = min(most, max(1, saved)) + 1  # one more is being written
     finished = weights * (2 if training.moving_average else 1)
     return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
 
@@ -127,12 +129,12 @@ class GpuSpec:
 
 
 def utilization(config: ModelConfig) -> float:
-    """Return the share of its peak that a GPU is assumed to reach."""
+    """Return the share of its peak speed that a GPU is assumed to reach in training this model."""
     return _UTILIZATION * min(1.0, config.d_model / _WIDTH)
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
-    """Return the assumed seconds of a step: its operations or its kernel launches, if longer."""
+    """Estimate the seconds of a step: its operations, or its kernel launches if they are longer."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
     launching = _LAUNCH_SECONDS * kernels * micro_batches
     return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
@@ -150,9 +152,9 @@ class PaperModel:
 
 
 def known_figures(table: str) -> list[dict[str, Any]]:
-    """Return the rows of a table in known_figures.yaml: gpus, paper, sizes, corpora and others."""
+    """Return the rows of one table of known_figures.yaml, such as gpus, paper or sizes."""
     path = Path(__file__).with_name("known_figures.yaml")
-    tables, _ = strict_yaml.parse(path.read_text("utf-8"), path.name)
+    tables, _line_numbers = strict_yaml.parse(path.read_text("utf-8"), path.name)
     rows: list[dict[str, Any]] = tables[table]
     return rows
 
@@ -163,9 +165,8 @@ PAPER = tuple(PaperModel(**row) for row in known_figures("paper"))
 
 def find_paper_model(config: ModelConfig) -> PaperModel | None:
     """Return the model of the paper that has the sizes of `config`, or None."""
-    layers = {config.encoder_layers, config.decoder_layers}
-    for size in known_figures("sizes"):
-        sizes = size["d_model"], size["heads"], size["d_ff"], {size["layers"]}
-        if sizes == (config.d_model, config.heads, config.d_ff, layers):
-            return next((model for model in PAPER if model.name == size["name"]), None)
+    wanted = config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
+    for row in known_figures("sizes"):
+        if (row["d_model"], row["heads"], row["d_ff"], row["layers"], row["layers"]) == wanted:
+            return next((model for model in PAPER if model.name == row["name"]), None)
     return None

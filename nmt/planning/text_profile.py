@@ -1,4 +1,4 @@
-"""Describes a parallel text, as far as a first recipe depends on it.
+"""Describes a parallel text (size, languages, form) for the choice of a first recipe.
 
 The text is read once. A sample of some thousands of pairs, evenly spread over it, is examined.
 """
@@ -21,14 +21,15 @@ from nmt.planning.resources import known_figures
 
 SMALLEST_CORPUS = 1000
 """least number of pairs; a Transformer learns nothing useful from fewer"""
-_SAMPLE = 20_000
+_SAMPLE = 20_000  # pairs
 _ALIGNED = 0.25
 """least correlation of the lengths of both sides in aligned text; shuffled text has about 0"""
-_FEW_KNOWN_WORDS = 0.02
-_ONE_SCRIPT = 0.95
+_FEW_KNOWN_WORDS = 0.02  # smallest share of function words that tells a language
+_ONE_SCRIPT = 0.95  # smallest share of letters of one script
 _WITHOUT_SPACES = {"Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer"}
-_LABEL = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
-_FORMATS = {"txt", "tsv", "csv"}
+_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2,3}(?:_[A-Za-z]{2,4})?)(?:\.(?:gz|xz|zst))?$")
+"""a language code at the end of a file name, before the suffix of a compression"""
+_FORMATS = {"txt", "tsv", "csv"}  # endings that are no language codes
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class SideProfile:
     script: str | None
     """the script of almost all letters, such as Latin; None if the side mixes scripts"""
     language: str | None
-    """the code of the language that its frequent words tell, or None if they do not tell"""
+    """the language code, as its frequent words suggest it, or None if they suggest none"""
 
     @property
     def spaced(self) -> bool:
@@ -58,17 +59,18 @@ class TextProfile:
     source: SideProfile
     target: SideProfile
     tokenized: bool
-    """whether punctuation stands apart from the words"""
+    """whether spaces separate punctuation from words"""
     sample: list[SentencePair]
-    """pairs from all over the text"""
+    """up to 40,000 pairs, evenly spread over the text"""
 
 
 def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
-    """Read the text once and describe it.
+    """Read the text once, check that its lines are translations, and describe it.
 
     Raises:
-        DataError: the text cannot be read, its sides differ in length, it has fewer than
-            `SMALLEST_CORPUS` pairs, both sides are the same, or its lines do not belong together.
+        DataError: the text cannot be read, its sides have different numbers of lines, it has fewer
+            than `SMALLEST_CORPUS` pairs, both sides are the same, or line n of one side does not
+            seem to translate line n of the other.
     """
     pairs, sample = _spread_sample(ParallelText(text, languages))
     name = " and ".join(text.paths)
@@ -81,11 +83,11 @@ def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
     _check_alignment(sample, name)
     sources, targets = [pair.source for pair in sample], [pair.target for pair in sample]
     return TextProfile(
-        pairs,
-        _describe_side(sources),
-        _describe_side(targets),
-        bool(detect_text_form(sources).tokenized) and bool(detect_text_form(targets).tokenized),
-        sample,
+        pairs=pairs,
+        source=_describe_side(sources),
+        target=_describe_side(targets),
+        tokenized=all(detect_text_form(side).tokenized for side in (sources, targets)),
+        sample=sample,
     )
 
 
@@ -106,7 +108,7 @@ def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, l
 
 
 def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
-    """Raise a DataError for two sides that cannot be translations of each other."""
+    """Raise a DataError if the two sides cannot be translations of each other."""
     same = sum(pair.source == pair.target for pair in sample)
     if same * 2 > len(sample) or not sample:
         raise DataError(
@@ -162,39 +164,38 @@ def _language_of(lines: Sequence[str]) -> str | None:
     return first
 
 
-def labels_of(text: TextPair) -> tuple[str | None, str | None]:
-    """Return the language codes at the end of the two file names: en for train.en.xz."""
-    if text.file is not None:
+def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
+    """Return the codes at the end of the source and target file names: en for train.en.xz."""
+    if text.file is not None:  # one file with both sides
         return None, None
-    found = [_LABEL.search(Path(path).name) for path in text.paths]
-    source, target = (m[1] if m and m[1] not in _FORMATS else None for m in found)
+    matches = [_LANGUAGE_SUFFIX.search(Path(path).name) for path in text.paths]
+    source, target = (m[1] if m and m[1] not in _FORMATS else None for m in matches)
     return source, target
 
 
-def settle_languages(
-    told: tuple[str, str] | None, labels: tuple[str | None, str | None], profile: TextProfile
+def choose_languages(
+    given: tuple[str, str] | None, from_names: tuple[str | None, str | None], profile: TextProfile
 ) -> tuple[str, str]:
-    """Return the codes of source and target.
+    """Return the language codes of source and target, and check that they fit the text.
 
-    They are those that the user told, else the labels of the files, else those that the words of
-    the text suggest.
+    The codes that the user gave come first, then those of the file names, then detected ones.
 
     Raises:
         ConfigError: the languages are unknown, or source and target seem to be swapped.
     """
-    found = profile.source.language, profile.target.language
-    source, target = told or (labels[0] or found[0], labels[1] or found[1])
+    detected = profile.source.language, profile.target.language
+    source, target = given or (from_names[0] or detected[0], from_names[1] or detected[1])
     if source is None or target is None or source == target:
         raise ConfigError(
             f"the languages of the text are not known (source: {source or '?'}, target: "
             f"{target or '?'}); tell them with --languages, such as --languages en-de"
         )
-    plain = source.lower()[:2], target.lower()[:2]
-    # one side in the language of the other one is enough, if the second side does not contradict
-    if found[0] in (None, plain[1]) and found[1] in (None, plain[0]) and any(found):
+    short = source.lower()[:2], target.lower()[:2]  # en for en_GB
+    # swapped: one side or both are detected as the language of the other, and no side as its own
+    if detected[0] in (None, short[1]) and detected[1] in (None, short[0]) and any(detected):
         raise ConfigError(
             f"source and target seem to be swapped: the source was told to be {source}, and reads "
-            f"as {found[0] or 'unknown'}; the target was told to be {target}, and reads as "
-            f"{found[1] or 'unknown'}. Give the files in the other order, or other --languages"
+            f"as {detected[0] or 'unknown'}; the target was told to be {target}, and reads as "
+            f"{detected[1] or 'unknown'}. Give the files in the other order, or other --languages"
         )
     return source, target

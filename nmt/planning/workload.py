@@ -18,12 +18,12 @@ from nmt.errors import DataError, NmtError
 from nmt.planning.resources import known_figures
 
 _LENGTH = 25.0
-"""assumed tokens per sentence if nothing is known about the text"""
+"""tokens per sentence that are assumed if nothing is known about the text"""
 _CHARACTERS = 4.3
 """average characters per subword in Tatoeba's French"""
 _GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
 """random sentence lengths: shape of their gamma distribution, noise of the target's length"""
-_FIRST_WORD = 4
+_FIRST_WORD = 4  # smaller ids are special symbols
 _RANDOM_STEPS = 128
 """number of steps that a random sample lasts"""
 _LARGEST_SAMPLE = 200_000
@@ -37,7 +37,7 @@ class Workload:
     origin: str
     """where the figures come from"""
     pairs: int | None
-    """sentence pairs, counted as often as the weight of their text says"""
+    """sentence pairs of an epoch: the pairs of each text times the weight of the text"""
     source_length: float
     """average tokens of a sentence, including EOS"""
     target_length: float
@@ -52,16 +52,16 @@ class Workload:
         return self.source_vocabulary, self.target_vocabulary
 
     def tokens_per_step(self, config: Config) -> tuple[float, float]:
-        """Return the source and target tokens of an average step, without padding."""
+        """Return the mean number of source and of target tokens in a step, without padding."""
         longer = max(self.source_length, self.target_length)
         pairs = config.training.batch_tokens / longer
-        if self.pairs and self.steps_per_epoch:
+        if self.pairs and self.steps_per_epoch:  # with padding, fewer pairs fit into a batch
             pairs = min(pairs, self.pairs / self.steps_per_epoch)
         return pairs * self.source_length, pairs * self.target_length
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch, and the prepared data if it exists. Prepares nothing itself."""
+    """Return the size of an epoch, and the prepared data if there are any; prepares nothing."""
     try:
         prepared = find_prepared(config)
     except DataError:
@@ -82,13 +82,13 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
         prepared.corpus_weights if sample is store else (),
     )
     pairs = round(sum(text.pair_count * text.weight for text in prepared.corpus_weights))
-    times = 1.0 if sample is store else pairs / len(sample)
+    epoch_size = 1.0 if sample is store else pairs / len(sample)  # in samples
     return Workload(
         origin=f"prepared data in {prepared.directory}",
         pairs=pairs,
         source_length=float(lengths[0].mean()),
         target_length=float(lengths[1].mean()),
-        steps_per_epoch=round(plan.steps_per_epoch * times),
+        steps_per_epoch=round(plan.steps_per_epoch * epoch_size),
         source_vocabulary=tokenizer.source.size,
         target_vocabulary=tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
@@ -127,12 +127,12 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs for the probe: prepared ones, or random ids with the expected lengths."""
+    """Return pairs for the probe: prepared pairs, or random ids with the lengths of `workload`."""
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
     longer = max(workload.source_length, workload.target_length)
-    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer) + 1
+    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer) + 1  # pairs
     source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
@@ -154,5 +154,5 @@ def _sample(store: TokenStore) -> TokenStore:
     """Return the store itself, or evenly spaced pairs of a large one."""
     if len(store) <= _LARGEST_SAMPLE:
         return store
-    places = np.linspace(0, len(store) - 1, _LARGEST_SAMPLE).astype(np.int64)
-    return TokenStore(store.source.gather(places), store.target.gather(places))
+    indices = np.linspace(0, len(store) - 1, _LARGEST_SAMPLE).astype(np.int64)
+    return TokenStore(store.source.gather(indices), store.target.gather(indices))

@@ -35,7 +35,7 @@ CONTINUATION = "·"
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A text in subword pieces: the label of each piece, and the number of its word from 0."""
+    """A text in subword pieces: the label of each piece, and the index of its word, from 0."""
 
     labels: list[str]
     words: list[int]
@@ -72,41 +72,42 @@ class AttentionMap:
 
 
 def readable_pieces(pieces: Sequence[str]) -> Pieces:
-    """Turn subword pieces into labels: word boundaries become spaces, a lone boundary becomes ␣.
+    """Make legible labels of SentencePiece pieces, and number their words; ▁ begins a word.
 
-    A piece of letters that continues a word begins with `CONTINUATION`, unless all pieces are
-    single characters.
+    Labels are without ▁; a piece of ▁ alone becomes ␣. The label of a piece of letters that
+    continues a word begins with `CONTINUATION`, unless all pieces are single characters.
     """
-    labels, words, word = [], [], -1
-    characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
+    labels, word_indices, word_index = [], [], -1
+    single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
     for piece in pieces:
-        begins = piece.startswith("▁") or word < 0
-        word += begins
+        begins = piece.startswith("▁") or word_index < 0
+        word_index += begins
         label = piece.replace("▁", " ").strip() or "␣"
-        continues = not begins and not characters and label[0].isalnum()
+        continues = not begins and not single_characters and label[0].isalnum()
         labels.append(CONTINUATION + label if continues else label)
-        words.append(word)
-    return Pieces(labels, words)
+        word_indices.append(word_index)
+    return Pieces(labels, word_indices)
 
 
 def join_words(pieces: Pieces) -> Pieces:
-    """Return one label per word, made of the labels of its pieces."""
-    numbered = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
+    """Return one label per word: the labels of its pieces, joined without `CONTINUATION`."""
     labels = []
-    for _, group in numbered:
-        first, *others = (label for _, label in group)
-        begins = "" if first == "␣" and others else first
-        labels.append(begins + "".join(label.removeprefix(CONTINUATION) for label in others))
+    words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
+    for _word_index, group in words:
+        first, *others = (label for _word_index, label in group)
+        begin = "" if first == "␣" and others else first  # ␣: the word boundary is its own piece
+        labels.append(begin + "".join(label.removeprefix(CONTINUATION) for label in others))
     return Pieces(labels, list(range(len(labels))))
 
 
 def merge_words(attention: AttentionMap) -> AttentionMap:
-    """Return the same layer from word to word; words are separated by spaces.
+    """Merge the pieces of each word, in rows and columns: attention from word to word.
 
-    The attention to a word is the sum over its pieces, the attention from a word their mean (Clark
-    et al., 2019: What Does BERT Look At?), so that each row is a distribution again.
+    The attention to a word is the sum over its pieces; the attention from a word is the mean over
+    its pieces (Clark et al., 2019: What Does BERT Look At?). Each row is a distribution again.
     """
     rows, columns = attention.rows, attention.columns
+    # index of the first piece of each word
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
     weights = np.add.reduceat(attention.weights, column_starts, axis=2)
@@ -123,21 +124,21 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 
 
 def record_attention(
-    run: LoadedModel, sentence: str, longest: int = MAX_PIECES
+    run: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
 ) -> SentenceAttention:
-    """Translate `sentence` and record the attention of every layer.
+    """Translate `sentence` by beam search and record the attention of every layer.
 
     Raises:
-        DataError: the sentence is empty, is not valid text or has more than `longest` pieces, or
-            its translation has more than `MAX_PIECES`.
+        DataError: the sentence is empty, is not valid text or has more than `max_pieces` pieces,
+            or its translation has more than `MAX_PIECES`.
     """
     check_text(sentence, f"the sentence {sentence!a}")
     vocabulary = run.tokenizer.source
     ids = vocabulary.encode([sentence])
-    read = readable_pieces(vocabulary.pieces_of(ids[0][:-1]))
-    if not read.labels:
+    source_pieces = readable_pieces(vocabulary.pieces_of(ids[0][:-1]))  # without EOS
+    if not source_pieces.labels:
         raise DataError("the sentence is empty; give some text to translate")
-    _check_length(read.labels, "sentence", longest)
+    _check_length(source_pieces.labels, "sentence", max_pieces)
     device = next(run.model.parameters()).device
     source = torch.tensor(ids, device=device)  # (1, S)
     record = AttentionRecord()
@@ -145,15 +146,15 @@ def record_attention(
         best = beam_search(run.model, source, run.config.decoding)[0][0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
-    written = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))
-    _check_length(written.labels, "translation", MAX_PIECES)
-    return SentenceAttention(sentence, read, written, record)
+    target_pieces = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))
+    _check_length(target_pieces.labels, "translation", MAX_PIECES)
+    return SentenceAttention(sentence, source_pieces, target_pieces, record)
 
 
-def _check_length(pieces: Sequence[str], what: str, longest: int) -> None:
-    if len(pieces) > longest:
+def _check_length(pieces: Sequence[str], name: str, max_pieces: int) -> None:
+    if len(pieces) > max_pieces:
         raise DataError(
-            f"the {what} has {len(pieces)} pieces; attention maps are legible up to {longest}, "
+            f"the {name} has {len(pieces)} pieces; attention maps are legible up to {max_pieces}, "
             "give a shorter sentence"
         )
 
@@ -161,12 +162,10 @@ def _check_length(pieces: Sequence[str], what: str, longest: int) -> None:
 def attention_map(
     sentence: SentenceAttention, kind: Kind, layer: int | None = None, head: int | None = None
 ) -> AttentionMap:
-    """Return the map of one layer, by default the last, and of one of its heads, or of all.
+    """Return the weights of one layer (None: the last) and one head (None: all), with labels.
 
-    Layers and heads count from 1.
-
-    The label of a row of cross- or decoder attention is the piece that is written there, not the
-    one that is read: the query at position t predicts target token t + 1.
+    Layers and heads count from 1. A row of cross or decoder attention is labelled with the piece
+    that this position predicts, not with its input: the query at position t predicts token t + 1.
 
     Raises:
         DataError: the model has no such layer or head.
@@ -176,11 +175,11 @@ def attention_map(
     if not 1 <= number <= len(layers):
         stack = "encoder" if kind == "encoder" else "decoder"
         raise DataError(f"layer {number}: the {stack} of this model has layers 1 to {len(layers)}")
-    source, written = sentence.source.with_end(), sentence.target.with_end()
+    source, target = sentence.source.with_end(), sentence.target.with_end()
     row_title, column_title, rows, columns = {
-        "cross": ("piece written", "source piece", written, source),
+        "cross": ("piece written", "source piece", target, source),
         "encoder": ("source piece", "attends to", source, source),
-        "decoder": ("piece written", "earlier piece", written, sentence.target.with_start()),
+        "decoder": ("piece written", "earlier piece", target, sentence.target.with_start()),
     }[kind]
     weights = layers[number - 1][0].float().cpu().numpy()  # (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"

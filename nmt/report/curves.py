@@ -38,18 +38,18 @@ def read_metrics(path: Path) -> list[Record]:
     return [_parse(line, f"{path}:{n}") for n, line in enumerate(lines, 1) if line.strip()]
 
 
-def _parse(line: bytes, place: str) -> Record:
+def _parse(line: bytes, where: str) -> Record:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         record = None
     if not isinstance(record, dict):
-        raise DataError(f"{place}: not a metrics record (one JSON object a line)")
+        raise DataError(f"{where}: not a metrics record (one JSON object a line)")
     return record
 
 
 def curve(records: Iterable[Record], event: str, key: str) -> Curve:
-    """Return the finite numbers that records of `event` have under `key`, by step.
+    """Return the finite values of `key` in the records of one event, such as validation, by step.
 
     If a resumed run has recorded a step twice, the later record counts.
     """
@@ -67,39 +67,40 @@ def best_step(curve: Curve) -> int | None:
 
 
 def finite_number(record: Mapping[str, Any], key: str) -> float | None:
-    """Return the number under `key`, or None if there is no finite one."""
+    """Return the number under `key`, or None if it is missing, not finite or no number."""
     value = record.get(key)
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def last_number(records: Sequence[Record], key: str) -> float | None:
-    """Return the number under `key` of the last record that has one, or None."""
+    """Return the number under `key` in the last record that has a finite one, or None."""
     values = (finite_number(record, key) for record in reversed(records))
     return next((value for value in values if value is not None), None)
 
 
 def last_step(records: Iterable[Record]) -> int:
     """Return the highest recorded step, or 0 if there is none."""
-    return max((r["step"] for r in records if isinstance(r.get("step"), int)), default=0)
+    steps = (record.get("step") for record in records)
+    return max((step for step in steps if isinstance(step, int)), default=0)
 
 
 def running_mean(curve: Curve) -> Curve:
-    """Smooth a curve by the mean of neighbouring points; the window is a 20th of the points.
+    """Smooth a curve: each point becomes the mean of a window around it, 1/20 of all points wide.
 
-    At the start, where losses fall steeply, the window stays symmetric and is therefore narrow;
-    at the end it is cut off, so that the last means are as smooth as the others.
+    At the start, where losses fall steeply, the window is symmetric and therefore narrower; at the
+    end only the half after the point is cut off, so that the last means are smooth.
     """
     count = len(curve)
     sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
-    positions = np.arange(count)
-    before = np.minimum(max(1, count // 20) // 2, positions)
-    after = np.minimum(before, positions[::-1])
-    means = (sums[positions + after + 1] - sums[positions - before]) / (before + 1 + after)
+    indices = np.arange(count)
+    before = np.minimum(max(1, count // 20) // 2, indices)  # points of the window before each point
+    after = np.minimum(before, indices[::-1])
+    means = (sums[indices + after + 1] - sums[indices - before]) / (before + 1 + after)
     return dict(zip(curve, means.tolist(), strict=True))
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return at most `most` evenly spaced numbers below `count`, with the first and the last."""
+    """Return at most `most` evenly spaced indices of `count` items, with the first and last."""
     if count <= most:
         return list(range(count))
     return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
@@ -107,7 +108,7 @@ def evenly_spaced(count: int, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A curve with its name; `style` is a class of page.css."""
+    """A curve with its name; `style` is CSS classes of page.css, `dots` marks each point."""
 
     name: str
     curve: Curve
@@ -117,7 +118,7 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True)
 class LineChart:
-    """Lines over a common axis of steps; places are percentages of the width and the height."""
+    """Lines over a common axis of steps; positions are in percent of the width or the height."""
 
     title: str
     unit: str
@@ -130,30 +131,30 @@ class LineChart:
 
     @property
     def last(self) -> int:
-        """The last step of all lines."""
+        """The last step of all lines: the right end of the horizontal axis."""
         return max(max(line.curve) for line in self.lines)
 
     def height(self, value: float) -> float:
-        """Return the place of a value above the lower end."""
+        """Return how high in the chart a value is: 0 at `low`, 100 at `high`."""
         return 100 * (value - self.low) / (self.high - self.low)
 
     def points(self, line: ChartLine) -> Iterator[str]:
-        """Yield the points of a line as SVG coordinates, from 0 to 1000, from the upper left."""
+        """Yield the points of a line as SVG coordinates "x y", each 0 to 1000 from the top left."""
         for step, value in line.curve.items():
             yield f"{1000 * step / self.last:.1f} {1000 - 10 * self.height(value):.1f}"
 
     def value_ticks(self) -> list[tuple[str, float]]:
-        """Return labels for the vertical axis, and the place of each above the lower end."""
+        """Return labels of the vertical axis, and the height of each in percent."""
         ticks = round_ticks(self.low, self.high, 5)
         return [(f"{tick:,.4g}", self.height(tick)) for tick in ticks]
 
     def step_ticks(self) -> list[tuple[str, float]]:
-        """Return labels for the axis of steps, and the place of each from the left."""
-        whole = [tick for tick in round_ticks(0, self.last, 4) if tick.is_integer()]
-        return [(f"{tick:,.0f}", 100 * tick / self.last) for tick in whole]
+        """Return labels of the axis of steps, and the distance of each from the left in percent."""
+        steps = [tick for tick in round_ticks(0, self.last, 4) if tick.is_integer()]
+        return [(f"{step:,.0f}", 100 * step / self.last) for step in steps]
 
     def texts_on_hover(self) -> str:
-        """Return the steps and values of all lines for the script of the page, as JSON."""
+        """Return steps and formatted values of all lines as JSON; page.js shows them on hover."""
         return json.dumps(
             [
                 {
@@ -167,7 +168,7 @@ class LineChart:
 
 
 def training_charts(records: list[Record]) -> list[LineChart]:
-    """Return charts of the losses, each quality, the learning rate and the speed, if recorded."""
+    """Return charts of the losses, BLEU or chrF, the learning rate and the speed, if recorded."""
     objective = curve(records, "train", "loss")
     losses = [
         ChartLine("training objective", objective, "blue faint"),
@@ -176,7 +177,9 @@ def training_charts(records: list[Record]) -> list[LineChart]:
     ]
     charts = [line_chart("Loss", "nats per target token", losses, ".2f", from_zero=False)]
     for key, name in METRIC_NAMES.items():
-        line = ChartLine(f"validation {name}", curve(records, "validation", key), "green", True)
+        line = ChartLine(
+            f"validation {name}", curve(records, "validation", key), "green", dots=True
+        )
         charts.append(line_chart(f"Validation {name}", "greedy search", [line], ".1f"))
     line = ChartLine("learning rate", curve(records, "train", "learning_rate"), "blue")
     charts.append(line_chart("Learning rate", "", [line], ".2g"))
@@ -188,28 +191,28 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Return the chart of the lines that have points, or None if none has any."""
+    """Return a chart of all lines with points, or None; `from_zero`: the value axis includes 0."""
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None
     values = [value for line in drawn for value in line.curve.values()]
-    low, high = min(values), max(values)
-    low = min(low, 0.0) if from_zero else low
-    margin = 0.04 * (high - low) or 1.0
+    low, high = min([*values, 0.0] if from_zero else values), max(values)
+    margin = 0.04 * (high - low) or 1.0  # free height at the ends; 1 for a constant curve
     low = low if from_zero else low - margin
     return LineChart(title, unit, drawn, number_format, low, high + margin)
 
 
 def thinned(curve: Curve) -> Curve:
-    """Return at most `MAX_POINTS` evenly spaced points, with the first and the last."""
+    """Keep at most `MAX_POINTS` evenly spaced points of a curve, with the first and the last."""
     points = list(curve.items())
-    return dict(points[n] for n in evenly_spaced(len(points), MAX_POINTS))
+    return dict(points[index] for index in evenly_spaced(len(points), MAX_POINTS))
 
 
 def round_ticks(low: float, high: float, about: int) -> list[float]:
     """Return about `about` evenly spaced round numbers between low and high (low < high)."""
     rough = (high - low) / about
     power = 10.0 ** math.floor(math.log10(rough))
+    # 0.999 and 1e-9 allow for rounding errors
     distance = next(power * n for n in (1, 2, 2.5, 5, 10) if power * n >= rough * 0.999)
     first, final = math.ceil(low / distance - 1e-9), math.floor(high / distance + 1e-9)
     return [float(n * distance) for n in range(first, final + 1)]

@@ -40,7 +40,7 @@ MAX_NAMED = 10
 
 @contextmanager
 def new_figure(width: float, height: float) -> Iterator["Figure"]:
-    """Yield an empty figure of `width` x `height` inches; `STYLE` applies inside the block.
+    """Yield an empty figure of `width` x `height` inches; `STYLE` applies only inside the block.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -65,12 +65,10 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
     Raises:
         NmtError: the files cannot be written.
     """
-    name = output.name
-    if output.suffix.lower() in (".png", ".svg"):
-        name = output.stem
+    name = output.stem if output.suffix.lower() in (".png", ".svg") else output.name
     paths = [output.with_name(f"{name}.png"), output.with_name(f"{name}.svg")]
     for path in paths:
-        metadata = {"Date": None} if path.suffix == ".svg" else None
+        metadata = {"Date": None} if path.suffix == ".svg" else None  # same figure, same bytes
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=dots_per_inch, metadata=metadata)
@@ -80,9 +78,9 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
 
 
 def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
-    """Return the default font, then installed fonts for characters of `text` that it lacks.
+    """Return names of fonts for `text`: the default font, then fonts for characters it lacks.
 
-    Characters that no font has are reported to `warn`; matplotlib draws boxes for them.
+    Calls `warn` with a sentence about characters that no font has; matplotlib draws boxes for them.
     """
     from matplotlib import font_manager, get_cachedir
 
@@ -93,10 +91,10 @@ def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
         if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
             boxes.append(entry.name)  # this font has a box for every character
             continue
-        found = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
-        if found:
+        covered = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
+        if covered:
             families.append(entry.name)
-            lacking -= found
+            lacking -= covered
     if not lacking:
         return families
     named = [

@@ -41,7 +41,7 @@ KIND_NAMES: Mapping[Kind, str] = {
 
 
 def render_page(values: Mapping[str, Any]) -> str:
-    """Fill page.html; text among the values is escaped, so it never becomes markup.
+    """Return the HTML page: page.html with these values, whose text is escaped.
 
     Characters that an HTML file must not contain, NUL and lone surrogates, are replaced.
     """
@@ -66,46 +66,50 @@ def minute(time: object) -> str:
     """Format a time in ISO format: 2026-11-21T21:08:18+00:00 -> 2026-11-21 21:08 UTC."""
     try:
         return f"{datetime.fromisoformat(str(time)).astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    except ValueError:
+    except ValueError:  # no ISO time, such as "unknown"
         return str(time)
 
 
 def extreme_sentences(
     scores: Sequence[float], sources: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the sentences with the lowest and of those with the highest scores.
+    """Return the indices of the sentences with the lowest scores, and with the highest scores.
 
-    No sentence is in both lists.
+    No index is in both lists. Among equal scores, the longest source counts as the best.
     """
-    order = sorted(range(len(scores)), key=scores.__getitem__)
-    most = min(EXTREMES, len(scores) // 2) or len(scores)
-    best_first = sorted(order[most:], key=lambda i: (-scores[i], -len(sources[i])))
-    return order[:most], best_first[:most]
+    worst_first = sorted(range(len(scores)), key=scores.__getitem__)
+    count = min(EXTREMES, len(scores) // 2) or len(scores)  # a single sentence is a worst one
+    best_first = sorted(worst_first[count:], key=lambda i: (-scores[i], -len(sources[i])))
+    return worst_first[:count], best_first[:count]
 
 
 def translation_versions(
     examples: Mapping[int, Sequence[ExampleTranslation]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield each sentence with its different translations and the steps that produced each.
+    """Yield how the translation of each sentence changed over the steps.
 
-    `examples` are the translations of the same first sentences of the validation set by step.
+    `examples` has the translations of the same sentences at each step. `versions` are pairs of
+    steps ("100 – 300") and translation; `shown` are at most `MAX_VERSIONS` of them.
     """
     for index in range(len(examples[max(examples)])):
-        kept = [(step, found[index]) for step, found in sorted(examples.items()) if found[index:]]
+        history = [(step, at[index]) for step, at in sorted(examples.items()) if index < len(at)]
         versions = []
-        for text, group in groupby(kept, lambda pair: pair[1].translation):
-            first, *others = (step for step, _ in group)
+        for text, group in groupby(history, lambda pair: pair[1].translation):
+            first, *others = (step for step, _example in group)
             versions.append((f"{first:,} – {others[-1]:,}" if others else f"{first:,}", text))
         shown = [versions[n] for n in evenly_spaced(len(versions), MAX_VERSIONS)]
-        yield {"example": kept[-1][1], "versions": versions, "shown": shown}
+        yield {"example": history[-1][1], "versions": versions, "shown": shown}
 
 
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of `text`, and whether `other` contains them, each at most as often."""
-    left = Counter(map(_bare, other.split()))
+    """Yield each word of `text`, and whether it is also in `other` (without case, punctuation).
+
+    If `other` has a word n times, only its first n occurrences in `text` are True.
+    """
+    unused = Counter(map(_bare, other.split()))
     for word in text.split():
-        left[_bare(word)] -= 1
-        yield word, left[_bare(word)] >= 0
+        unused[_bare(word)] -= 1
+        yield word, unused[_bare(word)] >= 0
 
 
 def _bare(word: str) -> str:
@@ -114,7 +118,7 @@ def _bare(word: str) -> str:
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
-    """Return all maps of a sentence for the script; weights (L, H, T, S) are bytes, 255 for 1."""
+    """Return the maps of a sentence for page.js; weights (L, H, T, S) are bytes, 255 for 1."""
     kinds = {}
     for kind in KINDS:
         count = len(getattr(sentence.record, kind))
@@ -136,7 +140,7 @@ def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
 
 
 def setting_text(value: object) -> str:
-    """Format the value of a setting: lists as words, large numbers with commas, None as a dash."""
+    """Format a setting's value for the page: lists as words, commas in large numbers, None as –."""
     if value is None:
         return "–"
     if isinstance(value, bool):

@@ -17,7 +17,6 @@ from nmt.report.figure import font_families, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
 # Okabe and Ito's palette: distinct for every kind of colour vision, and in grey
@@ -47,7 +46,7 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
     if not steps:
         raise DataError(f"{metrics}: no losses recorded yet; let the run train a little longer")
     qualities = {name: curve(records, "validation", key) for key, name in METRIC_NAMES.items()}
-    metric = next((name for name, found in qualities.items() if found), None)
+    metric = next((name for name, quality in qualities.items() if quality), None)
     panels = 2 if metric else 1
     with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
         heights = [3, 2][:panels]
@@ -70,9 +69,8 @@ def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
         trend = running_mean(training)
         style = "o-" if len(training) == 1 else "-"
         axes.plot([*training], [*training.values()], color=BLUE, alpha=0.3, linewidth=0.7)
-        axes.plot(
-            [*trend], [*trend.values()], style, label="training objective", color=BLUE, **LINE
-        )
+        label = "training objective"
+        axes.plot([*trend], [*trend.values()], style, label=label, color=BLUE, **LINE)
     if validation:
         label = "validation cross-entropy"
         axes.plot([*validation], [*validation.values()], "o-", label=label, color=ORANGE, **LINE)
@@ -127,7 +125,7 @@ def _format_steps(axes: "Axes", last: int) -> None:
 
 
 def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
-    """Draw PE(pos, i) of section 3.5 for `length` positions and all dimensions i as PNG and SVG.
+    """Draw PE(pos, i) of section 3.5 for `length` positions; write `output`.png and `output`.svg.
 
     Raises:
         ConfigError: `d_model` is odd.
@@ -164,9 +162,9 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 def draw_attention(
     attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
 ) -> list[Path]:
-    """Draw the mean over several heads, then each head; write `output`.png and `output`.svg.
+    """Draw a map for each head, after their mean; write `output`.png and `output`.svg.
 
-    `warn` is called for characters that no font has.
+    Calls `warn` with a sentence about characters that no font has.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -178,13 +176,13 @@ def draw_attention(
         maps.insert(0, attention.weights.mean(axis=0))
     across = math.ceil(math.sqrt(len(maps)))
     down = math.ceil(len(maps) / across)
-    alone = len(maps) == 1  # narrow enough for a column of a page, with the scale below
-    margins = (0.6 if alone else 1.3, 1.3 if alone else 0.8)
+    single = len(maps) == 1  # narrow enough for a column of a page, with the colour bar below
+    margins = (0.6 if single else 1.3, 1.3 if single else 0.8)  # inches: width, height
     rows, columns = attention.rows.labels, attention.columns.labels
-    labels = [LETTER * max(map(len, side)) for side in (rows, columns)]
+    label_sizes = [LETTER * max(map(len, labels)) for labels in (rows, columns)]
     with new_figure(
-        across * max(1.0, width * CELL) + margins[0] + labels[0],
-        down * (max(1.0, height * CELL) + 0.3) + margins[1] + labels[1],
+        across * max(1.0, width * CELL) + margins[0] + label_sizes[0],
+        down * (max(1.0, height * CELL) + 0.3) + margins[1] + label_sizes[1],
     ) as figure:
         families = font_families("".join(rows + columns), warn)
         panels = figure.subplots(down, across, squeeze=False)
@@ -199,18 +197,13 @@ def draw_attention(
         for panel in panels[:, 0]:
             panel.set_yticks(range(height), rows, family=families)
             panel.set_ylabel(attention.row_title)
-        _set_title(figure, attention.title, 8.0 if alone else 9.0)
-        place = "bottom" if alone else "right"
-        scale = figure.colorbar(image, ax=panels, location=place, shrink=0.6, aspect=25)
-        scale.set_label("attention weight")
+        title = figure.suptitle(attention.title, fontsize=8.0 if single else 9.0)
+        title_width = title.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
+        figure.set_figwidth(max(figure.get_figwidth(), title_width))
+        side = "bottom" if single else "right"
+        colorbar = figure.colorbar(image, ax=panels, location=side, shrink=0.6, aspect=25)
+        colorbar.set_label("attention weight")
         return save_figure(figure, output, dots_per_inch=200)
-
-
-def _set_title(figure: "Figure", title: str, size: float) -> None:
-    """Write the title above all panels, and widen a figure that is too narrow for it."""
-    text = figure.suptitle(title, fontsize=size)
-    width = text.get_window_extent().width / figure.dpi + 2 * TITLE_MARGIN
-    figure.set_figwidth(max(figure.get_figwidth(), width))
 
 
 def _draw_map(panel: "Axes", weights: npt.NDArray[np.float32]) -> "AxesImage":

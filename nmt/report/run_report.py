@@ -35,7 +35,7 @@ SENTENCES = 4
 """number of sentences whose attention is shown by default"""
 MAX_DEFAULT_PIECES = 40
 """largest number of pieces of a sentence that the user has not chosen"""
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Progress = Callable[[int, int], object]
 """called with the number of sentences translated since the last call, and their total"""
 
@@ -47,9 +47,9 @@ class ReportOptions:
     checkpoint: str = "best"
     test_set: str | None = None
     """test or validation; None: test, or validation if the run has no test set"""
-    most: int | None = None
-    """number of sentences of the test set to translate; None: all, 0: none"""
-    sentences: Sequence[str] = ()
+    max_sentences: int | None = None
+    """number of sentences of the test set to translate and score; None: all, 0: none"""
+    sentences: Sequence[str] | None = None
     """sentences whose attention is shown; by default the first ones that the run translated"""
 
 
@@ -59,22 +59,26 @@ class ScoredTestSet:
 
     test_set: EvaluationSet
     """the sentences that are translated"""
-    sentences_in_all: int
+    size: int
     """number of sentences of the whole set"""
     translations: Sequence[str]
     scores: Sequence[Score]
     sentence_scores: Sequence[float]
     """chrF of each sentence, 0 to 100"""
     by_length: Sequence[Row]
+    """BLEU by the length of the reference"""
     by_rarity: Sequence[Row]
-    rarity_words: str
-    """what rarity means here, or why it is unknown"""
+    """F1 of words by how rare they are in the training text"""
+    rarity_remark: str
+    """how rarity is counted, or why it is unknown"""
 
 
-def write_report(
+def build_report(
     model: Path, options: ReportOptions, device: torch.device, log: Log, progress: Progress
 ) -> str:
-    """Return the page about the run directory or checkpoint `model`; it says what is missing.
+    """Return the HTML page about the run directory or checkpoint `model`.
+
+    Translates and scores a test set. Where something is missing, the page says why.
 
     Raises:
         CheckpointError: `model` is not a run.
@@ -104,9 +108,10 @@ def write_report(
         about_model: dict[str, Any] = {"parameters": None, "weights": ""}
         about_model |= {"scored": run, "attention": run}
     else:
+        weights, root = run.path.resolve(), directory.path.resolve()
         about_model = {
             "parameters": parameter_count(run.model),
-            "weights": _weights_folder(run, directory),
+            "weights": str(weights.relative_to(root) if weights.is_relative_to(root) else run.path),
             "scored": _or_reason(
                 "No test set can be scored",
                 lambda: score_test_set(Translator(run), options, log, progress),
@@ -116,32 +121,26 @@ def write_report(
     return render_page(values | about_model)
 
 
-def _or_reason(problem: str, find: Callable[[], Found]) -> Found | str:
-    """Return what `find` returns, or a sentence that says why there is none."""
+def _or_reason(problem: str, compute: Callable[[], Result]) -> Result | str:
+    """Return the result of `compute`; after an error, return the problem and its reason as text."""
     try:
-        return find()
+        return compute()
     except NmtError as error:
         return f"{problem}: {error}"
-
-
-def _weights_folder(run: LoadedModel, directory: RunDirectory) -> str:
-    """Return the folder of the weights, relative to the run directory if it is inside."""
-    weights, root = run.path.resolve(), directory.path.resolve()
-    return str(weights.relative_to(root) if weights.is_relative_to(root) else run.path)
 
 
 def score_test_set(
     translator: Translator, options: ReportOptions, log: Log, progress: Progress
 ) -> ScoredTestSet | str:
-    """Translate the first sentences of a set of the run and score them.
+    """Translate and score the first sentences of the test or validation set of a run.
 
-    Return a sentence that says why nothing is translated if the user wants none.
+    Returns a sentence for the page instead if `options` ask for no sentences.
 
     Raises:
         DataError: the corpus is not on this machine; a report downloads nothing.
         NmtError: the text cannot be read.
     """
-    if options.most == 0:
+    if options.max_sentences == 0:
         return "Nothing was translated for this report, as --sentences 0 asked for."
     config = translator.run.config.data
     splits = find_splits(config)
@@ -152,7 +151,9 @@ def score_test_set(
         )
     name = options.test_set or ("test" if splits.test else "validation")
     pairs = list(find_split(config, name, log))
-    test_set = set_of_pairs(name, pairs[: options.most], config.languages, config.tokenized)
+    test_set = set_of_pairs(
+        name, pairs[: options.max_sentences], config.languages, config.tokenized
+    )
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
     translations = translate_test_set(
@@ -163,52 +164,52 @@ def score_test_set(
     try:
         training = training_words(config)
         by_rarity = word_f1_by_rarity(systems, test_set, training.counts)
-        rarity_words = f"by how often the word stands in {training.origin}"
+        rarity_remark = f"by how often the word stands in {training.origin}"
     except NmtError as error:
-        rarity_words = f"Rarity is unknown, for the training text cannot be read: {error}"
+        rarity_remark = f"Rarity is unknown, for the training text cannot be read: {error}"
     return ScoredTestSet(
-        test_set,
-        len(pairs),
-        translations,
+        test_set=test_set,
+        size=len(pairs),
+        translations=translations,
         scores=score_sheet(translations, test_set).scores,
         sentence_scores=chrf_metric().score_sentences(translations, test_set.references),
         by_length=bleu_by_length(systems, test_set),
         by_rarity=by_rarity,
-        rarity_words=rarity_words,
+        rarity_remark=rarity_remark,
     )
 
 
 def _attention(
     run: LoadedModel,
-    asked: Sequence[str],
+    chosen: Sequence[str] | None,
     examples: Mapping[int, Sequence[ExampleTranslation]],
     log: Log,
 ) -> list[SentenceAttention] | str:
-    """Record the attention over the sentences that the user chose, or over the first of the run.
+    """Record the attention over sentences: those the user has chosen, or else the run's examples.
 
-    Return a sentence that says why there is nothing to show if none of them is suitable.
+    Returns a sentence for the page instead if none of them is suitable.
     """
-    last = examples[max(examples)] if examples else []
-    sentences = dict.fromkeys(asked or [example.source for example in last])
+    last = examples[max(examples)] if examples else []  # of the last validation
+    sentences = dict.fromkeys(chosen or [example.source for example in last])
     if not sentences:
         return "The run has kept no sentence to look into; name some with --sentence."
-    longest = MAX_PIECES if asked else MAX_DEFAULT_PIECES
+    max_pieces = MAX_PIECES if chosen else MAX_DEFAULT_PIECES
     attended: list[SentenceAttention] = []
     for sentence in sentences:
-        if not asked and len(attended) == SENTENCES:
+        if not chosen and len(attended) == SENTENCES:
             break
-        with suppress(DataError):  # it is empty, not valid text or too long, or its translation is
-            attended.append(record_attention(run, sentence, longest))
+        with suppress(DataError):  # skips an unsuitable sentence
+            attended.append(record_attention(run, sentence, max_pieces))
     unsuitable = (
-        f"empty or not UTF-8, has more than {longest} pieces, or a translation of more than "
+        f"empty or not UTF-8, has more than {max_pieces} pieces, or a translation of more than "
         f"{MAX_PIECES}"
     )
     if not attended:
         return (
-            f"None of the {'sentences asked for' if asked else 'sentences that the run kept'} can "
+            f"None of the {'sentences asked for' if chosen else 'sentences that the run kept'} can "
             f"be drawn: each is {unsuitable}; name others with --sentence."
         )
-    if asked and len(attended) < len(sentences):
+    if chosen and len(attended) < len(sentences):
         log(
             f"attention is shown of {len(attended)} of the {len(sentences)} sentences; each of "
             f"the others is {unsuitable}"
@@ -217,9 +218,9 @@ def _attention(
 
 
 def _prepared_data(config: Config, fingerprint: object) -> dict[str, Any] | str:
-    """Return counts and lengths of the prepared data, or a sentence that says why there are none.
+    """Return counts of the prepared data and statistics of both languages, or why there are none.
 
-    The lengths are those of both languages, in tokens without EOS.
+    `fingerprint` names the folder of the data. Sentence lengths are in tokens without EOS.
     """
     if not isinstance(fingerprint, str):
         return "environment.json does not say what the run was trained on."
@@ -243,8 +244,7 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
     )
     if isinstance(records, str):
         return [], records
-    placed = [record for record in records if isinstance(record.get("step"), int)]
-    if len(placed) < len(records):
-        wrong = len(records) - len(placed)
-        return placed, f"{directory.metrics}: records without a step are left out: {wrong:,}."
-    return placed, ""
+    with_step = [record for record in records if isinstance(record.get("step"), int)]
+    if wrong := len(records) - len(with_step):
+        return with_step, f"{directory.metrics}: records without a step are left out: {wrong:,}."
+    return with_step, ""

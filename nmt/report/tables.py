@@ -31,7 +31,7 @@ def render_quality(quality: Quality) -> str:
 
 
 def template_environment() -> Environment:
-    """Return the environment that reads templates/: in .html values are escaped, in .txt not."""
+    """Return Jinja's environment for templates/, with the filters below; .html escapes values."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
@@ -47,30 +47,30 @@ def template_environment() -> Environment:
 
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows as lines; columns are aligned, all but the first one to the right."""
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    """Yield the rows of a table as lines: the first column aligned left, the others right."""
+    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]  # widths
     for label, *cells in rows:
         right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, others, strict=True))
         yield f"  {label:{first}}{''.join(right)}"
 
 
 def with_interval(score: Score) -> str:
-    """Format a score with its confidence interval, if it has one."""
+    """Format a score, with its confidence interval if it has one: 25.31 (24.60-26.02)."""
     if interval := score.confidence:
         return f"{score.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"
     return f"{score.value:.2f}"
 
 
 def wrap(sentence: object) -> str:
-    """Break a sentence into lines; all but the first are indented."""
+    """Break a sentence into lines of `WIDTH`; all but the first are indented."""
     return textwrap.fill(str(sentence), WIDTH, subsequent_indent="  ")
 
 
 def labelled(text: str, name: str) -> str:
-    """Wrap a text after its name, and replace characters that a terminal cannot print."""
-    shown = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
+    """Return a name and the lines of its text; replaces characters that a terminal cannot print."""
+    printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return textwrap.fill(
-        shown.strip() or "(nothing)",
+        printable.strip() or "(nothing)",
         WIDTH,
         initial_indent=f"  {name:11}",
         subsequent_indent=" " * 13,
@@ -79,27 +79,27 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return what was read, left out by each rule and kept: name, number of pairs, share."""
+    """Return rows of name, number of pairs and share: pairs read, left out by a rule, and kept."""
     pairs = {"read": counts["read"]}
-    for rule, words in RULES.items():
+    for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):
-            pairs[f"left out: {words}"] = dropped
+            pairs[f"left out: {description}"] = dropped
     pairs["learnt from"] = counts["kept"]
     read = max(counts["read"], 1)
     return [[name, f"{count:,}", f"{count / read:.2%}"] for name, count in pairs.items()]
 
 
 def cleaning_examples(counts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return the first pairs that each rule left out: why, file and line, source, target."""
+    """Return (reason, file:line, source, target) of the first pairs that each rule left out."""
     return [
-        (words, f"{one['file']}:{one['line']}", one["source"], one["target"])
-        for rule, words in RULES.items()
-        for one in counts["examples"].get(rule, [])
+        (description, f"{pair['file']}:{pair['line']}", pair["source"], pair["target"])
+        for rule, description in RULES.items()
+        for pair in counts["examples"].get(rule, [])
     ]
 
 
 def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
-    """Return the number of tokens and the percentiles of the sentence length of both sides."""
+    """Return rows of a name and a value per language: tokens, percentiles of sentence length."""
     rows = [["tokens in all", *(f"{side.tokens:,}" for side in sides)]]
     for percent in sides[0].percentiles:
         name = {50: "median", 100: "longest"}.get(percent, f"{percent} % are no longer than")
@@ -108,12 +108,12 @@ def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
 
 
 def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
-    """Return how many sentences have which length, without empty classes at both ends."""
-    ends = [*(upper - 1 for upper in BINS[1:]), None]
-    filled = [n for n, count in enumerate(side.histogram) if count]
+    """Return (lengths, number of sentences) of each bin, without empty bins at the ends."""
+    upper_ends = [*(next_low - 1 for next_low in BINS[1:]), None]  # the last bin has no upper end
+    filled = [index for index, count in enumerate(side.histogram) if count]
     bars = []
-    for n in range(filled[0], filled[-1] + 1) if filled else ():
-        low, high = BINS[n], ends[n]
-        span = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
-        bars.append((span, side.histogram[n]))
+    for index in range(filled[0], filled[-1] + 1) if filled else ():
+        low, high = BINS[index], upper_ends[index]
+        lengths = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
+        bars.append((lengths, side.histogram[index]))
     return bars

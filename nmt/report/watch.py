@@ -1,5 +1,6 @@
 """The progress of a run as a small table for a terminal, read from the files of the run."""
 
+import itertools
 import re
 import socket
 from collections.abc import Iterator, Sequence
@@ -30,11 +31,11 @@ class WatchedRun:
     records: list[Record]
     finished: bool
     process: str | None
-    """the process that trains the run, if it is still alive"""
+    """the process that trains the run, as the lock file names it, if it is still alive"""
 
 
 def read_progress(directory: RunDirectory) -> WatchedRun:
-    """Read what the run has written so far, except a last line that is still being written.
+    """Read the configuration, metrics and lock of a run, which may still be training.
 
     Raises:
         ConfigError: the run's configuration cannot be read.
@@ -43,10 +44,11 @@ def read_progress(directory: RunDirectory) -> WatchedRun:
     records = read_metrics(directory.metrics) if directory.metrics.is_file() else []
     config = load_config(str(directory.config))
     process = _training_process(directory)
-    # A run chooses its best weights last; with fewer steps the choice is one of an earlier run.
-    chosen = _trained_steps_of_best(directory)
-    ended = chosen >= config.training.max_steps or process is None
-    finished = bool(chosen) and ended and chosen >= last_step(records)
+    # A training ends with the choice of its best weights. A choice after fewer steps than the last
+    # record is from an earlier training of this run, which was then continued.
+    chosen_at = _trained_steps_of_best(directory)
+    ended = chosen_at >= config.training.max_steps or process is None
+    finished = bool(chosen_at) and ended and chosen_at >= last_step(records)
     return WatchedRun(directory, config, records, finished, process)
 
 
@@ -64,15 +66,15 @@ def _training_process(directory: RunDirectory) -> str | None:
         owner = (directory.path / ".lock").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.fullmatch(r"process (\d+) on (.*)", owner.strip())
-    if not found:
+    match = re.fullmatch(r"process (\d+) on (.*)", owner.strip())  # process id, host
+    if not match:
         return None
-    here = found[2] == socket.gethostname()
-    return found[0] if not here or Path(f"/proc/{found[1]}").exists() else None
+    is_local = match[2] == socket.gethostname()
+    return match[0] if not is_local or Path(f"/proc/{match[1]}").exists() else None
 
 
 def render_progress(run: WatchedRun, width: int = 80) -> str:
-    """Return the table, cut off at `width` columns."""
+    """Return the state of a run as the lines of a table, cut off at `width` columns."""
     return "\n".join(line[:width].rstrip() for line in _lines(run))
 
 
@@ -85,21 +87,20 @@ def _lines(run: WatchedRun) -> Iterator[str]:
     if not records:
         yield "  nothing is recorded yet"
         return
-    last, taken = config.training.max_steps, last_step(records)
-    share = min(1.0, taken / last)
-    filled = round(share * SPARK_WIDTH)
-    yield _row("step", f"{taken:,} of {last:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
+    step, max_steps = last_step(records), config.training.max_steps
+    filled = round(min(1.0, step / max_steps) * SPARK_WIDTH)
+    yield _row("step", f"{step:,} of {max_steps:,}", "█" * filled + "░" * (SPARK_WIDTH - filled))
     curves = [("training objective", "train", "loss", 3)]
     curves += [("validation loss", "validation", "loss", 3)]
     curves += [(f"validation {name}", "validation", key, 2) for key, name in METRIC_NAMES.items()]
     curves += [("tokens per second", "train", "tokens_per_second", 0)]
     for name, event, key, digits in curves:
-        found = curve(records, event, key)
-        if found:
-            values = list(found.values())
+        points = curve(records, event, key)
+        if points:
+            values = list(points.values())
             yield _row(name, f"{values[-1]:,.{digits}f}", spark_line(values))
-        if key in METRIC_NAMES and (best := best_step(found)) is not None:
-            yield _row("  its best", f"{found[best]:.2f}", f"step {best:,}")
+        if key in METRIC_NAMES and (best := best_step(points)) is not None:
+            yield _row("  its best", f"{points[best]:.2f}", f"step {best:,}")
     yield from _times(run)
 
 
@@ -108,10 +109,10 @@ def _row(name: str, value: str, remark: str = "") -> str:
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
-    """Draw up to `width` bars, each the mean of neighbouring values, from lowest to highest."""
+    """Draw values as up to `width` bars from ▁ (lowest) to █, each the mean of neighbours."""
     count = min(width, len(values))
     edges = [len(values) * n // count for n in range(count + 1)] if count else []
-    means = [sum(values[a:b]) / (b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
     low, high = min(means, default=0.0), max(means, default=0.0)
     if high == low:
         return SPARK[0] * count

@@ -25,7 +25,7 @@ notes = pathlib.Path(os.environ["NOTES"])
 def held(name):
     return int(re.search(name + r":\\s+(\\d+)", open("/proc/self/status").read())[1])
 
-def loaded(*given, load=command.load_translator, **named):
+def loaded(*given, load=command.make_translator, **named):
     translator = load(*given, **named)
     open("/proc/self/clear_refs", "w").write("5")
     before, process, born_with = held("VmRSS"), os.getpid(), [0]
@@ -47,7 +47,7 @@ def loaded(*given, load=command.load_translator, **named):
     atexit.register(report)
     return translator
 
-command.load_translator = loaded
+command.make_translator = loaded
 if os.environ.get("COPY"):
     Searcher.search = lambda self, batch: [[Hypothesis(tuple(r[:-1]), 0.0)] for r in batch.ids]
 main()

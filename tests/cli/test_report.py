@@ -117,7 +117,7 @@ def test_where_it_cannot_be_written_is_told_at_once(
     lived_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr("nmt.report.run_report.write_report", None)  # it does not come to that
+    monkeypatch.setattr("nmt.report.run_report.build_report", None)  # it does not come to that
     page = tmp_path / "file" / "report.html"
     message = fail(NmtError, "report", "-m", lived_run, "-o", page)
     assert f"{page}: cannot be written: Not a directory" in message

@@ -230,14 +230,14 @@ def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one
     monkeypatch.setattr(command, "available_cores", lambda: 6)
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    assert (JobOptions().processes("cpu"), JobOptions().processes("cuda")) == (6, 1)
+    assert (JobOptions().choose_processes("cpu"), JobOptions().choose_processes("cuda")) == (6, 1)
     assert threads == []
-    assert [JobOptions(workers=n).processes("cpu") for n in ("3", "1")] == [3, 1]
+    assert [JobOptions(workers=n).choose_processes("cpu") for n in ("3", "1")] == [3, 1]
     assert threads == [1, 1]
-    assert JobOptions(workers="1").processes("cuda") == 1
+    assert JobOptions(workers="1").choose_processes("cuda") == 1
     with pytest.raises(ConfigError, match="--workers 2 divides the cores of a CPU.*leave out"):
-        JobOptions(workers="2").processes("cuda")
+        JobOptions(workers="2").choose_processes("cuda")
     for place, name, value in ((command, "is_typed", lambda _: True), (sys, "platform", "darwin")):
         with monkeypatch.context() as patched:
             patched.setattr(place, name, value)
-            assert JobOptions().processes("cpu") == 1
+            assert JobOptions().choose_processes("cpu") == 1

@@ -9,7 +9,7 @@ from nmt.config import Config
 from nmt.config_file import load_config, parse_config
 from nmt.errors import ConfigError
 from nmt.planning import plan as module
-from nmt.planning.plan import RunTime, describe, make_plan
+from nmt.planning.plan import RunTime, describe_plan, make_plan
 from nmt.planning.probe import Speed
 from tests.machine_speed import constant_speed
 from tests.training.runs import Recipe
@@ -63,7 +63,7 @@ def test_the_plan_of_base_matches_the_paper() -> None:
     assert plan.operations == pytest.approx(9.5e17, rel=0.02)
     assert plan.disk.checkpoint == 3 * 4 * plan.parameters.total
     assert plan.time is None and plan.speed is None
-    text = describe(plan)
+    text = describe_plan(plan)
     assert "63,082,496: embeddings 18,944,000, encoder 18,914,304, decoder 25,224,192" in text
     assert (
         "table 3 states 65 M for its base, which takes about 40,745 entries; ours has 63.1 M"
@@ -86,7 +86,7 @@ def test_a_plan_converts_to_json(recipe: Recipe) -> None:
 def test_time_and_load_of_other_processes_are_described(monkeypatch: pytest.MonkeyPatch) -> None:
     speed = Speed("cpu", "bf16", 2, 26.3, 868.0, 6, 1973, 0.5, 30.0, 5.0, 0)
     monkeypatch.setattr(module, "probe", lambda config, store, sizes: speed)
-    text = describe(make_plan(load_config("base.yaml")))
+    text = describe_plan(make_plan(load_config("base.yaml")))
     for part in (
         "training 30.4 days",
         "26.3 s a step, 868 target tokens/s",
@@ -103,7 +103,7 @@ def test_unknown_epochs_and_too_small_gpus_are_described() -> None:
         "data: {train: {source: a, target: b}, validation: {source: c, target: d}}\n"
         "model: {d_model: 8192, heads: 64, d_ff: 32768}\n"
     )
-    text = describe(make_plan(config, measure=False))
+    text = describe_plan(make_plan(config, measure=False))
     assert "too little memory" in text
     assert "nothing is known before `nmt prepare`; 25 tokens a sentence assumed" in text
     assert "100,000 steps; the size of an epoch is not known" in text

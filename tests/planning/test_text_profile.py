@@ -8,7 +8,12 @@ from nmt.config import TextPair
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.planning import text_profile
-from nmt.planning.text_profile import TextProfile, labels_of, profile_text, settle_languages
+from nmt.planning.text_profile import (
+    TextProfile,
+    choose_languages,
+    languages_from_file_names,
+    profile_text,
+)
 
 ENGLISH = ["the dog is in the garden", "she was with you and he", "it is not for the cat at all"]
 GERMAN = ["der Hund ist in dem Garten", "sie war mit dir und er", "das ist nicht für die Katze"]
@@ -72,18 +77,21 @@ def test_a_text_that_cannot_be_learnt_from_is_an_error(
 
 
 def test_languages_come_from_the_user_else_the_labels_else_the_words(profile: TextProfile) -> None:
-    assert labels_of(TextPair(source="train.en", target="x/train.pt_BR.xz")) == ("en", "pt_BR")
-    assert labels_of(TextPair(source="source.txt", target="target")) == (None, None)
-    assert labels_of(TextPair(file="both.tsv")) == (None, None)
-    assert settle_languages(("en_GB", "de_AT"), ("en", "de"), profile) == ("en_GB", "de_AT")
-    assert settle_languages(None, ("en", None), profile) == ("en", "de")
-    assert settle_languages(None, (None, None), profile) == ("en", "de")
+    assert languages_from_file_names(TextPair(source="train.en", target="x/train.pt_BR.xz")) == (
+        "en",
+        "pt_BR",
+    )
+    assert languages_from_file_names(TextPair(source="source.txt", target="target")) == (None, None)
+    assert languages_from_file_names(TextPair(file="both.tsv")) == (None, None)
+    assert choose_languages(("en_GB", "de_AT"), ("en", "de"), profile) == ("en_GB", "de_AT")
+    assert choose_languages(None, ("en", None), profile) == ("en", "de")
+    assert choose_languages(None, (None, None), profile) == ("en", "de")
 
 
 def test_swapped_and_unknown_languages_are_errors(profile: TextProfile, tmp_path: Path) -> None:
     for told, labels in ((("de", "en"), (None, None)), (None, ("de", "en"))):
         with pytest.raises(ConfigError, match="source and target seem to be swapped"):
-            settle_languages(told, labels, profile)
+            choose_languages(told, labels, profile)
     unknown = profile_of(tmp_path, numbered(["foo bar"]), numbered(["bla blubb"]))
     with pytest.raises(ConfigError, match="tell them with --languages"):
-        settle_languages(None, (None, None), unknown)
+        choose_languages(None, (None, None), unknown)

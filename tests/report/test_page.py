@@ -93,13 +93,13 @@ def scored(*scores: float, all_sentences: int | None = None) -> ScoredTestSet:
     bleu = Score("BLEU", 41.234, "nrefs:1|case:mixed", Interval(39.7, 42.7, 1.5))
     return ScoredTestSet(
         EvaluationSet("test", texts, texts),
-        sentences_in_all=all_sentences or len(scores),
+        size=all_sentences or len(scores),
         translations=texts,
         scores=[bleu],
         sentence_scores=scores,
         by_length=[Row("1-5", 7, (50.0,)), Row("6-9", 1, (0.0,))],
         by_rarity=[],
-        rarity_words="Rarity is unknown <here>.",
+        rarity_remark="Rarity is unknown <here>.",
     )
 
 

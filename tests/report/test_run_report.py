@@ -56,7 +56,7 @@ def scored(data: dict[str, Any], **options: Any) -> tuple[ScoredTestSet, list[tu
 def test_a_set_is_translated_and_scored_by_length_and_rarity(data: dict[str, Any]) -> None:
     found, done = scored(data)
     assert found.test_set.name == "test" and found.test_set.sources == ["one", "two", "three"]
-    assert done == [(3, 3)] and found.sentences_in_all == 3
+    assert done == [(3, 3)] and found.size == 3
     expected = bleu(found.translations, found.test_set.references, confidence=False)
     assert found.scores[0].value == pytest.approx(expected.value)
     assert found.sentence_scores[0] == pytest.approx(100)
@@ -68,9 +68,9 @@ def test_a_set_is_translated_and_scored_by_length_and_rarity(data: dict[str, Any
 
 def test_a_part_of_a_set_and_missing_training_text(data: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "train.tsv").unlink()
-    found, _ = scored(data, test_set="test", most=2)
-    assert len(found.translations) == 2 and found.sentences_in_all == 3
-    assert found.by_rarity == [] and "train.tsv" in found.rarity_words
+    found, _ = scored(data, test_set="test", max_sentences=2)
+    assert len(found.translations) == 2 and found.size == 3
+    assert found.by_rarity == [] and "train.tsv" in found.rarity_remark
 
 
 def test_the_default_is_the_test_set_or_else_the_validation_set(data: dict[str, Any]) -> None:

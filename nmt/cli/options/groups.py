@@ -24,7 +24,7 @@ class CommandWithGroups(TyperCommand):
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options and arguments, each with its help."""
+        """Return the options and arguments, each with its help (typer calls this)."""
         parameters: list[Any] = super().get_params(ctx)
         for group in getattr(self.callback, "option_groups", ()):
             helps = _helps(group)
@@ -34,12 +34,12 @@ class CommandWithGroups(TyperCommand):
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command take dataclasses: typer offers each field of them as an option.
+    """Let a command have dataclasses as parameters: typer offers each of their fields as an option.
 
-    The default of an option is that of its field, unless the parameter has an instance of the
-    dataclass as its own default: then it is the value there. All annotations must be types, not
-    strings. A field that is an argument, or has a range, is `Annotated` for typer. The command is
-    registered with `cls=CommandWithGroups`.
+    An option has the default of its field; but if the parameter has a default, an instance of the
+    dataclass, it has the value there. Annotations must be types, not strings. A field that is an
+    argument or has a range is `Annotated` for typer. Register the command with
+    `cls=CommandWithGroups`, which adds the help.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -59,29 +59,29 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(option.replace(annotation=annotation))
 
     @functools.wraps(command)
-    def run(**values: object) -> None:
+    def run(**values: object) -> None:  # puts the values of the options into the dataclasses
         for name, group in groups.items():
             values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
         command(**values)
 
-    vars(run)["__signature__"] = inspect.Signature(parameters)
+    vars(run)["__signature__"] = inspect.Signature(parameters)  # typer reads the options from it
     vars(run)["option_groups"] = tuple(groups.values())
     return run
 
 
 def _helps(group: type) -> dict[str, str]:
     """Return the string below each field of a dataclass and of the classes that it extends."""
-    found: dict[str, str] = {}
-    for part in reversed(group.__mro__[:-1]):
-        body = _class_bodies(part.__module__).get(part.__name__, [])
-        for field, below in itertools.pairwise(body):
-            match field, below:
+    helps: dict[str, str] = {}
+    for cls in reversed(group.__mro__[:-1]):
+        body = _class_bodies(cls.__module__).get(cls.__name__, [])
+        for statement, next_statement in itertools.pairwise(body):
+            match statement, next_statement:
                 case (
                     ast.AnnAssign(target=ast.Name(id=name)),
                     ast.Expr(value=ast.Constant(value=str(text))),
                 ):
-                    found[name] = " ".join(line.strip() for line in text.splitlines())
-    return found
+                    helps[name] = " ".join(line.strip() for line in text.splitlines())
+    return helps
 
 
 @functools.cache

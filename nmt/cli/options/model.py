@@ -38,7 +38,7 @@ class RecipeOptions:
     settings: SettingsOption = None
 
     def load(self, *more: str) -> "Config":
-        """Read the recipe; `more` settings replace those of the options.
+        """Read the recipe; `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
@@ -49,7 +49,7 @@ class RecipeOptions:
 
     @property
     def path(self) -> Path:
-        """Return the file of the recipe."""
+        """The YAML file of the recipe."""
         from nmt.config_file import find_config
 
         return find_config(self.config)
@@ -144,14 +144,14 @@ class SamplingOptions:
     """Seed of --sample."""
 
     def __post_init__(self) -> None:
-        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):
+        if not self.sample and astuple(self) != (False, 1.0, None, None, 1):  # the defaults
             raise ConfigError(
                 "--temperature, --top-k, --top-p and --seed say how --sample draws; "
                 "add --sample, or leave them out"
             )
 
     def sampling(self) -> "Sampling | None":
-        """Return how translations are drawn; None if they are searched for."""
+        """Return how translations are drawn at random, or None without --sample (beam search)."""
         if not self.sample:
             return None
         from nmt.config import Sampling
@@ -161,17 +161,19 @@ class SamplingOptions:
         )
 
 
-def load_translator(
+def make_translator(
     models: Sequence[str],
     compute: ComputeOptions,
     search: BeamOptions,
     sampling: "Sampling | None" = None,
 ) -> "Translator":
-    """Load models; the options given replace the settings of the first one's configuration.
+    """Load one model, or several as an ensemble, with the settings that the options ask for.
+
+    Options that are None leave the setting of the first model's configuration.
 
     Raises:
-        CheckpointError: one of the models has no usable weights.
-        ConfigError: vocabularies that differ, a missing shortlist, or options that exclude each
+        CheckpointError: a model has no usable weights.
+        ConfigError: the vocabularies differ, the shortlist is missing, or options exclude each
             other.
     """
     from nmt.device import tune_memory

@@ -48,10 +48,10 @@ class TextOptions:
         parse_languages(self.languages)
 
     def check(self, run: str | None) -> None:
-        """Check that the options name a text, with a run or without one.
+        """Check that the options name a text to score; `run` is the first run, if there is one.
 
         Raises:
-            ConfigError: They do not, or they say what the configuration of the run says already.
+            ConfigError: They name none, or repeat what the configuration of the run says.
         """
         if run and (self.source is None) != (self.reference is None):
             raise ConfigError(f"{run} is a run: --source and --reference go together")
@@ -66,10 +66,10 @@ class TextOptions:
 
 
 def parse_languages(pair: str | None) -> tuple[str, str] | None:
-    """Return source and target of a pair such as en-de; None for None.
+    """Return the codes of source and target in a pair such as en-de, or None for None.
 
     Raises:
-        ConfigError: It is not a pair of language codes.
+        ConfigError: `pair` is not two different language codes.
     """
     if pair is None:
         return None
@@ -114,7 +114,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
 
 def text_files(data: "DataConfig") -> list[Path]:
-    """Return the files of text that a configuration names, which no output may replace."""
+    """Return the text files that a configuration names; commands must not write over them."""
     pairs = [*(data.train or ()), data.validation, data.test]
     return [Path(path) for pair in pairs if pair for path in pair.paths]
 
@@ -145,8 +145,8 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
     """Read a file of translations, one for each reference.
 
     Raises:
-        DataError: It cannot be read, is empty, has another number of lines, or looks
-            tokenised or cut into subwords.
+        DataError: The file cannot be read, is empty, has another number of lines, or looks
+            tokenised or cut into subwords (unless --no-text-checks is given).
     """
     from nmt.data.text.lines import read_lines
     from nmt.evaluation.text_checks import check_text_forms
@@ -167,7 +167,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
 def translate_with_progress(
     translator: "Translator", test_set: "EvaluationSet", label: str | None = None
 ) -> list[str]:
-    """Translate the sources of a test set, with a progress bar on a terminal."""
+    """Translate the sources of a test set; a terminal shows a progress bar with this label."""
     from tqdm import tqdm
 
     from nmt.evaluation.test_sets import translate_test_set
@@ -180,7 +180,7 @@ def translate_with_progress(
 def provenance(
     translator: "Translator", models: Sequence[str], checkpoint: str
 ) -> dict[str, object]:
-    """Return which models translate, with which weights (paths in the run) and which precision."""
+    """Return the models, folders of weights (relative to the run) and precision, for --json."""
     from nmt.run_directory import find_run, weights_folder
 
     weights = []
