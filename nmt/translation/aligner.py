@@ -48,41 +48,32 @@ def align(
     lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
     """Return the translations of each line with their alignments, empty for a copied line."""
+    tokenizer = searcher.run.tokenizer
     aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
     # line i was searched for, and k is the index of one of its translations
     searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
     sources = [lines[i].ids for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
-    cost = lambda length: max(length, length * length // EVEN_LENGTH)  # noqa: E731
-    for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
+    for indices, batch in pair_batches(sources, targets, batch_tokens, _attention_cost):
         batch = batch.to(searcher.device)
         with autocast(searcher.device, searcher.precision):
             positions, scores = attend(searcher.run.model, batch)
-        for index, attended, log_probabilities in zip(
-            indices, positions.tolist(), scores.tolist(), strict=True
-        ):
+        rows = zip(indices, positions.tolist(), scores.tolist(), strict=True)
+        for index, attended, log_probabilities in rows:
             i, k = searched[index]
-            alignment = _alignment(
-                searcher.run.tokenizer, lines[i], translations[i][k], attended, log_probabilities
-            )
+            tokens = translations[i][k].tokens
+            source = tokenizer.source.split(lines[i].line.text)[: len(lines[i].ids) - 1]  # no EOS
+            words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
+            predicted = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
+            pieces = tuple(tokenizer.target.pieces_of(predicted))
+            alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
             aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned
 
 
-def _alignment(
-    tokenizer: Tokenizer,
-    line: EncodedLine,
-    translation: Translation,
-    attended: Sequence[int],
-    log_probabilities: Sequence[float],
-) -> Alignment:
-    tokens = translation.tokens
-    source = tokenizer.source.split(line.line.text)[: len(line.ids) - 1]  # without EOS
-    words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
-    predicted = list(tokens) if translation.is_truncated else [*tokens, EOS]
-    pieces = tuple(tokenizer.target.pieces_of(predicted))
-    return Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
+def _attention_cost(length: int) -> int:
+    return max(length, length * length // EVEN_LENGTH)
 
 
 def align_words(

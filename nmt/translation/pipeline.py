@@ -83,10 +83,7 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first, reading `window_lines` lines at once.
-
-        See `translate_windows` for `progress` and the errors.
-        """
+        """Yield the translations of each line, best first, by windows; see `translate_windows`."""
         groups = windows(lines, window_lines, lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
             yield from translations
@@ -132,10 +129,7 @@ class Pipeline:
                 yield self._join_sentences(window)
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
-        """Return the translations of each line, searched in one batch and finished by all stages.
-
-        No line is a line to copy, and either all or none have constraints.
-        """
+        """Return the translations of each line: search all in one batch, then apply the stages."""
         batch = SearchBatch(
             ids=[line.ids for line in lines],
             numbers=[line.line.number for line in lines],
