@@ -75,11 +75,7 @@ class Comparison:
         return {
             **self.test_set.as_json(),
             "systems": [
-                {
-                    "label": s.label,
-                    "name": s.name,
-                    "scores": [score.as_json() for score in s.scores],
-                }
+                {"label": s.label, "name": s.name, "scores": [each.as_json() for each in s.scores]}
                 for s in self.systems
             ],
             "differences": [difference.as_json() for difference in self.differences],

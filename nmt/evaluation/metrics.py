@@ -83,9 +83,9 @@ class Metric:
 
     name: str
     corpus: BLEU | CHRF | TER
-    """scores a whole text"""
+    """its `corpus_score` scores a whole text"""
     sentence: BLEU | CHRF | TER
-    """scores one sentence"""
+    """its `sentence_score` scores a single sentence"""
     statistics: int
     """how many numbers sacreBLEU stores for each sentence of a resample"""
     highest: float = 100.0
@@ -109,7 +109,7 @@ class Metric:
         if resamples > 1:
             mean, half_width = float(result._mean), float(result._ci)
             low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
-            interval = Interval(low, high, half_width)
+            interval = Interval(low, high, half_width=half_width)
         signature = self.corpus.get_signature().format()
         return Score(self.name, float(result.score), signature, interval)
 
@@ -243,6 +243,5 @@ def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -
     columns = []
     for text in texts:
         metric = build(references=[[text]])
-        # None: the references that the metric was built with
-        columns.append([float(metric.corpus_score([other], None).score) for other in texts])
+        columns.append([float(metric.corpus_score([x], references=None).score) for x in texts])
     return [list(row) for row in zip(*columns, strict=True)]

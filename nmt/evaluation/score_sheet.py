@@ -24,10 +24,9 @@ LANGUAGES_REMARK = "Say the languages (--languages en-de) for the paper's own BL
 
 @dataclass(frozen=True)
 class ScoreSheet:
-    """Scores of one text, and what they may be compared with; `str()` gives a table."""
+    """Scores of one text, first the one to report, and remarks; `str()` gives a table."""
 
     scores: list[Score]
-    """the first one is the score to report"""
     remarks: list[str] = field(default_factory=list)
     """sentences that say which other scores these may be compared with"""
 

@@ -97,10 +97,10 @@ def _difference(
     # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
     differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
     smallest = min(1.0, 2.0 ** (1 - differing))
-    sentences, p_values = len(test_set.references), []
+    p_values = []
     for test in ("bs", "ar"):
         # fewer resamples for a long text, but enough for a p-value below the level
-        affordable = min(RESAMPLES[test], MAX_DRAWS[test] // sentences)
+        affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},

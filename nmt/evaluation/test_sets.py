@@ -110,7 +110,7 @@ def hash_references(references: Sequence[str]) -> str:
 
 
 def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
-    """Return a test set of sacreBLEU (wmt13, wmt14/full, …), which downloads it if necessary.
+    """Return a test set of sacreBLEU (wmt13, wmt14/full, …), downloaded by it if necessary.
 
     `name` may also be that of WMT: newstest2013 is wmt13; newstest2014 is wmt14/full, as in the
     paper. sacreBLEU stores test sets in the folder that the environment variable SACREBLEU names,
@@ -121,7 +121,7 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
         DataError: The set cannot be downloaded, or is damaged.
     """
     from sacrebleu.dataset import DATASETS
-    from sacrebleu.utils import SACREBLEU_DIR
+    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
     known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
     if known not in DATASETS:
@@ -133,7 +133,17 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
     folder = Path(SACREBLEU_DIR, known)
-    source, target = _read_files(known, pair, folder)
+    try:
+        files = get_source_file(known, pair), get_reference_files(known, pair)[0]
+        source, target = (list(read_lines(Path(file))) for file in files)
+    except NmtError:
+        raise
+    except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"test set '{known}' cannot be loaded by sacreBLEU: {reason}; check the network, "
+            f"delete {folder} and try again, or give the files with --source and --reference"
+        ) from error
     size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
@@ -142,24 +152,6 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
             f"{expected}; it was downloaded in part: delete it and try again"
         )
     return EvaluationSet(name, target, source, languages, known)
-
-
-def _read_files(name: str, pair: str, folder: Path) -> tuple[list[str], list[str]]:
-    """Return sources and references, read from the files that sacreBLEU stores in `folder`."""
-    from sacrebleu.utils import get_reference_files, get_source_file
-
-    try:
-        files = get_source_file(name, pair), get_reference_files(name, pair)[0]
-        source, target = (list(read_lines(Path(file))) for file in files)
-    except NmtError:
-        raise
-    except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(
-            f"test set '{name}' cannot be loaded by sacreBLEU: {reason}; check the network, delete "
-            f"{folder} and try again, or give the files with --source and --reference"
-        ) from error
-    return source, target
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:

@@ -18,7 +18,7 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Terminology:
-    """A user's constraints on the words of translations, of all lines or of one line."""
+    """A user's constraints on the words of a translation, for all lines or for one line."""
 
     glossary: Glossary = field(default_factory=Glossary)
     """source terms, and the words that must translate them wherever they occur"""
@@ -45,12 +45,11 @@ class Terminology:
             DataError: a term is blank, or a term or the prefix is not text or not one line.
         """
         terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
-        for term in terms:
-            check_term(term, "the terms")
-        for word in forbidden:
-            check_term(word, "the forbidden words")
-        if prefix:
-            check_term(prefix, "the beginning")
+        prefixes = [prefix] if prefix else []
+        names = {"the terms": terms, "the forbidden words": forbidden, "the beginning": prefixes}
+        for name, texts in names.items():
+            for text in texts:
+                check_term(text, name)
         distinct = dict.fromkeys(word.strip() for word in forbidden)
         return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(distinct), prefix)
 

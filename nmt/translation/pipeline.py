@@ -124,9 +124,13 @@ class Pipeline:
                 progress(len(batch))
             if not window.batches:
                 unfinished.popleft()
-                copied_count = sum(not line.ids for line in window.encoded)
-                progress(len(window.lines) if self.document else copied_count)
-                yield self._join_sentences(window)
+                if self.document:
+                    progress(len(window.lines))
+                    best = iter([translations[0] for translations in window.translations])
+                    yield [[join(list(islice(best, count)))] for count in window.sentence_counts]
+                else:
+                    progress(sum(not line.ids for line in window.encoded))  # the copied lines
+                    yield window.translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
         """Return the translations of each line: search all in one batch, then apply the stages."""
@@ -140,7 +144,7 @@ class Pipeline:
         return self._finish(lines, [decode(self.searcher, line, found) for line, found in results])
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
-        """Encode the lines, finish those to copy, and cut the others into batches."""
+        """Encode the lines, finish those that are copied, and cut the others into batches."""
         run = self.searcher.run
         groups = split_lines(run, lines, warn) if self.document else [[line] for line in lines]
         sentences = [line for group in groups for line in group]
@@ -165,12 +169,6 @@ class Pipeline:
         for group in groups:
             to_search = [i for i in group if encoded[i].ids]
             yield from self.searcher.batches(to_search, lengths, constraints)
-
-    def _join_sentences(self, window: _Window) -> list[list[Translation]]:
-        if not self.document:
-            return window.translations
-        best = iter([translations[0] for translations in window.translations])
-        return [[join(list(islice(best, count)))] for count in window.sentence_counts]
 
     def _finish(
         self, lines: Sequence[EncodedLine], translations: list[list[Translation]]

@@ -149,8 +149,8 @@ class Scorer:
         self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Warn
     ) -> tuple[list[list[int]], list[list[int]]]:
         def warn_of(side: str, limit: int) -> Callable[[int, int], None]:
-            return lambda place, length: warn(
-                f"the {side} of line {first_number + place} has {length} tokens; only the first "
+            return lambda index, length: warn(
+                f"the {side} of line {first_number + index} has {length} tokens; only the first "
                 f"{limit} count: split it into sentences"
             )
 

@@ -61,8 +61,7 @@ class Translator:
         """Build the pipeline for a request, by default the best translation of each line.
 
         Raises:
-            ConfigError: parts of the request exclude each other, or the beam is too small for it
-                or too wide for the model or the memory.
+            ConfigError: the request contradicts itself, or the beam is too small or too wide.
         """
         request = request or TranslationRequest()
         searcher, n_best = self.searcher, request.n_best

@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 
 SAMPLED_CANDIDATES = 32
 TERMINOLOGY_KEYS = ("terms", "forbidden", "target_prefix")
-JSON_TYPE_NAMES = {
-    type(None): "null",
-    bool: "a boolean",
-    str: "a string",
-    list: "a list",
-    dict: "an object",
-}
+# names of JSON's types in messages; a value of another type is a number
+KINDS = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
@@ -215,13 +210,13 @@ def read_record(line: str, where: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: no JSON ({error}); {expected}") from error
     if not isinstance(record, dict):
-        kind = JSON_TYPE_NAMES.get(type(record), "a number")
+        kind = KINDS.get(type(record), "a number")
         raise DataError(f"{where}: {kind}; {expected}")
     if "source" not in record:
         raise DataError(f'{where}: an object without "source"; {expected}')
     source = record["source"]
     if not isinstance(source, str):
-        kind = JSON_TYPE_NAMES.get(type(source), "a number")
+        kind = KINDS.get(type(source), "a number")
         raise DataError(f'{where}: "source" is {kind}; {expected}')
     check_text(source, f'{where}: "source"')
     return record

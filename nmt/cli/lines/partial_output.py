@@ -95,6 +95,7 @@ class PartialOutput:
             self.file = self.part.open("a+b", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # false if another process has completed and renamed the part in the meantime
             same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
         except (BlockingIOError, FileNotFoundError):
             same = False
@@ -140,10 +141,10 @@ class PartialOutput:
         write_json(self.state_file, self._state)
 
     def save_after_error(self, can_resume: bool) -> None:
-        """Cut the part to its complete windows, and print their number and, if asked, the command.
+        """Cut the part to its complete windows, and print a message with the number of lines.
 
-        The command, which resumes, is printed if `can_resume`: the input can be read again. A part
-        without any complete window is deleted.
+        With `can_resume` (the input can be read again) the message has the command that continues.
+        A new part without any complete window is deleted, unless an older output exists.
         """
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
@@ -155,7 +156,8 @@ class PartialOutput:
                 self.part.unlink(missing_ok=True)
             return
         self.file.truncate(state["bytes"])
-        command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])
+        resume = [] if "--resume" in sys.argv else ["--resume"]
+        command = shlex.join(["nmt", *sys.argv[1:], *resume])
         print(
             f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
             + (f"; to continue: {command}" if can_resume else ""),
