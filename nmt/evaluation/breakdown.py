@@ -55,7 +55,7 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
     ordered, count = sorted(lengths), LENGTH_GROUPS
     lowest = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
-    groups = {}
+    groups = {}  # indices of sentences by label
     for low, end in pairwise([*sorted(lowest), max(lengths, default=0) + 1]):
         label = str(low) if end == low + 1 else f"{low}-{end - 1}"
         groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]

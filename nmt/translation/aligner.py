@@ -136,7 +136,7 @@ def _with_copies(
     if not unknown:
         return translations
     run = searcher.run
-    batch = paired([line.ids for _ in unknown], [t.tokens for t in unknown.values()])
+    batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
     batch = batch.to(searcher.device)
     _, weights = teacher_forced_attention(run.model, batch)
     positions = most_attended(weights, batch.source, run.model.padding).tolist()
@@ -146,15 +146,13 @@ def _with_copies(
     changed = list(translations)
     for (k, t), attended in zip(unknown.items(), positions, strict=True):
         words = [pieces[position] for position in attended[: len(t.tokens)]]
-        text = _replace_unknown(run.tokenizer, t.tokens, t.text, words)
-        changed[k] = replace(t, text=one_line(text))
+        changed[k] = replace(t, text=one_line(_replace_unknown(run.tokenizer, t, words)))
     return changed
 
 
-def _replace_unknown(
-    tokenizer: Tokenizer, tokens: Sequence[int], text: str, words: Sequence[str]
-) -> str:
-    """Return the text of these tokens with word t in place of token t where that is unknown."""
+def _replace_unknown(tokenizer: Tokenizer, translation: Translation, words: Sequence[str]) -> str:
+    """Return the text of a translation with word t in place of token t where that is unknown."""
+    tokens, text = translation.tokens, translation.text
     for t in reversed(range(len(tokens))):  # from the end: earlier positions in the text stay valid
         if tokens[t] == UNK:
             start, end = map(len, tokenizer.target.decode([tokens[:t], tokens[: t + 1]]))

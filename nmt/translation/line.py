@@ -59,10 +59,10 @@ class Terminology:
     def __or__(self, other: "Terminology") -> Self:
         """Combine both; if both translate a source term or have a prefix, `other` is used."""
         return type(self)(
-            self.glossary | other.glossary,
-            self.terms + other.terms,
-            tuple(dict.fromkeys(self.forbidden + other.forbidden)),
-            other.prefix or self.prefix,
+            glossary=self.glossary | other.glossary,
+            terms=self.terms + other.terms,
+            forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),
+            prefix=other.prefix or self.prefix,
         )
 
     def constraints(self, source: str) -> LexicalConstraints:

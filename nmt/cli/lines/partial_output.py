@@ -84,6 +84,7 @@ class PartialOutput:
     """Output to a regular file, `OUT.part` until it is complete, locked for other processes."""
 
     def __init__(self, path: Path, part: Path, resume: bool) -> None:
+        """Open and lock `part` (OUT.part); raise a DataError if another process writes it."""
         self.path, self.part, self.state_file = path, part, Path(f"{part}.json")
         self.resume = resume
         self._state: dict[str, Any] = {}

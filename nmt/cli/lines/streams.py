@@ -59,7 +59,7 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
 
 
 def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
-    """Device and inode of a regular file; None if there is no such file."""
+    """Device and inode of a regular file, or None; `standard` names the open `descriptor`."""
     is_standard = path is None or str(path) in standard
     try:
         status = os.fstat(descriptor) if is_standard else os.stat(str(path))
