@@ -34,7 +34,8 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Return whether the Moses tokenizer suits the target, the second of the two languages."""
+    """Return whether the target, `languages[1]`, has spaces between words, as Moses assumes."""
+    # the spaces of Korean separate phrases, not words
     return language_code(languages[1]) not in UNSPACED | {"ko"}
 
 

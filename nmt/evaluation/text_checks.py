@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Whether a text is plain, tokenised or cut into subword pieces, as its characters show."""
+    """Signs that a text is tokenised or cut into subword pieces, which a score would count."""
 
     subword_mark: str
     """the mark of subword pieces if more than 5 % of the lines contain one, else empty"""
@@ -39,7 +39,7 @@ class TextForm:
 
 
 def detect_text_form(lines: Sequence[str]) -> TextForm:
-    """Return whether a text is in subword pieces or tokenised, such as `"Hello ," he said .`."""
+    """Find signs that a text is in subword pieces, or tokenised such as `"Hello ," he said .`."""
 
     def count(pattern: re.Pattern[str]) -> int:
         return sum(pattern.search(line) is not None for line in lines)

@@ -28,7 +28,7 @@ NUMBERS_PER_LINE = 1 << 32
 
 
 def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
-    """Return the sentences of each line, in order, with their ids; none is too long for the model.
+    """Return the sentences of each line with ids and new numbers; none is too long for the model.
 
     The glossary and forbidden words of a line hold for each sentence; its terms and its prefix hold
     for the first one alone. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon

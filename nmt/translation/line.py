@@ -92,7 +92,7 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """counted from 1; warnings name it, and it seeds the samples that are drawn for the line"""
+    """counted from 1, but see `split_lines`; warnings name it, and it seeds the line's samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

@@ -83,7 +83,7 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first, by windows; see `translate_windows`."""
+        """Cut lines into windows for `translate_windows`, and yield translations line by line."""
         groups = windows(lines, window_lines, lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
             yield from translations
@@ -110,7 +110,7 @@ class Pipeline:
             for lines in windows_of_lines:
                 window = self._encode_window(lines, warn)
                 unfinished.append(window)
-                for batch in list(window.batches):
+                for batch in list(window.batches):  # a copy: they are removed as results arrive
                     yield [window.encoded[i] for i in batch]
 
         if self.processes > 1:
