@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.line_translation import OutputOptions, translate_lines
-from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_windows
+from nmt.cli.lines.partial_output import check_inputs_remain, is_complete, open_window_output
 from nmt.cli.lines.streams import is_typed, log, open_lines
 from nmt.cli.options.groups import with_option_groups
 from nmt.cli.options.model import (
@@ -126,7 +126,7 @@ def translate(
             "again"
         )
         return
-    with open_lines(file) as lines, open_windows(file, output, job.resume) as sink:
+    with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator = make_translator(model, compute, search, sampling.sampling())
         processes = job.choose_processes(translator.searcher.device.type)
         request = options.request(translator, terminology)

@@ -1,7 +1,7 @@
 """Where translations are good and where not: by length of the sentence, by rarity of its words.
 
-Words are those that BLEU counts (`words_of`); they are rare or frequent in the training text of a
-run, or in another text.
+A word is a token of BLEU (`words_of`). Its frequency is how often it occurs in the training text of
+a run, or in another text.
 """
 
 from bisect import bisect_right
@@ -17,20 +17,20 @@ from nmt.errors import NmtError
 from nmt.evaluation.metrics import PLAIN, bleu, bleu_tokenizer, words_of
 from nmt.evaluation.test_sets import EvaluationSet
 
-GROUPS = 6
+LENGTH_GROUPS = 6
 FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000, 10_000)
 """lowest frequency of each class of words"""
 LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
 """names of these classes, rarest first"""
 Systems = Mapping[str, Sequence[str]]
-"""the translations of each system, by its name"""
+"""the translations of a whole test set, by the name of the system that made them"""
 MOST_PAIRS = 1_000_000
-"""number of pairs at the start of a training text whose words are counted"""
+"""words are counted in so many pairs at most, from the start of a training text"""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A group of sentences or words, and the score of each system on it."""
+    """A row of a table: a group of sentences or words, and the score of each system on it."""
 
     label: str
     size: int
@@ -40,7 +40,7 @@ class Row:
 
 
 def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
-    """Return how often each word occurs in the lines."""
+    """Return how often each word occurs; `tokenize` names a tokenizer of sacreBLEU."""
     counts: Counter[str] = Counter()
     for line in lines:
         counts.update(words_of(line, tokenize))
@@ -48,15 +48,15 @@ def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
 
 
 def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
-    """Return BLEU on groups of sentences by the number of words in the reference.
+    """Return the BLEU of each system on groups of sentences with references of similar length.
 
-    There are at most `GROUPS` groups of about as many sentences each.
+    The length is a number of words. There are at most `LENGTH_GROUPS` groups, of about equal size.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
-    ordered = sorted(lengths)
-    shortest = {ordered[len(ordered) * k // GROUPS] for k in range(GROUPS)} if ordered else ()
-    groups = {}
-    for low, end in pairwise([*sorted(shortest), max(lengths, default=0) + 1]):
+    ordered, count = sorted(lengths), LENGTH_GROUPS
+    lowest = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
+    groups = {}  # indices of sentences by label
+    for low, end in pairwise([*sorted(lowest), max(lengths, default=0) + 1]):
         label = str(low) if end == low + 1 else f"{low}-{end - 1}"
         groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
     return _bleu_of_groups(groups, systems, test_set)
@@ -65,10 +65,10 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
 def bleu_by_rarity(
     systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
-    """Return BLEU on groups of sentences by the frequency of the rarest word of the reference.
+    """Return the BLEU of each system on groups of sentences whose rarest words are equally rare.
 
-    `frequencies` count the words of the training text or of another text. A sentence with an empty
-    reference is in no group.
+    The rarest word is that of the reference. `frequencies` count how often each word occurs in the
+    training text, or in another text. A sentence with an empty reference is in no group.
     """
     groups: dict[str, list[int]] = {label: [] for label in LABELS}
     for i, line in enumerate(test_set.references):
@@ -80,10 +80,10 @@ def bleu_by_rarity(
 def word_f1_by_rarity(
     systems: Systems, test_set: EvaluationSet, frequencies: Mapping[str, int]
 ) -> list[Row]:
-    """Return the F1 score of the words of each class of frequency, in any order in the sentence.
+    """Return each system's F1 score for the words of each frequency class, wherever they occur.
 
-    A word of a translation is correct at most as often as it occurs in the reference of the
-    sentence. The size of a group is the number of its words in the references.
+    A word of a translation is correct as many times as the reference of this sentence contains it,
+    at most. `frequencies` are as in `bleu_by_rarity`. A group's size counts words of references.
     """
     label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
@@ -101,7 +101,8 @@ def word_f1_by_rarity(
     rows = []
     for label in filter(expected.__getitem__, LABELS):
         counts = ((correct[n, label], expected[label] + translated[n, label]) for n in systems)
-        rows.append(Row(label, expected[label], tuple(200 * c / both for c, both in counts)))
+        # F1 = 2 * correct / (expected + translated), in percent
+        rows.append(Row(label, expected[label], tuple(200 * c / total for c, total in counts)))
     return rows
 
 
@@ -131,13 +132,13 @@ class TrainingWords:
 
     counts: Counter[str]
     origin: str
-    """which part of the text this is, in words"""
+    """a phrase that says which part of the text was counted"""
 
 
 def training_words(config: DataConfig) -> TrainingWords:
-    """Count the words of the target side of the training text.
+    """Count the words in the target side of the first `MOST_PAIRS` training pairs.
 
-    A known corpus is downloaded if it is not here.
+    A known corpus is downloaded if it is not on this machine.
 
     Raises:
         NmtError: The text cannot be read.
@@ -146,18 +147,16 @@ def training_words(config: DataConfig) -> TrainingWords:
     pairs = (pair for text in texts for block in text.blocks() for pair in block.pairs("replace"))
     tokenize = bleu_tokenizer(config.target_language, config.tokenized)
     counts: Counter[str] = Counter()
-    read = 0
+    pair_count = 0
     for pair in islice(pairs, MOST_PAIRS):
-        read += 1
+        pair_count += 1
         counts.update(words_of(pair.target, tokenize))
-    whole = read < MOST_PAIRS
-    return TrainingWords(
-        counts, "the training text" if whole else f"the first {read:,} training pairs"
-    )
+    first = f"the first {pair_count:,} training pairs"
+    return TrainingWords(counts, first if pair_count == MOST_PAIRS else "the training text")
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:
-    """Count the words of the training text, or return None if it is not here or not readable."""
+    """Return `training_words`, or None if the text is not on this machine or cannot be read."""
     try:
         return training_words(config) if find_splits(config) else None
     except NmtError:

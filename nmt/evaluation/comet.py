@@ -17,11 +17,12 @@ from nmt.evaluation.metrics import Score
 from nmt.evaluation.test_sets import EvaluationSet
 
 PROGRAM = "comet-score"
+# the line with the score of the whole text, such as "system score: 0.8421"
 _SYSTEM_SCORE = re.compile(r"^.*\bscore:\s*(-?\d+(?:\.\d+)?)\s*$", re.MULTILINE)
 
 
 def find_comet() -> str:
-    """Return the path of the program.
+    """Return the path of the program `comet-score`.
 
     Raises:
         NmtError: It is not installed.
@@ -38,9 +39,9 @@ def find_comet() -> str:
 def comet(
     translations: Sequence[str], test_set: EvaluationSet, model: str | None = None, gpus: int = 0
 ) -> Score:
-    """Return the COMET score of the translations times 100, the range of the other metrics.
+    """Return the COMET score of the translations times 100, to be in the range of other metrics.
 
-    `model` None is the default of the program. Its log goes to stderr.
+    `model` is the name of a COMET model; None: the program's default. Its log goes to stderr.
 
     Raises:
         NmtError: The program is not installed, or fails.
@@ -59,25 +60,21 @@ def comet(
         command = [program, "-s", str(files[0]), "-t", str(files[1]), "-r", str(files[2])]
         command += ["--gpus", str(gpus), "--quiet"]
         command += ["--model", model] if model else []
-        printed = _run(command)
-    found = _SYSTEM_SCORE.findall(printed)
-    if not found:
-        last = printed.strip().split("\n")[-1]
-        raise NmtError(
-            f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
-        )
-    return Score("COMET × 100", 100 * float(found[-1]), f"{PROGRAM}|model:{model or 'default'}")
-
-
-def _run(command: Sequence[str]) -> str:
-    """Return what the program prints to stdout; its log stays on stderr."""
-    try:
-        result = subprocess.run(command, stdout=subprocess.PIPE, check=False)
-    except OSError as error:
-        raise NmtError(f"{command[0]} cannot be run: {error.strerror}; install it again") from error
+        try:
+            result = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        except OSError as error:
+            raise NmtError(
+                f"{program} cannot be run: {error.strerror}; install it again"
+            ) from error
     if result.returncode:
         raise NmtError(
             f"{PROGRAM} failed with exit code {result.returncode}; its error message is above. It "
             "downloads its model when it first needs it: check the network"
         )
-    return result.stdout.decode("utf-8", errors="replace")
+    printed = result.stdout.decode("utf-8", errors="replace")
+    if not (found := _SYSTEM_SCORE.findall(printed)):
+        last = printed.strip().split("\n")[-1]
+        raise NmtError(
+            f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
+        )
+    return Score("COMET × 100", 100 * float(found[-1]), f"{PROGRAM}|model:{model or 'default'}")

@@ -24,7 +24,7 @@ class System:
     """Translations of a whole test set, and their scores."""
 
     label: str
-    """a letter"""
+    """a letter from A on, short enough for the head of a table"""
     name: str
     """the run or the file that the translations come from"""
     translations: list[str]
@@ -34,16 +34,16 @@ class System:
 
 @dataclass(frozen=True)
 class ComparedSentence:
-    """A sentence as each system translates it."""
+    """A sentence of the test set, with its translation by each system."""
 
     line: int
-    """counted from 1"""
+    """line number in the test set, counted from 1"""
     source: str | None
     reference: str
     translations: dict[str, str]
-    """translations by the label of the system"""
+    """the translation by each system; the keys are labels"""
     scores: dict[str, float]
-    """chrF++ of the translations by the label of the system"""
+    """chrF++ of these translations; the keys are labels"""
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,7 @@ class Breakdown:
 
     title: str
     grouped_by: str
+    """the unit of the rows' labels: words or times"""
     counted: str
     """what the groups consist of: sentences or words"""
     rows: list[Row]
@@ -59,26 +60,23 @@ class Breakdown:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of several systems on one test set, and where and how surely they differ."""
+    """Scores of several systems on one test set, where they differ and whether by chance."""
 
     systems: list[System]
     test_set: EvaluationSet
     differences: list[Difference]
+    """of every two systems"""
     breakdowns: list[Breakdown]
     examples: dict[str, list[ComparedSentence]]
-    """by label: the sentences on which this system is better than the others by most"""
+    """by label of a system: the sentences on which its lead over the others is largest"""
 
     def as_json(self) -> dict[str, object]:
-        """Return plain values."""
+        """Return the comparison as values that JSON can hold."""
         return {
             **self.test_set.as_json(),
             "systems": [
-                {
-                    "label": system.label,
-                    "name": system.name,
-                    "scores": [score.as_json() for score in system.scores],
-                }
-                for system in self.systems
+                {"label": s.label, "name": s.name, "scores": [each.as_json() for each in s.scores]}
+                for s in self.systems
             ],
             "differences": [difference.as_json() for difference in self.differences],
             "breakdowns": [asdict(breakdown) for breakdown in self.breakdowns],
@@ -95,14 +93,14 @@ def compare(
     training_words: TrainingWords | None = None,
     examples: int = 3,
 ) -> Comparison:
-    """Compare translations of one test set, each given with its name.
+    """Compare systems, each given as its name and its translations of the whole test set.
 
-    The rarity of a word is its frequency in the training text, or in the references if
-    `training_words` is None. `examples` is the number of sentences to show for each system.
+    Words are rare or frequent in the training text, or in the references if `training_words` is
+    None. `examples` is the largest number of example sentences of each system.
 
     Raises:
-        ConfigError: There are fewer than two systems, or more than there are letters.
-        DataError: There are not as many translations as references.
+        ConfigError: There are fewer than two systems, or more than 26, one for each letter.
+        DataError: The numbers of translations and references differ.
     """
     if not 2 <= len(translations) <= len(ascii_uppercase):
         raise ConfigError(
@@ -117,9 +115,9 @@ def compare(
     return Comparison(
         systems,
         test_set,
-        differences(by_label, test_set),
-        _breakdowns(by_label, test_set, training_words),
-        _examples(by_label, test_set, examples),
+        differences=differences(by_label, test_set),
+        breakdowns=_breakdowns(by_label, test_set, training_words),
+        examples=_examples(by_label, test_set, examples),
     )
 
 
@@ -155,11 +153,11 @@ def _examples(
 
     def compared_sentence(i: int) -> ComparedSentence:
         return ComparedSentence(
-            i + 1,
-            test_set.sources[i] if test_set.sources else None,
-            test_set.references[i],
-            {label: lines[i] for label, lines in systems.items()},
-            {label: round(values[i], 1) for label, values in scores.items()},
+            line=i + 1,
+            source=test_set.sources[i] if test_set.sources else None,
+            reference=test_set.references[i],
+            translations={label: lines[i] for label, lines in systems.items()},
+            scores={label: round(values[i], 1) for label, values in scores.items()},
         )
 
     examples = {}

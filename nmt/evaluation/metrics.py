@@ -1,8 +1,8 @@
 """Metrics of translations, computed by sacreBLEU: BLEU, chrF, chrF++ and TER.
 
 sacreBLEU is Post, 2018: A Call for Clarity in Reporting BLEU Scores. There is one reference per
-sentence. Functions that score raise a DataError if there are no sentences, or not as many
-hypotheses as references.
+sentence. Functions that score raise a DataError if there are no sentences, or if the numbers of
+hypotheses and references differ.
 
 To add a metric of sacreBLEU, write a function like `ter_metric` here and list it in
 `sheet_metrics` of score_sheet.py.
@@ -23,7 +23,7 @@ from sacrebleu.metrics.ter import TER
 from nmt.errors import DataError
 
 UNSPACED = {"zh", "yue", "ja", "th", "lo", "km", "my", "bo"}
-"""languages that put no spaces between words"""
+"""languages without spaces between words, for instance Chinese, Japanese and Thai"""
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 """the printed name of each metric, by the name that recipes and records use"""
 
@@ -43,20 +43,20 @@ class Interval:
 
     low: float
     high: float
-    """both ends are within the range of the metric"""
+    """`low` and `high` are cut to the range of the metric"""
     half_width: float
-    """half the distance of the ends before they are cut to that range"""
+    """half the width of the interval before it is cut to that range"""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score with all that is needed to compare it with another."""
+    """The score of a text, and the settings that another score must share to be comparable."""
 
     name: str
     value: float
     """0 to 100; TER can exceed 100"""
     signature: str
-    """the settings that produced it"""
+    """the metric's settings and version, as sacreBLEU writes them"""
     confidence: Interval | None = None
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class Score:
         return f"{line}\n{self.signature}"
 
     def as_json(self) -> dict[str, object]:
-        """Return plain values, rounded to two decimals as they are printed."""
+        """Return the score as values that JSON can hold, rounded to two decimals."""
         interval = asdict(self.confidence) if self.confidence else {}
         return {
             "name": self.name,
@@ -83,21 +83,21 @@ class Metric:
 
     name: str
     corpus: BLEU | CHRF | TER
-    """scores a whole text"""
+    """its `corpus_score` scores a whole text"""
     sentence: BLEU | CHRF | TER
-    """scores one sentence"""
+    """its `sentence_score` scores a single sentence"""
     statistics: int
-    """numbers that sacreBLEU keeps for each sentence of a resample"""
+    """how many numbers sacreBLEU stores for each sentence of a resample"""
     highest: float = 100.0
     """highest possible score"""
 
     def score(
         self, hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True
     ) -> Score:
-        """Score a text, with a confidence interval by bootstrap resampling if asked for.
+        """Return the score of a text; `confidence`: with an interval by bootstrap resampling.
 
-        The interval of a very long text takes fewer than `RESAMPLES` resamples, and the signature
-        says how many.
+        For the interval `RESAMPLES` resamples are drawn, or fewer for a very long text, because
+        of the memory; the signature says how many.
         """
         _check_line_counts(hypotheses, references, self.name)
         resamples = 1
@@ -109,7 +109,7 @@ class Metric:
         if resamples > 1:
             mean, half_width = float(result._mean), float(result._ci)
             low, high = max(0.0, mean - half_width), min(self.highest, mean + half_width)
-            interval = Interval(low, high, half_width)
+            interval = Interval(low, high, half_width=half_width)
         signature = self.corpus.get_signature().format()
         return Score(self.name, float(result.score), signature, interval)
 
@@ -121,11 +121,11 @@ class Metric:
 
 
 def bleu_metric(tokenize: str = PLAIN) -> Metric:
-    """Build BLEU (Papineni et al., 2002) on the tokens of one of sacreBLEU's tokenizers.
+    """Build BLEU (Papineni et al., 2002); `tokenize` names a tokenizer of sacreBLEU.
 
-    `tokenize` comes from `bleu_tokenizer`. With `none`, tokens are what spaces separate: a
-    tokenised BLEU, which does not compare with the BLEU of plain text. BLEU of a single sentence
-    leaves out the orders of n-grams that are longer than the sentence.
+    `bleu_tokenizer` chooses it for a language. With `none` the text is split at spaces: a tokenised
+    BLEU, which cannot be compared with the BLEU of plain text. BLEU of a single sentence leaves out
+    n-grams that are longer than the sentence.
     """
     # `force` silences the warnings of sacreBLEU about tokenised text, which name no file
     sentence = BLEU(tokenize=tokenize, force=True, effective_order=True)
@@ -133,7 +133,7 @@ def bleu_metric(tokenize: str = PLAIN) -> Metric:
 
 
 def multi_bleu_metric(name: str) -> Metric:
-    """Build BLEU as multi-bleu.perl of Moses computes it: cased, on given tokens, not smoothed."""
+    """Build BLEU as in multi-bleu.perl of Moses, with this name: split at spaces, not smoothed."""
     bleu_of_tokens = BLEU(tokenize="none", smooth_method="none", force=True)
     return Metric(name, bleu_of_tokens, bleu_of_tokens, statistics=10)
 
@@ -141,7 +141,7 @@ def multi_bleu_metric(name: str) -> Metric:
 def chrf_metric(word_order: int = 0) -> Metric:
     """Build chrF: the F-score of character n-grams, with recall weighted twice.
 
-    With `word_order` 2 it is chrF++, which has single words and pairs of words among the n-grams.
+    With `word_order` 2 it is chrF++, whose n-grams include single words and pairs of words.
     Popović, 2015: chrF: character n-gram F-score for automatic MT evaluation. Popović, 2017:
     chrF++: words helping character n-grams.
     """
@@ -151,7 +151,7 @@ def chrf_metric(word_order: int = 0) -> Metric:
 
 
 def ter_metric() -> Metric:
-    """Build TER: edits and shifts of blocks, per word of the reference; lower is better.
+    """Build TER: edits, shifts of blocks included, per 100 words of the reference; lower is better.
 
     Snover et al., 2006: A Study of Translation Edit Rate.
     """
@@ -182,7 +182,7 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return the BLEU of a text; see `bleu_metric`."""
+    """Return the BLEU of a text; see `bleu_metric` and `Metric.score`."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 
@@ -203,8 +203,8 @@ def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], nam
 def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
     """Return the name of sacreBLEU's tokenizer for a target language; `none` if `tokenized`.
 
-    13a does not divide a sentence without spaces. So Chinese is divided into characters, Japanese
-    into words if sacreBLEU's extra `ja` is installed, and other such languages into characters.
+    The default, 13a, does not divide a text without spaces. So Japanese is divided into words if
+    sacreBLEU's extra `ja` is installed, and Chinese and all others without spaces into characters.
     """
     if tokenized:
         return ALREADY_TOKENIZED
@@ -217,7 +217,7 @@ def bleu_tokenizer(language: str, tokenized: bool = False) -> str:
 
 
 def language_code(language: str) -> str:
-    """Return a language in lower case and without its country: de_AT becomes de."""
+    """Return the code of a language in lower case and without its country: de_AT becomes de."""
     return re.split("[-_]", language.lower())[0]
 
 
@@ -232,10 +232,10 @@ def _tokenizing_bleu(tokenize: str) -> BLEU:
 
 
 def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
-    """Return the score, 0 to 100, of text i (row) with text j (column) as its only reference.
+    """Return the score of each text against each: row i, column j has text j as the reference.
 
-    `name` is chrf or bleu; BLEU is that of single sentences. The n-grams of each reference are
-    counted once, those of a text once for each reference.
+    `name` is chrf or bleu (BLEU of single sentences), 0 to 100. n texts take n^2 comparisons; the
+    n-grams of a reference are counted once. Minimum Bayes risk decoding uses these scores.
     """
     build: Callable[..., BLEU | CHRF] = CHRF
     if name == "bleu":
@@ -243,5 +243,5 @@ def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -
     columns = []
     for text in texts:
         metric = build(references=[[text]])
-        columns.append([float(metric.corpus_score([other], None).score) for other in texts])
+        columns.append([float(metric.corpus_score([x], references=None).score) for x in texts])
     return [list(row) for row in zip(*columns, strict=True)]

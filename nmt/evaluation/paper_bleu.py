@@ -26,7 +26,7 @@ PUBLISHED = {
     ("wmt14/full", "en", "fr"): "38.1 (base) and 41.8 (big; 41.0 in its section 6.1)",
     ("wmt13", "en", "de"): "25.8 (base) and 26.4 (big) of its table 3, without averaging",
 }
-"""scores of the paper (tables 2 and 3), by sacreBLEU's name of the test set and the languages"""
+"""scores in the paper (tables 2 and 3); the keys are sacreBLEU's test set, source and target"""
 
 _DOUBLE_QUOTES = re.compile("[“”„‟«»]")
 _SINGLE_QUOTES = re.compile("[‘’‚‛‹›´]")
@@ -34,14 +34,14 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Return whether the tokenizer of Moses finds the words of the target language."""
+    """Return whether the target, `languages[1]`, has spaces between words, as Moses assumes."""
+    # the spaces of Korean separate phrases, not words
     return language_code(languages[1]) not in UNSPACED | {"ko"}
 
 
 def language_codes(languages: tuple[str, str]) -> tuple[str, str]:
-    """Return two languages in lower case and without their countries: de_AT becomes de."""
-    source, target = map(language_code, languages)
-    return source, target
+    """Return source and target in lower case and without their countries: de_AT becomes de."""
+    return language_code(languages[0]), language_code(languages[1])
 
 
 def paper_bleu(
@@ -50,23 +50,25 @@ def paper_bleu(
     languages: tuple[str, str],
     confidence: bool = True,
 ) -> Score:
-    """Score plain text by the protocol of its languages.
+    """Return the BLEU of plain text as papers of 2017 measured it for (source, target) languages.
 
-    The score is named "paper BLEU" for the languages of the paper, otherwise "Moses BLEU".
+    The score is named "paper BLEU" for the languages of the paper, otherwise "Moses BLEU". Its
+    signature names the tokenizer.
 
     Raises:
-        DataError: There are no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or the numbers of hypotheses and references differ.
     """
     languages = language_codes(languages)
     name = "paper BLEU" if languages in (("en", "de"), ("en", "fr")) else "Moses BLEU"
-    tokenize, protocol = moses_tokenizer(languages)
-    sides = [[tokenize(line) for line in lines] for lines in (hypotheses, references)]
-    score = multi_bleu_metric(name).score(sides[0], sides[1], confidence)
-    return replace(score, signature=score.signature.replace("|tok:none|", f"|tok:{protocol}|"))
+    tokenize, tokenizer_name = moses_tokenizer(languages)
+    hypotheses, references = list(map(tokenize, hypotheses)), list(map(tokenize, references))
+    score = multi_bleu_metric(name).score(hypotheses, references, confidence)
+    signature = score.signature.replace("|tok:none|", f"|tok:{tokenizer_name}|")
+    return replace(score, signature=signature)
 
 
 def moses_tokenizer(languages: tuple[str, str]) -> tuple[Callable[[str], str], str]:
-    """Return a function that tokenises a line of the target language, and its short name."""
+    """Return a function that tokenises lines of the target language, and its name in signatures."""
     import sacremoses
 
     moses = sacremoses.MosesTokenizer(languages[1])

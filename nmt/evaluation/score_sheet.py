@@ -24,11 +24,11 @@ LANGUAGES_REMARK = "Say the languages (--languages en-de) for the paper's own BL
 
 @dataclass(frozen=True)
 class ScoreSheet:
-    """Scores of one text, the one to report first; prints itself as a table."""
+    """Scores of one text, first the one to report, and remarks; `str()` gives a table."""
 
     scores: list[Score]
     remarks: list[str] = field(default_factory=list)
-    """sentences that say what the scores may be compared with"""
+    """sentences that say which other scores these may be compared with"""
 
     def __str__(self) -> str:
         width = max(len(score.name) for score in self.scores)
@@ -41,7 +41,7 @@ class ScoreSheet:
         return "\n".join([*lines, "", *remarks, "", *signatures])
 
     def as_json(self) -> dict[str, object]:
-        """Return the values of the first score and, under `scores`, those of all scores."""
+        """Return values for JSON: the fields of the first score, and all scores under `scores`."""
         return {
             **self.scores[0].as_json(),
             "scores": [score.as_json() for score in self.scores],
@@ -57,9 +57,9 @@ def _row(score: Score, width: int) -> str:
 
 
 def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
-    """Return the metrics of a score sheet in the order of its rows: BLEU, chrF++ and perhaps TER.
+    """Return the metrics of a score sheet in the order of its rows: BLEU, chrF++, TER if `ter`.
 
-    The paper's BLEU is none of them, because it has a tokenizer of its own.
+    The paper's BLEU is not among them: `paper_bleu` also tokenises the text.
     """
     metrics = [bleu_metric(test_set.tokenizer), chrf_metric(word_order=2)]
     return [*metrics, ter_metric()] if ter else metrics
@@ -68,12 +68,12 @@ def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
 def score_text(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
 ) -> list[Score]:
-    """Return the score of a text in each of the `sheet_metrics`.
+    """Return the score of a text by each of the `sheet_metrics`.
 
-    Scores of text that is already tokenised have "tokenised" in their names.
+    If spaces separate the tokens of the test set, the names of the scores begin with "tokenised".
 
     Raises:
-        DataError: There are no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or the numbers of hypotheses and references differ.
     """
     metrics = sheet_metrics(test_set, ter)
     scores = [metric.score(hypotheses, test_set.references, confidence) for metric in metrics]
@@ -85,12 +85,12 @@ def score_text(
 def score_sheet(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
 ) -> ScoreSheet:
-    """Return the scores of `score_text`, the paper's BLEU and remarks on all of them.
+    """Return the scores of `score_text`, the paper's BLEU where it can be measured, and remarks.
 
-    The paper's BLEU needs plain text and known languages.
+    The paper's BLEU needs plain text in known languages that have spaces between words.
 
     Raises:
-        DataError: There are no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or the numbers of hypotheses and references differ.
     """
     scores = score_text(hypotheses, test_set, ter, confidence)
     languages = test_set.languages
@@ -124,10 +124,10 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
 def per_sentence_scores(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False
 ) -> list[dict[str, float]]:
-    """Return the scores of each sentence in each of the `sheet_metrics`, rounded to two decimals.
+    """Return for each sentence its scores by name of the `sheet_metrics`, rounded to two decimals.
 
     Raises:
-        DataError: There are no sentences, or not as many hypotheses as references.
+        DataError: There are no sentences, or the numbers of hypotheses and references differ.
     """
     metrics = sheet_metrics(test_set, ter)
     names = [metric.name for metric in metrics]

@@ -16,27 +16,28 @@ from nmt.evaluation.metrics import bleu_metric
 from nmt.evaluation.test_sets import EvaluationSet
 
 RESAMPLES = {"bs": 1000, "ar": 10_000}
-"""resamples of each test: paired bootstrap and approximate randomisation"""
+"""resamples of each test: paired bootstrap (bs) and approximate randomisation (ar)"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
-"""resamples times sentences of each test at most; sacreBLEU keeps several copies in memory"""
+"""the most resamples times sentences of each test; sacreBLEU has several copies in memory"""
 LEVEL = 0.05
-"""a difference is significant if its p is below this level"""
+"""a difference is significant if its p-value is below this level"""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference in BLEU of two systems on the same sentences; prints a verdict."""
+    """The difference in BLEU of two systems on the same sentences; `str()` says it in words."""
 
     first: str
     second: str
+    """names of the systems"""
     bleu: float
     """BLEU of the second system minus BLEU of the first"""
     bootstrap: float
-    """p of the paired bootstrap: the probability that chance makes a difference as large"""
+    """p-value of the paired bootstrap: the probability that chance makes a difference as large"""
     randomisation: float
-    """p of approximate randomisation"""
+    """p-value of approximate randomisation"""
     level: float
-    """the p below which the difference is significant"""
+    """the p-value below which the difference is significant"""
 
     @property
     def significant(self) -> bool | None:
@@ -63,7 +64,7 @@ class Difference:
         return f"{better} is {gap} above {worse}, which may well be chance {tests}."
 
     def as_json(self) -> dict[str, object]:
-        """Return plain values."""
+        """Return the difference and its verdict as values that JSON can hold."""
         return {
             "first": self.first,
             "second": self.second,
@@ -77,7 +78,7 @@ class Difference:
 
 
 def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
-    """Compare every two of `systems`, which are translations by name.
+    """Return the difference of every two of the systems in BLEU, tested for significance.
 
     With several pairs the level is divided by their number (Bonferroni), because the more pairs
     are compared, the more often one of them differs by chance.
@@ -91,27 +92,23 @@ def _difference(
     systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
 ) -> Difference:
     if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find a difference
-        return Difference(*pair, 0.0, 1.0, 1.0, level)
+        return Difference(*pair, bleu=0.0, bootstrap=1.0, randomisation=1.0, level=level)
     # There are 2^n ways to exchange n different translations. Two of them, none and all, always
     # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
     differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
     smallest = min(1.0, 2.0 ** (1 - differing))
     p_values = []
     for test in ("bs", "ar"):
+        # fewer resamples for a long text, but enough for a p-value below the level
+        affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
         _, found = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
             [test_set.references],
             test_type=test,
-            n_samples=_resamples(test, len(test_set.references), level),
+            n_samples=max(100, affordable, math.ceil(2 / level)),
         )()
         first, second = (result for result in found["BLEU"] if not isinstance(result, str))
         p_values.append(max(smallest, float(second.p_value or 0.0)))
     bootstrap, randomisation = p_values
     return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
-
-
-def _resamples(test: str, sentences: int, level: float) -> int:
-    """Return the number of resamples: fewer for a long text, but enough for a p below the level."""
-    affordable = min(RESAMPLES[test], MAX_DRAWS[test] // sentences)
-    return max(100, affordable, math.ceil(2 / level))

@@ -37,25 +37,26 @@ FINGERPRINTS = {
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """A text to translate with its reference translation, and what is known about it."""
+    """A text to translate and its reference translation, with name and languages if known."""
 
     name: str
     """name or file that the user gave"""
     references: list[str]
     sources: list[str] | None = None
     languages: tuple[str, str] | None = None
+    """codes of source and target language"""
     official_name: str = ""
-    """sacreBLEU's name, or empty for a text that is not one of its sets"""
+    """sacreBLEU's name, or empty if the text is not one of its sets"""
     tokenized: bool = False
-    """whether spaces separate the tokens to score"""
+    """whether the text is tokenised, so that the metrics split it at spaces"""
 
     @property
     def tokenizer(self) -> str:
-        """Name of sacreBLEU's tokenizer for the target language, see `bleu_tokenizer`."""
+        """Name of sacreBLEU's tokenizer for the target language; see `bleu_tokenizer`."""
         return bleu_tokenizer(self.languages[1] if self.languages else "", self.tokenized)
 
     def as_json(self) -> dict[str, object]:
-        """Return what identifies the set; `sha256` is that of the references."""
+        """Return name, languages, size and SHA-256 of the references, which identify the set."""
         return {
             "test_set": self.name,
             "official_name": self.official_name or None,
@@ -76,7 +77,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Make a test set of pairs of lines; see `set_of_references`."""
+    """Build a test set with sources; arguments and recognition are as in `set_of_references`."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
@@ -88,10 +89,11 @@ def set_of_references(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Make a test set without sources; test sets of the paper are recognised by their references.
+    """Build a test set without sources; a test set of the paper is recognised by its references.
 
-    The German of newstest2013 is the reference of English and of French, so the set is recognised
-    only if `languages` are None or those of the paper. Countries in `languages` are ignored.
+    It then gets its official name and languages. If `languages` are given and not those of the set
+    (countries are ignored), it is another set: the German of newstest2013 is the reference for
+    English and for French. `tokenized`: the references are tokenised already.
     """
     official_name, *paper = FINGERPRINTS.get(hash_references(references), ("",))
     if paper and (languages is None or language_codes(languages) == tuple(paper)):
@@ -102,24 +104,24 @@ def set_of_references(
 
 
 def hash_references(references: Sequence[str]) -> str:
-    """Return the SHA-256 of the references, each with a line feed, as `sha256sum` prints it."""
+    """Return the SHA-256 of the references as `sha256sum` prints it for a file with these lines."""
     text = "".join(f"{line}\n" for line in references)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
-    """Return a test set of sacreBLEU (wmt13, wmt14/full, …), which downloads it if necessary.
+    """Return a test set of sacreBLEU (wmt13, wmt14/full, …), downloaded by it if necessary.
 
-    It has the names of WMT as well: newstest2013 is wmt13; newstest2014 is wmt14/full, as in the
-    paper. sacreBLEU keeps test sets in the folder of the environment variable SACREBLEU, by default
-    in ~/.sacrebleu. The first of several references is used. Countries in `languages` are ignored.
+    `name` may also be that of WMT: newstest2013 is wmt13; newstest2014 is wmt14/full, as in the
+    paper. sacreBLEU stores test sets in the folder that the environment variable SACREBLEU names,
+    or ~/.sacrebleu. The first of several references is used. Countries in `languages` are ignored.
 
     Raises:
         ConfigError: sacreBLEU has no set of that name, or not in these languages.
         DataError: The set cannot be downloaded, or is damaged.
     """
     from sacrebleu.dataset import DATASETS
-    from sacrebleu.utils import SACREBLEU_DIR
+    from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
     known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
     if known not in DATASETS:
@@ -131,7 +133,17 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
     folder = Path(SACREBLEU_DIR, known)
-    source, target = _read_files(known, pair, folder)
+    try:
+        files = get_source_file(known, pair), get_reference_files(known, pair)[0]
+        source, target = (list(read_lines(Path(file))) for file in files)
+    except NmtError:
+        raise
+    except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise DataError(
+            f"test set '{known}' cannot be loaded by sacreBLEU: {reason}; check the network, "
+            f"delete {folder} and try again, or give the files with --source and --reference"
+        ) from error
     size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
     if len(source) != len(target) or not source or size not in (None, len(source)):
         expected = f"{size} of each" if size else "as many and at least one"
@@ -142,31 +154,13 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     return EvaluationSet(name, target, source, languages, known)
 
 
-def _read_files(name: str, pair: str, folder: Path) -> tuple[list[str], list[str]]:
-    """Return sources and references; sacreBLEU has their files in `folder`."""
-    from sacrebleu.utils import get_reference_files, get_source_file
-
-    try:
-        files = get_source_file(name, pair), get_reference_files(name, pair)[0]
-        source, target = (list(read_lines(Path(file))) for file in files)
-    except NmtError:
-        raise
-    except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(
-            f"test set '{name}' cannot be loaded by sacreBLEU: {reason}; check the network, delete "
-            f"{folder} and try again, or give the files with --source and --reference"
-        ) from error
-    return source, target
-
-
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:
-    """Return the pairs of the validation or test set of a recipe.
+    """Return the "validation" or "test" set that a configuration names, to read its pairs from.
 
-    A known corpus is downloaded if it is not here, with messages to `log`.
+    A known corpus is downloaded if it is not on this machine; `log` is called with messages.
 
     Raises:
-        ConfigError: The recipe has no set of that name.
+        ConfigError: The configuration names no such set.
     """
     splits = resolve(config, log)
     pair = splits.validation if name == "validation" else splits.test
@@ -184,14 +178,15 @@ def translate_test_set(
     warn: Callable[[str], None],
     progress: Callable[[int], object] = lambda lines: None,
 ) -> list[str]:
-    """Return the translation of each source of a test set.
+    """Return the best translation of each source of a test set.
 
-    `progress` is called with the number of lines done since the last call.
+    `warn` is called for sources that are too long, `progress` with the number of lines done since
+    the last call.
 
     Raises:
         DataError: The test set has no sources or no sentences.
     """
     if not test_set.sources:
         raise DataError(f"{test_set}: no sentences to translate; expected at least one")
-    found = translator.translate(test_set.sources, warn=warn, progress=progress)
-    return [translation.text for translation in found]
+    translations = translator.translate(test_set.sources, warn=warn, progress=progress)
+    return [translation.text for translation in translations]

@@ -13,55 +13,57 @@ SUBWORD_MARKS = {
     "￨": re.compile("￨"),
     "##": re.compile(r"(?<!\S)##(?!AT##)[^\W\d_]"),
 }
-"""marks of subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece in a text
+"""the marks that subword-nmt, SentencePiece, OpenNMT (joiner, case) and WordPiece put on pieces
 
 `##AT##` (a hyphen in the tokens of the paper), "## Title" and "#word" are not such marks.
 """
-# a full stop or comma after a word; in plain text there is rarely a space between them
+# a full stop or comma after a word and perhaps a space, which plain text rarely has there
 _PUNCTUATION = re.compile(r"\w(\s?)[.,](?=\s|$)")
 _OR_SKIP = "or score it without changes by --no-text-checks"
+# what tokenizer.perl of Moses writes for quotation marks, brackets and hyphens
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Signs that a text is cut into subword pieces or tokenised."""
+    """Signs that a text is tokenised or cut into subword pieces, which a score would count."""
 
     subword_mark: str
-    """mark of subword pieces that many lines contain, or empty"""
+    """the mark of subword pieces if more than 5 % of the lines contain one, else empty"""
     tokenized: bool | None
-    """whether punctuation has a space before it; None if there is too little punctuation"""
+    """whether most full stops and commas have a space before them; None if there are too few"""
     escapes: int
     """number of lines with an escape that tokenizer.perl writes, such as &quot; or @-@"""
     evidence: str
-    """the counts behind `tokenized`, in words"""
+    """a phrase with the counts that decided `tokenized`, for messages"""
 
 
 def detect_text_form(lines: Sequence[str]) -> TextForm:
-    """Tell whether a text is in subword pieces, or tokenised: `"Hello ," he said .` is."""
+    """Find signs that a text is in subword pieces, or tokenised such as `"Hello ," he said .`."""
 
     def count(pattern: re.Pattern[str]) -> int:
         return sum(pattern.search(line) is not None for line in lines)
 
-    found = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
-    # the white space before each full stop or comma, mostly none
+    marks = (mark for mark in SUBWORD_MARKS if count(SUBWORD_MARKS[mark]) > 0.05 * len(lines))
+    # the white space before each full stop or comma, an empty string if there is none
     spaces = [space for line in lines for space in _PUNCTUATION.findall(line)]
     apart = sum(map(bool, spaces))
     tokenized = None if len(spaces) < 2 else apart * 2 > len(spaces)
     evidence = f"{apart} of {len(spaces)} full stops and commas stand apart"
-    return TextForm(next(found, ""), tokenized, count(_ESCAPE), evidence)
+    return TextForm(next(marks, ""), tokenized, escapes=count(_ESCAPE), evidence=evidence)
 
 
 def check_text_forms(
     hypotheses: Sequence[str], references: Sequence[str], names: tuple[str, str], tokenized: bool
 ) -> None:
-    """Check that the score of a text is meaningful; `tokenized` says that tokens are scored.
+    """Check that a score is meaningful: both texts must be plain, or both tokenised.
 
-    `names` are those of hypothesis and reference for the message.
+    `tokenized` says that the user wants to score tokens. `names` are the names of hypotheses and
+    references in messages.
 
     Raises:
-        DataError: A text is in subword pieces, or only one of them is tokenised, or both are but
-            `tokenized` is False.
+        DataError: A text is in subword pieces or has a tokeniser's escapes, only one is tokenised,
+            or both are tokenised but `tokenized` is False.
     """
     forms = detect_text_form(hypotheses), detect_text_form(references)
     for name, form in zip(names, forms, strict=True):
@@ -81,8 +83,8 @@ def check_text_forms(
                 f"{name} is tokenised ({form.evidence}) and what it is compared with is not "
                 f"({other.evidence}); detokenise it, for instance with sacremoses, {_OR_SKIP}"
             )
-        few = max(1, len(references) // 50, 4 * other.escapes)
-        if form.escapes > few:
+        # a few escapes may be text: 2 % of the lines, or as many as the other text suggests
+        if form.escapes > max(1, len(references) // 50, 4 * other.escapes):
             raise DataError(
                 f"{name} has escapes of a tokeniser (&apos;, &quot;, @-@), and what it is "
                 f"compared with does not; detokenise it, for instance with sacremoses, {_OR_SKIP}"
@@ -90,7 +92,7 @@ def check_text_forms(
 
 
 def warning_about_references(references: Sequence[str], tokenized: bool) -> str | None:
-    """Return a warning if the references do not fit data.tokenized of the run, else None."""
+    """Return a warning if references are in pieces, or `tokenized` is wrong for them; else None."""
     form = detect_text_form(references)
     if form.subword_mark:
         return (

@@ -26,61 +26,50 @@ from nmt.translation.scoring import pair_batches, target_log_probabilities
 
 # Attention grows with the square of the length: longer sentences count as more tokens.
 EVEN_LENGTH = 64
-# a vocabulary of bytes can spell these, and the text of a translation has spaces in their place
+# space, line feed and carriage return as single bytes; the text of a translation has spaces instead
 _BLANK_BYTES = ("<0x20>", "<0x0A>", "<0x0D>")
 _BOUNDARIES = frozenset("▁ \n\r")
 
 
 @torch.inference_mode()
 def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Feed the targets to a model in eval mode, in one pass.
+    """Return the source position that each target token attends to most, and log P of each token.
 
-    Returns the source position that each target token but the last attends to most, (B, T - 1), and
-    log P of each target token, (B, T).
+    A model in eval mode reads the targets in one pass. The positions (B, T - 1), counted from 0,
+    leave out the last column, EOS or padding. log P (B, T) is in nats, 0 at padding.
     """
-    logits, weights = teacher_forced_attention(model, batch)
-    joint = log_mean_probability(logits) if len(logits) > 1 else logits[0]
-    places = most_attended(weights[:, :-1], batch.source, model.padding)
-    return places, target_log_probabilities(joint, batch.target_output, model.padding)
+    member_logits, weights = teacher_forced_attention(model, batch)  # (B, T, V) each, (B, T, S)
+    logits = log_mean_probability(member_logits) if len(member_logits) > 1 else member_logits[0]
+    positions = most_attended(weights[:, :-1], batch.source, model.padding)
+    return positions, target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def align(
-    lines: Sequence[EncodedLine], found: list[list[Translation]], searcher: Searcher
+    lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
-    """Add its alignment to each translation; that of a copied line is empty."""
-    aligned = [[replace(t, alignment=Alignment()) for t in own] for own in found]
-    places = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(found[i]))]
-    sources = [lines[i].ids for i, _ in places]
-    targets = [[*found[i][k].tokens, EOS] for i, k in places]
+    """Return the translations of each line with their alignments, empty for a copied line."""
+    tokenizer = searcher.run.tokenizer
+    aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
+    # line i was searched for, and k is the index of one of its translations
+    searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
+    sources = [lines[i].ids for i, _ in searched]
+    targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
-    for rows, batch in pair_batches(sources, targets, batch_tokens, _attention_cost):
+    for indices, batch in pair_batches(sources, targets, batch_tokens, _attention_cost):
         batch = batch.to(searcher.device)
         with autocast(searcher.device, searcher.precision):
-            attended, scores = attend(searcher.run.model, batch)
-        for row, own, log_probabilities in zip(
-            rows, attended.tolist(), scores.tolist(), strict=True
-        ):
-            i, k = places[row]
-            alignment = _alignment(
-                searcher.run.tokenizer, lines[i], found[i][k], own, log_probabilities
-            )
-            aligned[i][k] = replace(found[i][k], alignment=alignment)
+            positions, scores = attend(searcher.run.model, batch)
+        rows = zip(indices, positions.tolist(), scores.tolist(), strict=True)
+        for index, attended, log_probabilities in rows:
+            i, k = searched[index]
+            tokens = translations[i][k].tokens
+            source = tokenizer.source.split(lines[i].line.text)[: len(lines[i].ids) - 1]  # no EOS
+            words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
+            predicted = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
+            pieces = tuple(tokenizer.target.pieces_of(predicted))
+            alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
+            aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned
-
-
-def _alignment(
-    tokenizer: Tokenizer,
-    line: EncodedLine,
-    translation: Translation,
-    attended: Sequence[int],
-    scores: Sequence[float],
-) -> Alignment:
-    tokens = translation.tokens
-    read = tokenizer.source.split(line.line.text)[: len(line.ids) - 1]
-    words = align_words(read, tokenizer.target.spell(tokens), attended[: len(tokens)])
-    predicted = list(tokens) if translation.is_truncated else [*tokens, EOS]
-    pieces = tuple(tokenizer.target.pieces_of(predicted))
-    return Alignment(words, pieces, tuple(scores[: len(pieces)]))
 
 
 def _attention_cost(length: int) -> int:
@@ -90,30 +79,31 @@ def _attention_cost(length: int) -> int:
 def align_words(
     source: Sequence[str], target: Sequence[str], attended: Sequence[int]
 ) -> tuple[tuple[int, int], ...]:
-    """Return pairs of words: those of target piece t and of source piece `attended[t]`.
+    """Return sorted pairs (index of a source word, index of a target word), counted from 0.
 
-    A word is what spaces separate in the text that the tokenizer has normalised. SentencePiece
-    writes a space as "▁" in front of the piece that follows it.
+    `source` and `target` are the pieces of two texts. Each word of target piece t is aligned with
+    each word of source piece `attended[t]`. Words are separated by spaces in the normalised text;
+    SentencePiece writes a space as "▁" in front of the piece that follows it.
     """
-    read, written = word_spans(source), word_spans(target)
+    source_words, target_words = word_spans(source), word_spans(target)
     pairs = {
         (i, j)
-        for place, words in zip(attended, written, strict=True)
-        for i in read[place]
+        for position, words in zip(attended, target_words, strict=True)
+        for i in source_words[position]
         for j in words
     }
     return tuple(sorted(pairs))
 
 
 def word_spans(pieces: Sequence[str]) -> list[range]:
-    """Return the words that each piece is a part of.
+    """Return for each piece of a text the indices of the words that it spells a part of, from 0.
 
-    A space by itself belongs to the word that begins after it.
+    A space by itself belongs to the word that begins after it; at the end of the text to no word.
     """
     spans = []
-    word, at_boundary = -1, True
+    word, at_boundary = -1, True  # index of the last word begun; whether a letter begins the next
     for piece in pieces:
-        first = None
+        first = None  # index of the first word in this piece
         for character in "▁" if piece in _BLANK_BYTES else piece:
             if character in _BOUNDARIES:
                 at_boundary = True
@@ -126,44 +116,46 @@ def word_spans(pieces: Sequence[str]) -> list[range]:
 
 
 def copy_unknown_words(
-    lines: Sequence[EncodedLine], found: list[list[Translation]], searcher: Searcher
+    lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
-    """Write source words in the place of unknown symbols, in lines without constraints.
+    """Return the translations of each line with source words in place of unknown symbols.
 
-    The word is the one that the decoder attended to most.
+    The word is the source piece that the decoder attended to most. Only texts change, not tokens;
+    translations of lines with constraints do not change.
     """
     return [
-        own if line.constraints else _with_copies(line, own, searcher)
-        for line, own in zip(lines, found, strict=True)
+        row if line.constraints else _with_copies(line, row, searcher)
+        for line, row in zip(lines, translations, strict=True)
     ]
 
 
 def _with_copies(
-    line: EncodedLine, found: list[Translation], searcher: Searcher
+    line: EncodedLine, translations: list[Translation], searcher: Searcher
 ) -> list[Translation]:
-    rows = [k for k, translation in enumerate(found) if UNK in translation.tokens]
-    if not rows:
-        return found
+    unknown = {k: t for k, t in enumerate(translations) if UNK in t.tokens}
+    if not unknown:
+        return translations
     run = searcher.run
-    batch = paired([line.ids for _ in rows], [found[k].tokens for k in rows]).to(searcher.device)
+    batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
+    batch = batch.to(searcher.device)
     _, weights = teacher_forced_attention(run.model, batch)
-    places = most_attended(weights, batch.source, run.model.padding).tolist()
+    positions = most_attended(weights, batch.source, run.model.padding).tolist()
     pieces = [
         piece.replace("▁", " ").strip() for piece in run.tokenizer.source.split(line.line.text)
     ]
-    changed = list(found)
-    for k, attended in zip(rows, places, strict=True):
-        tokens, text = found[k].tokens, found[k].text
-        words = [pieces[place] for place in attended[: len(tokens)]]
-        changed[k] = replace(found[k], text=one_line(_replaced(run.tokenizer, tokens, text, words)))
+    changed = list(translations)
+    for (k, t), attended in zip(unknown.items(), positions, strict=True):
+        words = [pieces[position] for position in attended[: len(t.tokens)]]
+        changed[k] = replace(t, text=one_line(_replace_unknown(run.tokenizer, t, words)))
     return changed
 
 
-def _replaced(tokenizer: Tokenizer, tokens: Sequence[int], text: str, words: Sequence[str]) -> str:
-    """Replace token t of a text by word t where the token is unknown."""
-    for t in reversed(range(len(tokens))):
+def _replace_unknown(tokenizer: Tokenizer, translation: Translation, words: Sequence[str]) -> str:
+    """Return the text of a translation with word t in place of token t where that is unknown."""
+    tokens, text = translation.tokens, translation.text
+    for t in reversed(range(len(tokens))):  # from the end: earlier positions in the text stay valid
         if tokens[t] == UNK:
-            before, until = map(len, tokenizer.target.decode([tokens[:t], tokens[: t + 1]]))
-            space = " " if text[before:until].startswith(" ") else ""
-            text = text[:before] + space + words[t] + text[until:]
+            start, end = map(len, tokenizer.target.decode([tokens[:t], tokens[: t + 1]]))
+            space = " " if text[start:end].startswith(" ") else ""
+            text = text[:start] + space + words[t] + text[end:]
     return text

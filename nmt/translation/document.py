@@ -13,26 +13,26 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
 
-# A line has many sentences, and all lines of a window wait for the last one.
+# Lines of a window at most: a line has many sentences, and a window is written when all are done.
 WINDOW_PARAGRAPHS = 200
-# where to divide a sentence that is too long, the best places first
+# where to divide a sentence that is too long, the best boundaries first
 BOUNDARIES = (
     re.compile(r"[;:]\s+|[；：]"),
     re.compile(r",\s+|[，、]|\s[–—]\s"),
     re.compile(r"\s+"),
 )
-# scripts that have no space between sentences
+# the end of a sentence in Chinese or Japanese, which no space follows
 ENDS_WITHOUT_SPACE = re.compile("[。！？｡」』]$")
-# Sentence i of line n has the number n * SENTENCES + i.
-SENTENCES = 1 << 32
+# Sentence i (from 0) of line n has the number n * NUMBERS_PER_LINE + i: all numbers differ.
+NUMBERS_PER_LINE = 1 << 32
 
 
 def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
-    """Return the sentences of each line, none of them too long for the model.
+    """Return the sentences of each line with ids and new numbers; none is too long for the model.
 
-    The constraints on a line hold for each sentence; its beginning, and terms that do not depend on
-    the source, for the first one. A sentence over `MAX_SOURCE_TOKENS` is divided at a semicolon or
-    colon, else at a comma, else at a space, and `warn` is called with a message.
+    The glossary and forbidden words of a line hold for each sentence; its terms and its prefix hold
+    for the first one alone. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon
+    or colon, else at a comma, else at a space, and `warn` is called with a message.
     """
     return [list(_sentences(run, line, warn)) for line in lines]
 
@@ -41,50 +41,50 @@ def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
     sentences = [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         sentences = split_sentences(line.text, run.config.data.source_language)
-    asked = line.terminology
-    numbers = count(line.number * SENTENCES)
+    terminology = line.terminology
+    numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
-        texts, rows = [sentence], [ids]
+        texts, ids_of_texts = [sentence], [ids]
         if (length := len(ids)) > MAX_SOURCE_TOKENS:
             ids.clear()  # a million of them take 40 MB
-            texts = _pieces(run.tokenizer, sentence)
-            rows = run.tokenizer.source.encode(texts)
+            texts = _divide(run.tokenizer, sentence)
+            ids_of_texts = run.tokenizer.source.encode(texts)
             warn(
                 f"line {line.number} has a sentence of {length} tokens, more than "
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(texts)} pieces"
             )
-        for text, row in zip(texts, rows, strict=True):
-            yield Line(next(numbers), text, asked, row)
-            asked = asked and replace(asked, terms=(), prefix="")
+        for text, ids in zip(texts, ids_of_texts, strict=True):
+            yield Line(next(numbers), text, terminology, ids)
+            terminology = terminology and replace(terminology, terms=(), prefix="")
 
 
-def _pieces(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Divide a sentence until no piece is too long.
+def _divide(tokenizer: Tokenizer, text: str) -> list[str]:
+    """Divide a sentence until no part has more than `MAX_SOURCE_TOKENS`.
 
-    The ids of the parts are dropped at once: those of a megabyte would take much memory.
+    The ids of the parts are not stored: the ids of a megabyte would take much memory.
     """
-    pieces: list[str] = []
-    rest = [text]
-    while rest:
-        part = rest.pop()
+    parts: list[str] = []
+    pending = [text]
+    while pending:
+        part = pending.pop()
         if len(part) == 1 or len(tokenizer.source.encode([part])[0]) <= MAX_SOURCE_TOKENS:
-            pieces.append(part)
+            parts.append(part)
         else:
-            rest.extend(reversed(halves(part)))
-    return pieces
+            pending.extend(reversed(halves(part)))
+    return parts
 
 
 def halves(text: str) -> list[str]:
-    """Divide a text at the best boundary in its middle half, or else exactly in the middle.
+    """Divide a text in two at a boundary near its middle, or else exactly in the middle.
 
-    White space at the boundary is dropped. `text` has at least two characters, and no white space
-    at its ends.
+    The boundary is of the first kind in `BOUNDARIES` that the middle half of the text contains.
+    White space there is dropped. `text` has at least two characters, and none of white space at
+    its ends.
     """
-    middle = len(text) // 2
-    cut = middle
+    cut = middle = len(text) // 2
     margin = len(text) // 4
     for boundary in BOUNDARIES:
-        ends = [found.end() for found in boundary.finditer(text, margin, len(text) - margin)]
+        ends = [match.end() for match in boundary.finditer(text, margin, len(text) - margin)]
         if ends:
             cut = min(ends, key=lambda end: abs(end - middle))
             break
@@ -92,12 +92,12 @@ def halves(text: str) -> list[str]:
 
 
 def join(sentences: list[Translation]) -> Translation:
-    """Join the translations of consecutive sentences, with a space between them.
+    """Join the translations of consecutive sentences, with a space where the script has one.
 
-    The score is the sum of theirs.
+    The score is the sum of the sentences' scores; all other fields have their default values.
     """
     text = ""
     for sentence in sentences:
         gap = " " if text and sentence.text and not ENDS_WITHOUT_SPACE.search(text) else ""
         text += gap + sentence.text
-    return Translation(text, sum((s.score for s in sentences), 0.0))
+    return Translation(text, score=sum((s.score for s in sentences), 0.0))

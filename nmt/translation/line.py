@@ -9,7 +9,7 @@ from nmt.data.text.glossary import Glossary, check_term
 from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints
 
 MAX_SOURCE_TOKENS = 1024
-"""longer sources are truncated, or divided in a document"""
+"""longer sources are truncated, or with --document divided; the count includes EOS"""
 Warn = Callable[[str], None]
 """takes a warning, one sentence"""
 Progress = Callable[[int], object]
@@ -18,16 +18,16 @@ Progress = Callable[[int], object]
 
 @dataclass(frozen=True)
 class Terminology:
-    """What a user asks of the words of translations, of all lines or of one."""
+    """A user's constraints on the words of a translation, for all lines or for one line."""
 
     glossary: Glossary = field(default_factory=Glossary)
-    """source terms and the words that translations have for them"""
+    """source terms, and the words that must translate them wherever they occur"""
     terms: tuple[str, ...] = ()
-    """words that the translation has for any source"""
+    """words that every translation must contain, for any source"""
     forbidden: tuple[str, ...] = ()
-    """words that the translation does not have"""
+    """words that no translation may contain"""
     prefix: str = ""
-    """how the translation begins"""
+    """the text that every translation must begin with; empty: it may begin in any way"""
 
     @classmethod
     def of(
@@ -37,71 +37,72 @@ class Terminology:
         forbidden: Iterable[str] = (),
         prefix: str = "",
     ) -> Self:
-        """Check what a user has written, and strip white space; a blank prefix means none.
+        """Build constraints from unchecked text: check it, and strip white space around words.
+
+        `glossary` has translations by source term. A blank prefix is the same as none.
 
         Raises:
             DataError: a term is blank, or a term or the prefix is not text or not one line.
         """
         terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
-        for term in terms:
-            check_term(term, "the terms")
-        for word in forbidden:
-            check_term(word, "the forbidden words")
-        if prefix:
-            check_term(prefix, "the beginning")
-        never = dict.fromkeys(text.strip() for text in forbidden)
-        return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(never), prefix)
+        prefixes = [prefix] if prefix else []
+        names = {"the terms": terms, "the forbidden words": forbidden, "the beginning": prefixes}
+        for name, texts in names.items():
+            for text in texts:
+                check_term(text, name)
+        distinct = dict.fromkeys(word.strip() for word in forbidden)
+        return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(distinct), prefix)
 
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
     def __or__(self, other: "Terminology") -> Self:
-        """Combine both; where they disagree, the other one counts."""
+        """Combine both; if both translate a source term or have a prefix, `other` is used."""
         return type(self)(
-            self.glossary | other.glossary,
-            self.terms + other.terms,
-            tuple(dict.fromkeys(self.forbidden + other.forbidden)),
-            other.prefix or self.prefix,
+            glossary=self.glossary | other.glossary,
+            terms=self.terms + other.terms,
+            forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),
+            prefix=other.prefix or self.prefix,
         )
 
     def constraints(self, source: str) -> LexicalConstraints:
-        """The constraints on the translation of one text."""
-        found = self.glossary.occurrences(source)
+        """The constraints on the translation of one text; glossary terms only if it has them."""
+        occurrences = self.glossary.occurrences(source)
         return LexicalConstraints(
-            tuple(occurrence.target for occurrence in found) + self.terms,
-            self.forbidden,
-            self.prefix,
-            tuple(occurrence.characters for occurrence in found),
+            terms=tuple(occurrence.target for occurrence in occurrences) + self.terms,
+            forbidden=self.forbidden,
+            prefix=self.prefix,
+            source_spans=tuple(occurrence.characters for occurrence in occurrences),
         )
 
     @property
     def digest(self) -> str:
-        """A digest that does not depend on the order."""
-        asked = (
+        """The first 16 digits of a SHA-256 of the constraints, in whatever order they are given."""
+        content = (
             sorted(self.glossary.terms.items()),
             sorted(self.terms),
             sorted(self.forbidden),
             self.prefix,
         )
-        return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text to translate, and what is asked of its translation."""
+    """A text to translate, and the constraints on its translation."""
 
     number: int
-    """counted from 1; warnings name it, and what is drawn for the line depends on it"""
+    """counted from 1, but see `split_lines`; warnings name it, and it seeds the line's samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""
-    ids: Sequence[int] = ()
-    """its source ids with EOS, if they are known already"""
+    ids: Sequence[int] | None = None
+    """its source ids, the last one EOS; None if the text is not encoded yet"""
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedLine:
-    """A line in ids, as the search takes it."""
+    """A line with its ids, ready for the search."""
 
     line: Line
     ids: list[int]
@@ -111,17 +112,17 @@ class EncodedLine:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """A translation word by word and piece by piece."""
+    """Which words of a translation belong to which source words, and its probability by token."""
 
     words: tuple[tuple[int, int], ...] = ()
-    """positions of a source word and a target word that belong together, from 0, in order"""
+    """sorted pairs (index of a source word, index of a target word), counted from 0"""
     pieces: tuple[str, ...] = ()
-    """the spelling of each target token, the last one `</s>` unless it was cut at its limit"""
+    """the piece of each target token, the last one `</s>` unless the translation is truncated"""
     log_probabilities: tuple[float, ...] = ()
-    """log P of each token given those before it, in nats"""
+    """log P of each token given the tokens before it, in nats"""
 
     def pharaoh(self) -> str:
-        """Return `source-target` pairs with spaces between, as word aligners write them."""
+        """Return the aligned words in the format of Pharaoh and other word aligners: `0-0 1-2`."""
         return " ".join(f"{source}-{target}" for source, target in self.words)
 
 
@@ -138,9 +139,9 @@ class Translation:
     is_truncated: bool = False
     """whether it ended at the length limit, without EOS"""
     utility: float | None = None
-    """how well it agrees with the other candidates, if they were compared"""
+    """mean similarity to the other candidates of minimum Bayes risk decoding; else None"""
     alignment: Alignment | None = None
-    """which of its words belong to which words of the source, if that was asked for"""
+    """None unless word alignments were requested"""
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
@@ -154,5 +155,5 @@ def has_words(text: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """Replace line ends by spaces: a vocabulary of bytes can spell them."""
+    """Replace line ends by spaces: a vocabulary with bytes can put them into a translation."""
     return text.replace("\n", " ").replace("\r", " ")

@@ -13,27 +13,27 @@ from dataclasses import replace
 from nmt.translation.line import Translation
 
 Utilities = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""takes texts; returns in row i and column j how good text i is if text j is right"""
+"""takes texts; returns in row i and column j how good text i is if text j is the reference"""
 
 
 def most_useful(
     candidates: Sequence[Translation], utilities: Utilities, n_best: int
 ) -> list[Translation]:
-    """Return the `n_best` distinct texts of highest utility, the best first.
+    """Return the `n_best` candidates of highest utility, best first, each text once.
 
-    The utility is the mean against all other candidates, where a text counts as often as it was
-    found; C candidates cost up to C^2 comparisons. If two utilities are equal, the text with the
-    higher score comes first. The utility of a single candidate is 0.
+    The utility of a text is the mean of `utilities` with each other candidate as the reference; a
+    text that occurs several times counts as often. C candidates cost up to C^2 comparisons. Of two
+    equal utilities the higher score comes first. The utility of a single candidate is 0.
     """
     if len(candidates) == 1:
         return [replace(candidates[0], utility=0.0)]
-    found: dict[str, Translation] = {}
+    distinct: dict[str, Translation] = {}  # of each text the candidate with the highest score
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
-        found.setdefault(candidate.text, candidate)
+        distinct.setdefault(candidate.text, candidate)
     counts = Counter(candidate.text for candidate in candidates)
     rated = []
-    for translation, row in zip(found.values(), utilities(list(found)), strict=True):
-        others = [counts[text] - (text == translation.text) for text in found]
-        total = math.fsum(value * count for value, count in zip(row, others, strict=True))
+    for translation, row in zip(distinct.values(), utilities(list(distinct)), strict=True):
+        weights = [counts[text] - (text == translation.text) for text in distinct]
+        total = math.fsum(value * weight for value, weight in zip(row, weights, strict=True))
         rated.append(replace(translation, utility=total / (len(candidates) - 1)))
     return sorted(rated, key=lambda t: (-(t.utility or 0.0), -t.score))[:n_best]

@@ -1,13 +1,13 @@
 """Lines in, translations out, in order: a pipeline around a search.
 
-    Line -> sentences -> encode -> EncodedLine -> constraints -> SearchBatch
-                                                                     |
-    Translation <- sentences joined <- finishing stages <- decode <- Hypothesis
+    Line -> split_lines -> encode -> EncodedLine -> constrain -> SearchBatch -> search
+                                                                                  |
+    list of Translations <- join <- finishing stages <- Translation <- decode <- Hypothesis
 
-Lines are taken in windows, and searched in batches of similar length. All that happens to one
-batch, from the search to the last finishing stage, is one task, which this process computes or one
-of several others. The batches are the same for any number of processes, and so are the
-translations.
+`constrain` also decides which lines are copied: they go to the finishing stages without a search.
+Lines are read in windows, and searched in batches of similar length. A task is one batch, from the
+search to the last finishing stage. This process computes it, or one of several others. The batches
+are the same for any number of processes, and so are the translations.
 """
 
 from collections import deque
@@ -35,37 +35,37 @@ from nmt.translation.process_pool import ProcessPool
 from nmt.translation.terminology import TerminologyStage
 
 FinishingStage = Callable[[Sequence[EncodedLine], list[list[Translation]]], list[list[Translation]]]
-"""takes some lines and the translations of each; returns these changed, chosen or extended"""
+"""takes lines and the translations of each; returns the translations changed or selected"""
 
 
 @dataclass
 class _Window:
-    """Lines that are read together, and the translations found so far."""
+    """Lines that are read together, and the translations of those already searched."""
 
     lines: Sequence[Line]
-    sentences: list[int]
+    sentence_counts: list[int]
     """how many encoded lines each line has become"""
     encoded: list[EncodedLine]
-    found: list[list[Translation]]
-    """the translations of each encoded line"""
+    translations: list[list[Translation]]
+    """the translations of each encoded line; empty until its batch is searched"""
     batches: deque[list[int]]
     """the batches that are still to be searched, as indices of encoded lines"""
 
 
 @dataclass
 class Pipeline:
-    """Translates lines; a context, at whose end its processes end."""
+    """Translates lines; use it in a `with` statement, which ends its processes."""
 
     searcher: Searcher
     terminology: TerminologyStage
     finishing_stages: Sequence[FinishingStage]
-    """what is applied to the translations that were found, in this order"""
+    """applied to the translations of each batch in this order, after the search"""
     n_best: int
-    """how many hypotheses of each line are searched for"""
+    """how many hypotheses the search returns for each line or sentence"""
     document: bool
     """whether lines are split into sentences"""
     processes: int
-    """1 is this process; each of several computes with one thread"""
+    """1: this process translates; more: so many others, each with one thread"""
 
     def __post_init__(self) -> None:
         self._pool = ProcessPool(self.translate_batch, self.processes)
@@ -83,108 +83,103 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first; see `translate_windows`."""
+        """Cut lines into windows for `translate_windows`, and yield translations line by line."""
         groups = windows(lines, window_lines, lambda line: len(line.text))
-        for found in self.translate_windows(groups, warn, progress):
-            yield from found
+        for translations in self.translate_windows(groups, warn, progress):
+            yield from translations
 
     def translate_windows(
         self,
-        windows: Iterable[Sequence[Line]],
+        windows_of_lines: Iterable[Sequence[Line]],
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[list[Translation]]]:
-        """Yield the translations of each line of each window, in order.
+        """Yield for each window the translations of each of its lines, best first.
 
-        With one process, a window is answered before the next one is read; with several, some
-        windows are read ahead. `progress` is called with the number of lines done since its last
-        call.
+        With one process, a window is yielded before the next one is read; with several, some
+        windows are read ahead. `warn` is called for lines that are too long, `progress` with the
+        number of lines done since its last call.
 
         Raises:
             NmtError: the memory does not suffice, or a process died.
-            DataError: naming the line, whose constraints contradict each other.
+            DataError: the constraints on a line contradict each other; the message names it.
         """
-        waiting: deque[_Window] = deque()
+        unfinished: deque[_Window] = deque()
 
         def tasks() -> Iterator[list[EncodedLine]]:
-            for lines in windows:
+            for lines in windows_of_lines:
                 window = self._encode_window(lines, warn)
-                waiting.append(window)
-                for batch in list(window.batches):
+                unfinished.append(window)
+                for batch in list(window.batches):  # a copy: they are removed as results arrive
                     yield [window.encoded[i] for i in batch]
 
         if self.processes > 1:
             _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
-        for found in self._pool.map(tasks()):
-            window = waiting[0]
+        for results in self._pool.map(tasks()):  # calls translate_batch for each task
+            window = unfinished[0]
             batch = window.batches.popleft()
-            for i, translations in zip(batch, found, strict=True):
-                window.found[i] = translations
+            for i, translations in zip(batch, results, strict=True):
+                window.translations[i] = translations
             if not self.document:
                 progress(len(batch))
             if not window.batches:
-                waiting.popleft()
-                copied = sum(not line.ids for line in window.encoded)
-                progress(len(window.lines) if self.document else copied)
-                yield self._join_sentences(window)
+                unfinished.popleft()
+                if self.document:
+                    progress(len(window.lines))
+                    best = iter([translations[0] for translations in window.translations])
+                    yield [[join(list(islice(best, count)))] for count in window.sentence_counts]
+                else:
+                    progress(sum(not line.ids for line in window.encoded))  # the copied lines
+                    yield window.translations
 
     def translate_batch(self, lines: Sequence[EncodedLine]) -> list[list[Translation]]:
-        """Search encoded lines as one batch, and pass what is found through the last stages."""
+        """Return the translations of each line: search all in one batch, then apply the stages."""
         batch = SearchBatch(
-            [line.ids for line in lines],
-            [line.line.number for line in lines],
-            [line.constraints for line in lines],
-            self.n_best,
+            ids=[line.ids for line in lines],
+            numbers=[line.line.number for line in lines],
+            constraints=[line.constraints for line in lines],
+            n_best=self.n_best,
         )
-        hypotheses = self.searcher.search(batch)
-        found = [
-            decode(self.searcher, line, own) for line, own in zip(lines, hypotheses, strict=True)
-        ]
-        return self._finish(lines, found)
+        results = zip(lines, self.searcher.search(batch), strict=True)
+        return self._finish(lines, [decode(self.searcher, line, found) for line, found in results])
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
-        """Encode lines, copy those that are not translated, and cut the others into batches."""
+        """Encode the lines, finish those that are copied, and cut the others into batches."""
         run = self.searcher.run
         groups = split_lines(run, lines, warn) if self.document else [[line] for line in lines]
         sentences = [line for group in groups for line in group]
         encoded = self.terminology.constrain(encode(run.tokenizer, sentences, warn))
-        found: list[list[Translation]] = [[] for _ in encoded]
-        copied = [i for i, line in enumerate(encoded) if not line.ids]
-        copies = [encoded[i] for i in copied]
-        finished = self._finish(copies, [[copy_of(line)] for line in copies])
-        for i, translations in zip(copied, finished, strict=True):
-            found[i] = translations
-        # an empty batch keeps a window without any other in its place
+        translations: list[list[Translation]] = [[] for _ in encoded]
+        to_copy = [i for i, line in enumerate(encoded) if not line.ids]
+        copied = [encoded[i] for i in to_copy]
+        finished = self._finish(copied, [[copy_of(line)] for line in copied])
+        for i, copies in zip(to_copy, finished, strict=True):
+            translations[i] = copies
+        # a window of copied lines alone gets one empty batch, or it would never be yielded
         batches = deque(self._batches(encoded)) or deque([[]])
-        return _Window(lines, [len(group) for group in groups], encoded, found, batches)
+        return _Window(lines, [len(group) for group in groups], encoded, translations, batches)
 
     def _batches(self, encoded: Sequence[EncodedLine]) -> Iterator[list[int]]:
         """Yield batches of the lines to search, as indices."""
-        parts: Iterable[Sequence[int]] = [range(len(encoded))]
+        groups: Iterable[Sequence[int]] = [range(len(encoded))]
         if self.document:  # the sentences may be many more than the lines
-            parts = windows(range(len(encoded)), WINDOW_LINES, lambda i: len(encoded[i].line.text))
+            groups = windows(range(len(encoded)), WINDOW_LINES, lambda i: len(encoded[i].line.text))
         lengths = [len(line.ids) for line in encoded]
         constraints = [line.constraints for line in encoded]
-        for part in parts:
-            searched = [i for i in part if encoded[i].ids]
-            yield from self.searcher.batches(searched, lengths, constraints)
-
-    def _join_sentences(self, window: _Window) -> list[list[Translation]]:
-        if not self.document:
-            return window.found
-        best = iter([translations[0] for translations in window.found])
-        return [[join(list(islice(best, count)))] for count in window.sentences]
+        for group in groups:
+            to_search = [i for i in group if encoded[i].ids]
+            yield from self.searcher.batches(to_search, lengths, constraints)
 
     def _finish(
-        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
+        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> list[list[Translation]]:
         for stage in self.finishing_stages:
-            found = stage(lines, found)
-        return found
+            translations = stage(lines, translations)
+        return translations
 
 
 def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
-    """Tokenise each line once; a line without tokens is to be copied.
+    """Tokenise the lines that have no ids yet; a text without tokens gets no ids: it is copied.
 
     A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
     """
@@ -195,9 +190,9 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
             "are translated: split it into sentences"
         )
 
-    unknown = [line.text for line in lines if not line.ids]
-    encoded = iter(tokenizer.source.encode(unknown))
-    rows = [list(line.ids) or next(encoded) for line in lines]
+    unencoded = [line.text for line in lines if line.ids is None]
+    encoded = iter(tokenizer.source.encode(unencoded))
+    rows = [next(encoded) if line.ids is None else list(line.ids) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
     return [
         # a text that is not blank may still have no token but EOS
@@ -209,18 +204,21 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
 def decode(
     searcher: Searcher, line: EncodedLine, hypotheses: Sequence[Hypothesis]
 ) -> list[Translation]:
-    """Return the hypotheses of a line as text."""
+    """Return the hypotheses of a line as translations: ids become text, a single line.
+
+    A hypothesis as long as the search allows, in target tokens, is marked as truncated.
+    """
     limit = len(line.ids) + searcher.settings.max_length_offset
     if line.constraints:
         limit += line.constraints.most_tokens
     texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [
-        Translation(one_line(text), h.score, h.tokens, is_truncated=len(h.tokens) >= limit)
+        Translation(one_line(text), h.score, tokens=h.tokens, is_truncated=len(h.tokens) >= limit)
         for text, h in zip(texts, hypotheses, strict=True)
     ]
 
 
 def copy_of(line: EncodedLine) -> Translation:
-    """Return the translation of a line that is not searched for: its text, or nothing if blank."""
+    """Return the translation of a line to copy: its own text, or an empty text if it is blank."""
     text = line.line.text
-    return Translation(one_line(text) if text.strip() else "", 0.0)
+    return Translation(one_line(text) if text.strip() else "", score=0.0)

@@ -23,29 +23,29 @@ import torch
 
 from nmt.errors import NmtError, StoppedBySignal
 
-# how many tasks per process may be taken before the first result is yielded
-AHEAD = 4
+# how many tasks per process may be submitted before their results are yielded
+TASKS_AHEAD = 4
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 
 class ProcessPool(Generic[Task, Result]):
-    """Up to `processes` processes of one thread each, but no more than the first tasks need.
+    """Computes tasks in up to `processes` processes of one thread; fewer if there are few tasks.
 
-    A pool of a single process is this one, which computes a task when its result is asked for.
-    Others see the memory as it was when they were started, and run until the pool is closed.
+    With `processes` 1 no process is started: this one computes a task when its result is needed.
+    Started processes see the memory as it was at their start, and run until the pool is closed.
     """
 
     def __init__(self, compute: Callable[[Task], Result], processes: int) -> None:
-        """Tasks and results are pickled, `compute` is not."""
+        """Start no process yet. Tasks and results must be picklable, `compute` need not be."""
         self._compute = compute
         self._processes = processes
         self._executor: ProcessPoolExecutor | None = None
         self._running = 0
 
     def close(self) -> None:
-        """End the processes, even if they are computing."""
+        """End the processes, even if they are computing; `map` would start new ones."""
         if self._executor:
             self._writer.send_bytes(b"end")
             self._executor.shutdown()
@@ -56,8 +56,8 @@ class ProcessPool(Generic[Task, Result]):
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the result of `compute` for each task, in order.
 
-        At most `AHEAD` tasks per process are taken from `tasks` before a result is yielded. If
-        there is a single task and no process yet, this process computes it. If `tasks` or a
+        At most `TASKS_AHEAD` tasks per process are taken from `tasks` before a result is yielded.
+        If there is a single task and no process yet, this process computes it. If `tasks` or a
         computation raises an error, the results of all earlier tasks are yielded first.
 
         Raises:
@@ -77,14 +77,15 @@ class ProcessPool(Generic[Task, Result]):
             raise errors[0]
 
     def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
-        waiting: deque[Future[Result]] = deque()
+        futures: deque[Future[Result]] = deque()
+        most = TASKS_AHEAD * self._processes
         try:
             for task in tasks:
-                waiting.append(executor.submit(_compute_task, task))
-                while waiting and (len(waiting) >= AHEAD * self._processes or waiting[0].done()):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                futures.append(executor.submit(_compute_task, task))
+                while futures and (len(futures) >= most or futures[0].done()):
+                    yield futures.popleft().result()
+            while futures:
+                yield futures.popleft().result()
         except BrokenProcessPool as error:
             raise NmtError(
                 f"one of {self._running} processes that translate died, most likely for want of "
@@ -92,10 +93,10 @@ class ProcessPool(Generic[Task, Result]):
             ) from error
 
     def _start(self, processes: int) -> ProcessPoolExecutor:
-        """Return an executor of at least this many processes, of new ones if fewer run now.
+        """Return an executor of at least this many processes; new ones are started if fewer run.
 
-        Its processes end when they can read from a pipe: something is written when the pool is
-        closed, and the pipe ends with the main process, even if that is killed.
+        A process ends when its pipe becomes readable: `close` writes to the pipe, and the pipe is
+        closed when the main process ends, even if that is killed.
         """
         if self._executor and processes <= self._running:
             return self._executor

@@ -25,7 +25,7 @@ from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
 
 # longer than any translation of a source of MAX_SOURCE_TOKENS
 MAX_TARGET_TOKENS = 4096
-# The softmax in float32 takes this many positions at once, so as not to copy all logits.
+# The softmax in float32 takes so many positions at once, so that not all logits are copied.
 POSITIONS_AT_ONCE = 1024
 
 
@@ -45,16 +45,16 @@ class TargetScore:
 
     @property
     def perplexity(self) -> float:
-        """exp(-log P / tokens)."""
+        """Return exp(-log P / number of tokens), EOS included."""
         return perplexity(self.log_probability, len(self.tokens))
 
     def penalised(self, settings: DecodingConfig) -> float:
-        """Return log P over the length penalty: the score in a search with these settings."""
+        """Return log P divided by the length penalty: the score that a search would give."""
         return self.log_probability / length_penalty(float(len(self.tokens)), settings)
 
 
 def perplexity(log_probability: float, tokens: int) -> float:
-    """exp(-log P / tokens), log P in nats; infinite where a float cannot hold it."""
+    """Return exp(-log P / `tokens`), log P in nats; infinity if that is too large for a float."""
     try:
         return math.exp(-log_probability / tokens)
     except OverflowError:
@@ -63,19 +63,19 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p of each target token by a model in eval mode: (B, T) float32; 0 at padding."""
+    """Return log p in nats of each target token, (B, T) float32, 0 at padding, in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
-    """Return log p of each target token (B, T) by logits (B, T, V): (B, T); 0 at padding."""
-    rows = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V) in parts
-    parts = []
-    for x, y in zip(rows, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
+    """Return log softmax of logits (B, T, V) at the target ids (B, T): (B, T), 0 at padding."""
+    chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
+    found = []
+    for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
         x = x.float()
-        parts.append(x.gather(1, y)[:, 0] - x.logsumexp(1))
-    return torch.cat(parts).view_as(target).masked_fill(target == padding, 0.0)
+        found.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
+    return torch.cat(found).view_as(target).masked_fill(target == padding, 0.0)
 
 
 def pair_batches(
@@ -84,10 +84,10 @@ def pair_batches(
     batch_tokens: int,
     cost: Callable[[int], int] = lambda length: length,
 ) -> Iterator[tuple[list[int], Batch]]:
-    """Yield batches of pairs of similar length, each with the indices of its pairs.
+    """Yield (indices of the pairs in a batch, the batch), with pairs of similar length together.
 
-    `cost` is the number of tokens that the longer side of a pair counts as; a batch has at most
-    `batch_tokens` of them, padding included.
+    `sources` and `targets` are ids with EOS. A pair counts as `cost(length of its longer side)`
+    tokens. A batch, padded to its longest pair, counts as at most `batch_tokens`, or is one pair.
     """
     if not sources:
         return
@@ -101,8 +101,8 @@ def pair_batches(
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
-    A batch holds `batch_tokens` padded tokens of the longer side; None takes the setting of the
-    run. `precision` bf16 computes in bfloat16 as training does; int8 is the same as fp32.
+    `batch_tokens` is the number of padded tokens of a batch on its longer side; None: the setting
+    of the run. `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
     """
 
     def __init__(
@@ -120,11 +120,11 @@ class Scorer:
         warn: Warn = print_warning,
         progress: Progress = lambda pairs: None,
     ) -> Iterator[TargetScore]:
-        """Score the target of each (source, target), in order; an empty text is EOS alone.
+        """Yield the score of the target of each (source, target) in order; an empty one is EOS.
 
-        A source over `MAX_SOURCE_TOKENS` and a target over `MAX_TARGET_TOKENS` are truncated, and
-        `warn` is called with a message that names their number, counted from 1. With `window_lines`
-        1 each pair is answered before the next is read. `progress` is called with the number of
+        Sources over `MAX_SOURCE_TOKENS` and targets over `MAX_TARGET_TOKENS` are truncated, and
+        `warn` is called with a message that names the pair, counted from 1. Up to `window_lines`
+        pairs are read before their scores are yielded. `progress` is called with the number of
         pairs done since its last call, before they are yielded.
 
         Raises:
@@ -149,8 +149,8 @@ class Scorer:
         self, pairs: Sequence[tuple[str, str]], first_number: int, warn: Warn
     ) -> tuple[list[list[int]], list[list[int]]]:
         def warn_of(side: str, limit: int) -> Callable[[int, int], None]:
-            return lambda place, length: warn(
-                f"the {side} of line {first_number + place} has {length} tokens; only the first "
+            return lambda index, length: warn(
+                f"the {side} of line {first_number + index} has {length} tokens; only the first "
                 f"{limit} count: split it into sentences"
             )
 

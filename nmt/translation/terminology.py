@@ -19,10 +19,11 @@ NEED_A_SEARCH = (
 
 @dataclass(frozen=True)
 class TerminologyStage:
-    """Spells the constraints on each line for the search, and restores their spelling after it.
+    """Before the search, gives lines their constraints in ids; after it, restores their spelling.
 
-    A line without any letter or digit (emoji, "...", "—") is copied: a model has hardly seen such
-    lines and would make up words. If the copy does not meet the constraints, it is translated.
+    It also decides which lines are copied: those without any letter or digit (emoji, "...", "—"),
+    because a model has hardly seen such lines and would make up words. If a copy would break the
+    constraints, the line is translated after all.
     """
 
     searcher: Searcher
@@ -30,40 +31,41 @@ class TerminologyStage:
     """constraints on all lines"""
 
     def constrain(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
-        """Add the constraints to each line, and remove the ids of lines to copy.
+        """Return the lines with their constraints, and lines to copy with neither ids nor these.
 
         Raises:
             ConfigError: a line has constraints, and translations are drawn at random.
-            DataError: naming the line, whose constraints contradict each other.
+            DataError: the constraints on a line contradict each other; the message shows the line.
         """
-        found = [self._constrained(line) for line in lines]
-        if self.searcher.sampling and any(line.constraints for line in found):
+        constrained = [self._constrained(line) for line in lines]
+        if self.searcher.sampling and any(line.constraints for line in constrained):
             raise ConfigError(NEED_A_SEARCH)
         return [
-            replace(line, ids=[], constraints=None) if _is_copied(line) else line for line in found
+            replace(line, ids=[], constraints=None) if _is_copied(line) else line
+            for line in constrained
         ]
 
     def restore(
-        self, lines: Sequence[EncodedLine], found: list[list[Translation]]
+        self, lines: Sequence[EncodedLine], translations: list[list[Translation]]
     ) -> list[list[Translation]]:
-        """Restore the spelling of terms and beginnings, which the vocabulary may not have."""
-        restored = list(found)
+        """Return the translations of each line with its terms and prefix as the user spelled them.
+
+        The vocabulary may lack their characters, so that the ids spell them in another way.
+        """
+        restored = list(translations)
         for i, line in enumerate(lines):
             if line.constraints:
                 restore = ConstrainedSentence(line.constraints, self.searcher.spelling).restore
                 restored[i] = [
-                    replace(t, text=one_line(restore(t.text, t.tokens))) for t in found[i]
+                    replace(t, text=one_line(restore(t.text, t.tokens))) for t in translations[i]
                 ]
         return restored
 
     def _constrained(self, line: EncodedLine) -> EncodedLine:
-        every, own = self.terminology, line.line.terminology
-        asked = every | own if every and own else every or own
-        if not asked:
-            return line
+        general, special = self.terminology, line.line.terminology
+        terminology = general | special if general and special else general or special
         text = line.line.text
-        constraints = asked.constraints(text)
-        if not constraints:
+        if not terminology or not (constraints := terminology.constraints(text)):
             return line
         pieces = self._source_pieces(text) if constraints.source_spans else ()
         try:
@@ -75,7 +77,7 @@ class TerminologyStage:
         return replace(line, constraints=spelled)
 
     def _source_pieces(self, text: str) -> Sequence[str]:
-        """The pieces of a text; none if normalisation changes it, because places would differ."""
+        """The pieces of a text; none if normalisation changes it, as character positions differ."""
         pieces = self.searcher.run.tokenizer.source.split(text)
         spelled = "".join(pieces).replace("▁", "")
         same = "".join(spelled.split()) == "".join(unicodedata.normalize("NFC", text).split())

@@ -21,7 +21,7 @@ PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
 
 class SearchSettings(TypedDict, total=False):
-    """Settings of the search as keywords of `nmt.load`; None leaves the one of the run.
+    """Settings of the search as keywords of `nmt.load`; None: as in the configuration of the run.
 
     `shortlist` is the number of candidates of each source token, learnt by `nmt shortlist`; without
     it the whole vocabulary is searched.
@@ -35,7 +35,7 @@ class SearchSettings(TypedDict, total=False):
 
 
 class TextConstraints(TypedDict, total=False):
-    """What `TextTranslator.translate` may be asked for, as keywords."""
+    """Keywords of `TextTranslator.translate`, whose docstring explains them."""
 
     document: bool
     glossary: Mapping[str, str] | None
@@ -52,12 +52,12 @@ class TextTranslator:
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, texts: str, **asked: Unpack[TextConstraints]
+        self, texts: str, **constraints: Unpack[TextConstraints]
     ) -> str: ...
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, texts: list[str], **asked: Unpack[TextConstraints]
+        self, texts: list[str], **constraints: Unpack[TextConstraints]
     ) -> list[str]: ...
 
     @overload
@@ -65,7 +65,7 @@ class TextTranslator:
         self,
         texts: Iterable[str],
         window_lines: int = WINDOW_LINES,
-        **asked: Unpack[TextConstraints],
+        **constraints: Unpack[TextConstraints],
     ) -> Iterator[str]: ...
 
     def translate(
@@ -82,44 +82,44 @@ class TextTranslator:
 
         A list returns a list in the same order; a stream returns a generator, which reads up to
         `window_lines` texts ahead. The translation of a blank text is empty; a text without any
-        letter or digit is copied. The line end of a text is dropped, so that an open file is a
-        stream of texts. With `document` a text may have several sentences, which are translated one
-        by one and joined again.
+        letter or digit is copied. The line end of a text is dropped, so an open file can be given
+        as a stream. With `document` a text may have several sentences, which are translated one by
+        one and joined again.
 
         If a source term of `glossary` occurs as whole words, the translation contains its target
         term. No translation contains a `forbidden` word. Each begins with `target_prefix`, whose
-        last word may be longer unless a space follows it. A term or a word in small letters stands
-        for every casing.
+        last word may become longer unless a space follows it. A source term or a forbidden word in
+        small letters stands for every casing.
 
         Raises:
-            DataError: `texts` is none of these, a text is not a string (in a stream, when it is
+            DataError: `texts` is of another type, a text is not a string (in a stream, when it is
                 read), or a term is blank or also forbidden.
             ConfigError: the beam is wider than the vocabulary or the memory allows.
         """
         if isinstance(forbidden, str):
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
-        asked = Terminology.of(glossary, (), forbidden, target_prefix)
+        terminology = Terminology.of(glossary, (), forbidden, target_prefix)
         pipeline = self.translator.pipeline(TranslationRequest(document=document))
-        read: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
+        checked: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
         if isinstance(texts, list):
-            read = list(read)  # each is checked before the first one is translated
-        lines = (Line(number, text, asked) for number, text in enumerate(read, start=1))
-        found = (best.text for best, *_ in pipeline.translate(lines, window_lines))
+            checked = list(checked)  # checks all texts before the first one is translated
+        lines = (Line(number, text, terminology) for number, text in enumerate(checked, start=1))
+        translated = (best.text for best, *_ in pipeline.translate(lines, window_lines))
         if isinstance(texts, str):
-            return next(found)
-        return list(found) if isinstance(texts, list) else found
+            return next(translated)
+        return list(translated) if isinstance(texts, list) else translated
 
     def score(
         self, sources: Iterable[str], targets: Iterable[str], length_penalty: float = 0.0
     ) -> list[float]:
         """Return log P of each target given its source, in nats, EOS included.
 
-        An empty text is EOS only. log P is divided by the length penalty with alpha
-        `length_penalty`, like the score of a search; 0 divides by 1.
+        An empty text is EOS alone. As in a search, log P is divided by the length penalty, whose
+        alpha is `length_penalty`; with 0 it is not divided.
 
         Raises:
             DataError: the numbers of sources and targets differ, or a text is not a string.
-            ConfigError: an impossible alpha.
+            ConfigError: `length_penalty` is not a possible alpha.
         """
         settings = replace_settings(DecodingConfig(), {"length_penalty": length_penalty}, "score")
         for texts, name in ((sources, "sources"), (targets, "targets")):
@@ -145,16 +145,17 @@ def load_translator(
     sampling: Sampling | None = None,
     shortlist: int | None = None,
 ) -> Translator:
-    """Load the weights of one run, or of several as an ensemble.
+    """Load the weights of one run, or of several as an ensemble: for `nmt.load` and the commands.
 
-    `changes` replace settings of the decoding section; None leaves a setting as it is. With
-    `sampling`, translations are drawn instead of searched for. `shortlist` is the number of
-    candidates of each source token, from the shortlist of the first run.
+    `models` are run directories or checkpoints. `checkpoint` names the weights of a run directory.
+    `changes` are new values of decoding settings by name; None means no change. With `sampling`,
+    translations are drawn instead of searched for. `shortlist` is the number of candidates of each
+    source token, from the shortlist of the first run.
 
     Raises:
-        CheckpointError: one of `models` holds no usable weights.
-        ConfigError: an unknown device or precision, an impossible setting, or vocabularies that
-            differ.
+        CheckpointError: one of `models` has no usable weights.
+        ConfigError: the device or precision is unknown, a setting is impossible, or the
+            vocabularies of the runs differ.
     """
     if precision not in PRECISIONS:
         raise ConfigError(
@@ -167,16 +168,16 @@ def load_translator(
             f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
             f"{shortlist!r}"
         )
-    place = pick_device(device)
+    torch_device = pick_device(device)
     if precision != "int8":
-        precision = pick_precision(precision, place)
-    run = load_ensemble(models, place, checkpoint)
-    given = {name: value for name, value in changes.items() if value is not None}
-    settings = replace_settings(run.config.decoding, given, "load")
-    found = None
+        precision = pick_precision(precision, torch_device)
+    run = load_ensemble(models, torch_device, checkpoint)
+    changed = {name: value for name, value in changes.items() if value is not None}
+    settings = replace_settings(run.config.decoding, changed, "load")
+    loaded = None
     if shortlist is not None:
-        found = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
-    return Translator(run, settings, precision, sampling, found)
+        loaded = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
+    return Translator(run, settings, precision, sampling, loaded)
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:

@@ -19,28 +19,28 @@ from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """What is asked of all translations of a text."""
+    """Which translations a pipeline returns; it holds for all lines of a text."""
 
     n_best: int = 1
-    """translations of each line"""
+    """number of translations returned for each line"""
     document: bool = False
-    """whether a line may have several sentences, which are translated one by one"""
+    """whether a line may have several sentences, which are translated one by one and joined"""
     terminology: Terminology = field(default_factory=Terminology)
     """constraints on the words of every line"""
     utilities: Utilities | None = None
-    """compares candidates, to choose by minimum Bayes risk; None: by the score of the search"""
+    """compares candidates, to choose by minimum Bayes risk; None: the score of the search does"""
     candidates: int = 0
-    """how many candidates are compared"""
+    """number of candidates that `utilities` compares for each line; without it not used"""
     alignments: bool = False
-    """whether each translation has its word alignment"""
+    """whether word alignments are added to the translations"""
 
 
 class Translator:
     """A model, its tokenizer and the settings of the search.
 
-    `settings` None takes those of the run. `precision` is fp32, bf16 or int8. With `sampling`,
+    `settings` None: the settings of the run. `precision` is fp32, bf16 or int8. With `sampling`,
     translations are drawn instead of searched for. With a `shortlist`, a batch computes only the
-    target tokens that its sources may need.
+    logits of target tokens that may translate its sources.
     """
 
     def __init__(
@@ -58,10 +58,10 @@ class Translator:
         self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
 
     def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
-        """The pipeline that translates as asked, in one process or several.
+        """Build the pipeline for a request, by default the best translation of each line.
 
         Raises:
-            ConfigError: settings that exclude each other, or a beam that is too small or too wide.
+            ConfigError: the request contradicts itself, or the beam is too small or too wide.
         """
         request = request or TranslationRequest()
         searcher, n_best = self.searcher, request.n_best
@@ -72,7 +72,7 @@ class Translator:
             stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
             choose = partial(most_useful, utilities=request.utilities, n_best=n_best)
-            stages.append(lambda lines, found: [choose(candidates) for candidates in found])
+            stages.append(lambda lines, candidates: [choose(row) for row in candidates])
             n_best = request.candidates
         if request.alignments:
             stages.append(partial(align, searcher=searcher))
@@ -85,15 +85,15 @@ class Translator:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[Translation]:
-        """Yield the best translation of each text, in order; that of a blank text is empty.
+        """Yield the best translation of each text, in order; an empty one for a blank text.
 
         A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message that names
-        its number, counted from 1. With `window_lines` 1 each text is answered before the next is
-        read. `progress` is called with the number of texts done since its last call, before they
-        are yielded.
+        its number, counted from 1. Up to `window_lines` texts are read before their translations
+        are yielded. `progress` is called with the number of texts done since its last call, before
+        they are yielded.
         """
-        found = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
-        return (best for best, *_ in found)
+        rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
+        return (best for best, *_ in rows)
 
 
 def _check_request(request: TranslationRequest, searcher: Searcher) -> None:

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt.errors import CheckpointError, NmtError, StoppedBySignal
-from nmt.translation.process_pool import AHEAD, ProcessPool
+from nmt.translation.process_pool import TASKS_AHEAD, ProcessPool
 
 
 def squared(number: int) -> int:
@@ -61,7 +61,7 @@ def test_tasks_are_read_ahead_within_bounds() -> None:
 
     with closing(ProcessPool(squared, 2)) as pool:
         for yielded, _ in enumerate(pool.map(tasks())):
-            assert len(read) <= yielded + AHEAD * 2 + 2
+            assert len(read) <= yielded + TASKS_AHEAD * 2 + 2
 
 
 def test_a_stop_comes_at_once() -> None:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 SAMPLED_CANDIDATES = 32
 TERMINOLOGY_KEYS = ("terms", "forbidden", "target_prefix")
-NAMES = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
+# names of JSON's types in messages; a value of another type is a number
+KINDS = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
 
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The form of the input, which translations of each line are written, and how."""
+    """Options of `nmt translate`: format of the input, what is written for a line and how."""
 
     document: Annotated[bool, typer.Option("--document")] = False
     """Split each line into sentences, and join their translations."""
@@ -66,7 +67,7 @@ class OutputOptions:
             )
 
     def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
-        """Return what is asked of all translations, as the pipeline takes it."""
+        """Return the request that these options make of `translator.pipeline`."""
         from nmt.translation.translator import TranslationRequest
 
         request = TranslationRequest(
@@ -79,20 +80,21 @@ class OutputOptions:
         data = translator.run.config.data
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         utilities = partial(sentence_utilities, self.mbr, tokenize=tokenize)
-        is_drawn = translator.searcher.sampling is not None
-        found = SAMPLED_CANDIDATES if is_drawn else translator.settings.beam_size
-        return replace(request, utilities=utilities, candidates=self.candidates or found)
+        is_sampled = translator.searcher.sampling is not None
+        default = SAMPLED_CANDIDATES if is_sampled else translator.settings.beam_size
+        return replace(request, utilities=utilities, candidates=self.candidates or default)
 
 
 @dataclass(frozen=True)
 class _InputLine:
-    """A line of the input, and what is translated of it."""
+    """A line of the input, and what the pipeline translates for it."""
 
-    read: str
+    raw: str
+    """the line as it was read: a text, or with --json-input a JSON object"""
     record: Mapping[str, object]
-    """the object of the line, whose "source" is its text"""
+    """the JSON object, or {"source": text}"""
     line: "Line"
-    """the text and its constraints"""
+    """the text under "source", its number and its constraints"""
 
 
 def translate_lines(
@@ -101,36 +103,39 @@ def translate_lines(
     lines: Iterator[str],
     options: OutputOptions,
     done: int,
-    sink: WindowOutput,
+    output: WindowOutput,
 ) -> None:
-    """Write the translation of each line of `file`, at once where somebody types.
+    """Translate the rest of an input and write it to `output`, window by window.
 
-    `lines` are those that follow the first `done` ones, which are translated already.
+    `lines` come from `file` (None is stdin), after the first `done` lines, which are translated
+    already. A line that somebody types is translated before the next one is read.
 
     Raises:
-        DataError: With --json-input, a line is no such object; the message names the line.
+        DataError: With --json-input, a line is not such an object; the message names the line.
     """
-    waiting: deque[list[_InputLine]] = deque()
+    unfinished: deque[list[_InputLine]] = deque()
 
-    def windows() -> "Iterator[list[Line]]":
-        for window in _windows(file, lines, options, done + 1):
-            waiting.append(window)
+    def lines_of_windows() -> "Iterator[list[Line]]":
+        for window in _read_windows(file, lines, options, done + 1):
+            unfinished.append(window)
             yield [each.line for each in window]
 
     with progress_bar(file, " lines", done) as bar:
-        # A pipe is answered window by window; a file is read some windows ahead.
-        parts = [windows()] if is_regular(file) else ([window] for window in windows())
-        for part in parts:
-            for found in pipeline.translate_windows(part, progress=bar.update):
-                window = waiting.popleft()
+        # One call for a whole file, which is read ahead; one for each window of a pipe, which is
+        # written before the next one is read.
+        windows = lines_of_windows()
+        calls = [windows] if is_regular(file) else ([window] for window in windows)
+        for windows_of_call in calls:
+            for found in pipeline.translate_windows(windows_of_call, progress=bar.update):
+                window = unfinished.popleft()
                 rows = (
                     _output_of(line, translations, options) + "\n"
                     for line, translations in zip(window, found, strict=True)
                 )
-                sink.write([each.read for each in window], "".join(rows).encode("utf-8"))
+                output.write([each.raw for each in window], "".join(rows).encode("utf-8"))
 
 
-def _windows(
+def _read_windows(
     file: Path | None, lines: Iterator[str], options: OutputOptions, first: int
 ) -> Iterator[list[_InputLine]]:
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
@@ -139,24 +144,24 @@ def _windows(
     from nmt.translation.line import Line
 
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
-    for read in windows(lines, 1 if is_typed(file) else size, len):
+    for texts in windows(lines, 1 if is_typed(file) else size, len):
         window = []
-        for number, text in enumerate(read, first):
-            record, asked = {"source": text}, None
+        for number, text in enumerate(texts, first):
+            record, terminology = {"source": text}, None
             if options.json_input:
                 where = f"{input_name(file)}:{number}"
                 record = read_record(text, where)
-                asked = line_terminology(record, where)
-            window.append(_InputLine(text, record, Line(number, record["source"], asked)))
+                terminology = line_terminology(record, where)
+            window.append(_InputLine(text, record, Line(number, record["source"], terminology)))
         yield window
-        first += len(read)
+        first += len(texts)
 
 
 def _output_of(line: _InputLine, translations: "list[Translation]", options: OutputOptions) -> str:
     """Return the output for a line: its translation, a list of several, or a JSON object."""
     if options.as_json:
-        found = [_as_record(translation) for translation in translations]
-        return written_record({**line.record, "translations": found})
+        records = [_as_record(translation) for translation in translations]
+        return format_record({**line.record, "translations": records})
     if options.n_best > 1:
         return "\n".join(
             f"{line.line.number} ||| {t.text} ||| {t.score:.4f}{_alignment_column(t, ' ||| ')}"
@@ -179,7 +184,7 @@ def _as_record(translation: "Translation") -> dict[str, object]:
 
 
 def _alignment_column(translation: "Translation", separator: str) -> str:
-    """Return the separator and the alignment; empty if no alignment was asked for."""
+    """Return the separator and the alignment; an empty text without --alignments."""
     return separator + translation.alignment.pharaoh() if translation.alignment else ""
 
 
@@ -194,33 +199,34 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def read_record(line: str, where: str) -> dict[str, Any]:
-    """Return the object of a line, whose "source" is the text to translate.
+    """Parse a line of --json-input: an object whose "source" is the text to translate.
 
     Raises:
-        DataError: The line is no such object; the message names `where`, the file and line.
+        DataError: The line is not such an object. The message begins with `where`, "FILE:LINE".
     """
-    wanted = 'expected a JSON object with the key "source", a string: {"source": "A dog."}'
+    expected = 'expected a JSON object with the key "source", a string: {"source": "A dog."}'
     try:
         record = _DECODER.decode(line)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: no JSON ({error}); {wanted}") from error
+        raise DataError(f"{where}: no JSON ({error}); {expected}") from error
     if not isinstance(record, dict):
-        raise DataError(f"{where}: {NAMES.get(type(record), 'a number')}; {wanted}")
+        kind = KINDS.get(type(record), "a number")
+        raise DataError(f"{where}: {kind}; {expected}")
     if "source" not in record:
-        raise DataError(f'{where}: an object without "source"; {wanted}')
+        raise DataError(f'{where}: an object without "source"; {expected}')
     source = record["source"]
     if not isinstance(source, str):
-        kind = NAMES.get(type(source), "a number")
-        raise DataError(f'{where}: "source" is {kind}; {wanted}')
+        kind = KINDS.get(type(source), "a number")
+        raise DataError(f'{where}: "source" is {kind}; {expected}')
     check_text(source, f'{where}: "source"')
     return record
 
 
-def written_record(record: Mapping[str, object]) -> str:
-    """Return a record as one line of JSON, with escapes for what UTF-8 cannot hold.
+def format_record(record: Mapping[str, object]) -> str:
+    """Return an object as one line of JSON; only half surrogate pairs make all of it ASCII escapes.
 
     Raises:
-        DataError: The record is nested too deeply to be written.
+        DataError: The object is nested too deeply to be written.
     """
     try:
         line = json.dumps(record, ensure_ascii=False)
@@ -236,17 +242,17 @@ def written_record(record: Mapping[str, object]) -> str:
 
 
 def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":
-    """Return what a JSON line asks of its own translation; None if it asks nothing.
+    """Return the constraints on the translation of a JSON line, under `TERMINOLOGY_KEYS`, or None.
 
     Raises:
-        DataError: A key has a value of another form; the message names `where`, the file and line.
+        DataError: A value has another type. The message begins with `where`, "FILE:LINE".
     """
     if not any(key in record for key in TERMINOLOGY_KEYS):
         return None
     from nmt.translation.line import Terminology
 
-    def check(key: str, is_right: bool, expected: str) -> None:
-        if not is_right:
+    def check(key: str, is_valid: bool, expected: str) -> None:
+        if not is_valid:
             value = json.dumps(record[key])[:60]
             raise DataError(f'{where}: "{key}" is {value}; expected {expected}')
 

@@ -28,16 +28,16 @@ from nmt.errors import ConfigError, DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 
 FORMAT = 1
-"""version of the state file; a file without one is of version 1"""
+"""version of the state file; a file without a version is of version 1"""
 STATE_TYPES = {"lines": int, "bytes": int, "input": str, "output": str, "settings": dict}
 START_AGAIN = "leave out --resume to translate from the beginning"
 
 
 def is_complete(file: Path | None, output: Path | None) -> bool:
-    """Whether nothing is left to resume: the output exists, and no part of it.
+    """Whether nothing is left for --resume: the output exists, and `OUT.part` does not.
 
     Raises:
-        ConfigError: `file` is stdin, or `output` is no regular file, so --resume cannot continue.
+        ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
     """
     part = _part_of(output)
     if is_stdin(file):
@@ -50,14 +50,14 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 
 
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
-    """Raise a ConfigError if `output` or a file that is written beside it is one of the inputs."""
+    """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
     part = _part_of(output)
     for written in [output, *([part, Path(f"{part}.json")] if part else [])]:
         check_output_is_no_input(written, inputs)
 
 
 def _part_of(output: Path | None) -> Path | None:
-    """Return where an output stands until it is complete; None if it is no regular file."""
+    """Return the path of OUT.part; None if the output is stdout, a pipe or a device."""
     if output is None or str(output) in STDOUT or (output.exists() and not output.is_file()):
         return None
     final = Path(os.path.realpath(output)) if output.is_symlink() else output
@@ -65,29 +65,30 @@ def _part_of(output: Path | None) -> Path | None:
 
 
 class StreamOutput:
-    """stdout, a pipe or a device, whose output cannot be resumed."""
+    """Output to stdout, a pipe or a device, which cannot be resumed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Return 0, the number of lines that are translated already."""
+        """Return 0: no line is translated already; see `PartialOutput.begin`."""
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Write the output of these lines, so that a reader has it at once."""
+        """Write the output of these lines of the input, and flush it for a reader at once."""
         self._file.write(output)
         self._file.flush()
 
 
 class PartialOutput:
-    """A regular file that is being written, locked against a second process."""
+    """Output to a regular file, `OUT.part` until it is complete, locked for other processes."""
 
     def __init__(self, path: Path, part: Path, resume: bool) -> None:
+        """Open and lock `part` (OUT.part); raise a DataError if another process writes it."""
         self.path, self.part, self.state_file = path, part, Path(f"{part}.json")
         self.resume = resume
         self._state: dict[str, Any] = {}
-        """what the state file records of the part; empty until `begin`"""
+        """the contents of the state file; empty until `begin`"""
         from hashlib import sha256  # it loads OpenSSL, which the other commands do not need
 
         self._input, self._output = sha256(), sha256()
@@ -95,6 +96,7 @@ class PartialOutput:
             self.file = self.part.open("a+b", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # false if another process has completed and renamed the part in the meantime
             same = os.path.samestat(os.fstat(self.file.fileno()), os.stat(self.part))
         except (BlockingIOError, FileNotFoundError):
             same = False
@@ -105,9 +107,10 @@ class PartialOutput:
             )
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Skip the lines that the part holds, and return how many those are.
+        """Return how many lines are translated already, and read these from `lines`: skip them.
 
-        They must have been translated with the same `settings`, which the others will be.
+        Without `resume` there are none, and `OUT.part` is emptied. `settings` returns all that
+        decides what a line becomes, by name; it must be the same as when the part was begun.
 
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
@@ -124,13 +127,13 @@ class PartialOutput:
         return int(state["lines"])
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Append the output of the lines, and save how far the part has come."""
+        """Append the output of these lines of the input to the part, and replace its state file."""
         for line in lines:
             self._input.update(line.encode("utf-8") + b"\n")
         self._output.update(output)
-        rest = memoryview(output)
-        while rest:
-            rest = rest[self.file.write(rest) :]
+        unwritten = memoryview(output)
+        while unwritten:
+            unwritten = unwritten[self.file.write(unwritten) :]
         os.fsync(self.file.fileno())
         self._state["lines"] += len(lines)
         self._state["bytes"] += len(output)
@@ -138,30 +141,32 @@ class PartialOutput:
         self._state["output"] = self._output.hexdigest()
         write_json(self.state_file, self._state)
 
-    def keep(self, again: bool) -> None:
-        """After an error, keep the complete windows and say so; keep nothing if there is none.
+    def save_after_error(self, can_resume: bool) -> None:
+        """Cut the part to its complete windows, and print a message with the number of lines.
 
-        `again` says whether the input can be read a second time.
+        With `can_resume` (the input can be read again) the message has the command that continues.
+        A new part without any complete window is deleted, unless an older output exists.
         """
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
         if state is None:
-            # Without `begin`, a former part stays. After it, a part without a state stays beside a
-            # former output: it tells --resume that the output is not complete.
+            # Before `begin`, a part of an earlier run is not deleted. After it, a part without a
+            # state is not deleted if an older output exists: it tells `is_complete` to resume.
             size = os.fstat(self.file.fileno()).st_size
             if not (self.path.exists() if self._state else size):
                 self.part.unlink(missing_ok=True)
             return
         self.file.truncate(state["bytes"])
-        command = shlex.join(["nmt", *sys.argv[1:], *["--resume"][: "--resume" not in sys.argv]])
+        resume = [] if "--resume" in sys.argv else ["--resume"]
+        command = shlex.join(["nmt", *sys.argv[1:], *resume])
         print(
             f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
-            + (f"; to continue: {command}" if again else ""),
+            + (f"; to continue: {command}" if can_resume else ""),
             file=sys.stderr,
         )
 
     def _read_state(self) -> dict[str, Any] | None:
-        """Return the recorded state of the part; None if there is none."""
+        """Return the contents of the state file, or None if there is none."""
         try:
             state = read_json(self.state_file)
             check_format(state, FORMAT, self.state_file, START_AGAIN)
@@ -176,7 +181,7 @@ class PartialOutput:
     def _resume(
         self, state: Mapping[str, Any], wanted: Mapping[str, object], lines: Iterator[str]
     ) -> None:
-        """Check that the part belongs to these lines and settings, and skip those lines."""
+        """Check that the part has these settings and the first of these lines, and skip them."""
         for name in {**wanted, **state["settings"]}:
             before, now = state["settings"].get(name), wanted.get(name)
             if before != now:
@@ -203,11 +208,14 @@ WindowOutput = StreamOutput | PartialOutput
 
 
 @contextlib.contextmanager
-def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator[WindowOutput]:
-    """Open the output of `file`: the file `path`, which appears when complete, or stdout.
+def open_window_output(
+    file: Path | None, path: Path | None, resume: bool
+) -> Iterator[WindowOutput]:
+    """Open the output `path` for the translation of the input `file`; None is stdout and stdin.
 
-    Until then the output is `path` with ".part" added. After an error it remains there, and a line
-    on stderr says so. With `resume` such a part is continued, otherwise it is replaced.
+    A regular file is written as `OUT.part`, and renamed when it is complete. After an error
+    `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is
+    continued, otherwise it is replaced.
 
     Raises:
         DataError: the file cannot be written, another process writes it, or the part belongs to
@@ -227,5 +235,5 @@ def open_windows(file: Path | None, path: Path | None, resume: bool) -> Iterator
                 part.part.replace(part.part.with_suffix(""))
                 part.state_file.unlink(missing_ok=True)
         except BaseException:
-            part.keep(again=not is_stdin(file))
+            part.save_after_error(can_resume=not is_stdin(file))
             raise

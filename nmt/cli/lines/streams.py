@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
+# errors of a full disk, a quota and a limit of the size of files
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -25,26 +26,26 @@ def log(message: str) -> None:
 
 
 def is_stdin(path: Path | None) -> bool:
-    """Whether an input is stdin: not named, or by one of its names."""
+    """Whether an input is stdin: `path` is None, "-" or "/dev/stdin"."""
     return path is None or str(path) in STDIN
 
 
 def input_name(path: Path | None) -> str:
-    """Return the name of an input for messages."""
+    """Return the name of an input for messages: its path, or "stdin"."""
     return "stdin" if is_stdin(path) else str(path)
 
 
 def is_typed(path: Path | None) -> bool:
-    """Whether somebody types the input at a terminal."""
+    """Whether the input is stdin and somebody types it at a terminal."""
     return is_stdin(path) and sys.stdin.isatty()
 
 
 def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
     """Raise a ConfigError if writing `output` would replace one of the `inputs`.
 
-    Two paths are the same file if they lead to the same inode: by another spelling, a symbolic
-    link or a hard link. An `output` of None or "-" is stdout; an input "-" is stdin, which may be
-    redirected from the file. An input of None is an option that was not given.
+    Two paths are the same file if their inode is the same, also through a symbolic or hard link. An
+    `output` of None or "-" is stdout; an input "-" is stdin; both may be redirected to or from a
+    file. An input of None is an option that was not given.
     """
     written = _identity(output, STDOUT, 1)
     for path in inputs:
@@ -58,21 +59,21 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
 
 
 def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
-    """Device and inode of a regular file; None if there is no such file."""
+    """Device and inode of a regular file, or None; `standard` names the open `descriptor`."""
     is_standard = path is None or str(path) in standard
     try:
-        found = os.fstat(descriptor) if is_standard else os.stat(str(path))
+        status = os.fstat(descriptor) if is_standard else os.stat(str(path))
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 @contextlib.contextmanager
 def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
-    """The lines of a file, or of stdin for None and "-", without their ends.
+    """Open a file, or stdin for None and "-", as an iterator of its lines without line ends.
 
-    Bytes that are not UTF-8 become U+FFFD, and a warning names their line; a compressed
-    file must be UTF-8 throughout.
+    Bytes that are not UTF-8 become U+FFFD, and a warning names their line; a compressed file
+    must be UTF-8 throughout.
 
     Raises:
         DataError: the file cannot be read.
@@ -94,12 +95,12 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether the input is a regular file, all of which can be read without waiting."""
+    """Whether the input (None is stdin) is a regular file, which is read without waiting."""
     return _identity(path, STDIN, 0) is not None
 
 
 def count_lines(path: Path | None) -> int | None:
-    """Return the number of lines of a plain file, for a progress bar; None where unknown."""
+    """Return the number of line feeds in a file; None for stdin, a pipe or a compressed file."""
     if path is None or not path.is_file() or path.suffix in SUFFIXES:
         return None
     with path.open("rb") as file:
@@ -107,7 +108,7 @@ def count_lines(path: Path | None) -> int | None:
 
 
 def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":
-    """Return a progress bar over the lines of a file, shown on a terminal and not for stdin."""
+    """Return a bar that counts lines of a file, from `done`; hidden for stdin or off a terminal."""
     from tqdm import tqdm
 
     show = not is_stdin(path) and sys.stderr.isatty()
@@ -117,10 +118,10 @@ def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """A file to write, or stdout for None and "-". The file appears under its name when complete.
+    """Open a file to write, or stdout for None and "-"; a file is complete or not there.
 
-    It is written under another name in the same folder and then renamed; after an error nothing
-    remains. A pipe or a device, such as /dev/null, is written directly.
+    It is written under another name in the same folder and renamed at the end; after an error it
+    is deleted. A pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -149,11 +150,11 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def explain_write_errors(name: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
-    """Turn an OSError into a DataError that names the output; only of these numbers if given."""
+def explain_write_errors(output: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
+    """Turn an OSError, with errno in `numbers` if given, into a DataError that names `output`."""
     try:
         yield
     except OSError as error:
         if numbers and error.errno not in numbers:
             raise
-        raise DataError(f"{name}: cannot be written: {error.strerror}") from error
+        raise DataError(f"{output}: cannot be written: {error.strerror}") from error

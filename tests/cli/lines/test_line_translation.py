@@ -13,7 +13,7 @@ import sacrebleu
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.lines.line_translation import read_record, written_record
+from nmt.cli.lines.line_translation import format_record, read_record
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
 from nmt.data.tokens.vocabulary import learn_vocabulary
@@ -260,12 +260,12 @@ def test_what_is_nested_too_deeply_to_be_written_is_refused() -> None:
     for _ in range(100_000):
         record = {"x": record}
     with pytest.raises(DataError, match="nested too deeply to be written; leave it out"):
-        written_record(record)
+        format_record(record)
     while record:  # so that letting go of it does not recurse either
         record = record["x"]  # type: ignore[assignment]
 
 
 def test_what_utf8_cannot_hold_is_escaped() -> None:
     record = {"source": "ä", "other": "\ud800"}
-    assert json.loads(written_record(record).encode("utf-8")) == record
-    assert written_record({"source": "ä"}) == '{"source": "ä"}'
+    assert json.loads(format_record(record).encode("utf-8")) == record
+    assert format_record({"source": "ä"}) == '{"source": "ä"}'

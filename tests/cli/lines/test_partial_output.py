@@ -18,7 +18,7 @@ import torch
 from typer.testing import Result
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.cli.lines.partial_output import StreamOutput, open_windows
+from nmt.cli.lines.partial_output import StreamOutput, open_window_output
 from nmt.errors import DataError, NmtError, StoppedBySignal
 from nmt.run_directory import load_run
 from nmt.search import windows
@@ -294,11 +294,11 @@ def test_a_signal_after_the_note_of_a_window_loses_nothing(tmp_path: Path) -> No
         replace(self, target)
         raise StoppedBySignal("stopped by SIGTERM")
 
-    with pytest.raises(StoppedBySignal), open_windows(source, output, resume=False) as sink:
+    with pytest.raises(StoppedBySignal), open_window_output(source, output, resume=False) as sink:
         sink.begin(iter([]), dict)
         with patch.object(Path, "replace", replaced):
             sink.write(["a"], b"A\n")
-    with open_windows(source, output, resume=True) as sink:
+    with open_window_output(source, output, resume=True) as sink:
         assert sink.begin(iter(["a"]), dict) == 1
         sink.write(["b"], b"B\n")
     assert output.read_bytes() == b"A\nB\n"
