@@ -3,7 +3,7 @@
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
   checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
-  best.json  last.json  result.json  shortlist.npz
+  best.json  last.json  result.json  shortlist.npz  plots/  report.html
 """
 
 import contextlib

@@ -109,7 +109,7 @@ def init(options: InitOptions) -> None:
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
         f"line) to {data.target_language} ({profile.target.words:.0f})"
         f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
-        f"{', tokenised' * profile.tokenized}; taking some steps to know this machine"
+        f"{', tokenised' * profile.tokenized}; timing a few training steps on this machine"
     )
     recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ class PairOptions:
     as_json: Annotated[bool, typer.Option("--json")] = False
     """Print JSON lines."""
     per_token: Annotated[bool, typer.Option("--per-token")] = False
-    """With --json: each token's too."""
+    """With --json: the log-probability of each token too."""
     length_penalty: Annotated[float, typer.Option(min=0, max=10)] = 0.0
     """alpha of the length penalty that divides; 0: none."""
     batch_tokens: Annotated[int | None, typer.Option(min=1)] = None

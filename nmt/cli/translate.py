@@ -39,8 +39,8 @@ class TerminologyOptions:
     """What words every translation must and must not have."""
 
     glossary: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """Lines of source term, TAB, translation: where the one occurs as whole words, the translation
-    has the other. In small letters a term is found in any casing."""
+    """Lines of source term, TAB, target term: a translation has the target term if the source has
+    its term as whole words. A term in small letters is found in any casing."""
     forbid: Annotated[list[str] | None, typer.Option(metavar="WORD")] = None
     """A word or phrase that no translation has, in any casing if it is in small letters; may be
     given several times."""

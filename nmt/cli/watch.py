@@ -18,7 +18,7 @@ def watch(
 ) -> None:
     """Show step, losses, BLEU, speed and remaining time, updated until the run is finished.
 
-    Only reads the run. Without a terminal the progress is shown once.
+    The run is only read, never changed. Without a terminal the progress is shown once.
     """
     from nmt.report.watch import read_progress, render_progress
     from nmt.run_directory import find_run

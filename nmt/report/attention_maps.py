@@ -45,7 +45,7 @@ class Pieces:
         return Pieces([*self.labels, END], [*self.words, max(self.words, default=-1) + 1])
 
     def with_start(self) -> "Pieces":
-        """Prepend the start of the sentence as a word of its own."""
+        """Prepend the start symbol `<s>` as a word of its own."""
         return Pieces([START, *self.labels], [0, *(word + 1 for word in self.words)])
 
 

@@ -78,7 +78,7 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
     """Choose the weights (B, H, T, S) of the penultimate layer, but of two layers the second.
 
-    The first layer has not yet seen the source, so it attends less to what it is about to write.
+    The first layer has not yet seen the source, so its attention tells less about the next token.
     """
     return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
 
