@@ -97,14 +97,14 @@ class StaticLayerCache(LayerCache):
         self._places = places
         self._settle()
 
-    def keep_positions(self, positions: Tensor, room: int) -> None:
+    def keep_positions(self, positions: Tensor, capacity: int) -> None:
         """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
-        super().keep_positions(positions, room)
+        super().keep_positions(positions, capacity)
         self._settle()
 
-    def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
+    def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
         """Do as `LayerCache`, then copy keys and values to their fixed addresses."""
-        super().keep_sentences(sentences, moved)
+        super().keep_sentences(sentences, changed)
         self._settle()
 
     def _settle(self) -> None:
@@ -123,11 +123,11 @@ class _Operands(NamedTuple):
     x: Tensor
     """(rows, k, D)"""
     past_mask: Tensor
-    """(rows, 1, k, room)"""
+    """(rows, 1, k, C)"""
     source_mask: Tensor
     """(rows, 1, 1, S')"""
     new: Tensor
-    """(k,) the positions in `room` of the new keys and values"""
+    """(k,) the indices (of C positions) of the new keys and values"""
     result: Tensor
     """(rows, k, D)"""
 

@@ -47,12 +47,12 @@ class Objective(nn.Module):
         # GPU where the tokens are, and would wait for it.
         layouts: tuple[Layout, Layout] = (PADDED, PADDED)
         if device.type == "cpu":
-            layouts = UnpaddedLayout(batch.target_input, PAD), UnpaddedLayout(batch.source, PAD)
+            layouts = UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
         with autocast(device, self.precision, once=True):
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # a GPU computes the last norm in float32
             x = x.to(torch.bfloat16)
-        target = layouts[0].tokens(batch.target_output)
+        target = layouts[1].tokens(batch.target_output)
         matrix = self.model.output_embedding.weight
         return label_smoothed_cross_entropy(x, matrix, target, PAD, self.smoothing)
 
