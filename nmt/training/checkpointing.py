@@ -91,7 +91,7 @@ class Checkpointer:
         self._poll_at_step: int | None = None
         """the next step to poll at; None if no checkpoint is being written"""
         self.must_retry = False
-        """whether the last checkpoint could not be written, so that the next step should save"""
+        """whether the last checkpoint could not be written, so that the next step saves again"""
 
     def preallocate(self) -> None:
         """Allocate memory for the first copy in the background; call this after every step.
