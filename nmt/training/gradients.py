@@ -121,7 +121,7 @@ class GradientComputer:
         self._parallel = None
 
     def compute(self, step: int) -> StepGradient:
-        """Compute the gradient of step `step` (from 1) into `Parameter.grad`; return what it is of.
+        """Compute the gradient of step `step` (from 1) into `Parameter.grad`; return loss and pairs.
 
         A GPU may still compute it when this returns. The gradient is the sum over the target tokens
         of the step, divided by the number of processes. If memory runs out, the same pairs are
@@ -149,7 +149,7 @@ class GradientComputer:
         )
 
     def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
-        """Return which `pairs` of a step this process computes: a token store and row indices of it.
+        """Return which `pairs` of a step this process computes: a token store and row indices.
 
         With `tokenizer.sampling` it is a new store of segmentations drawn for this step. Their
         lengths are random, so the pairs are divided by their lengths in the training store.

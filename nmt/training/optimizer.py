@@ -50,9 +50,9 @@ def update_weights(
 ) -> None:
     """Take one optimiser step with the gradients in `Parameter.grad`, and delete them.
 
-    Gradients of the summed loss are first divided by `divisor`, the number of target tokens, and
-    clipped to the L2 norm `clip_norm`. If `rejected` (scalar float32) is 1, weights and moments do
-    not change. The device itself reads it, so Python need not wait for a GPU.
+    First they are divided by `divisor`, which makes them those of the mean loss per target token,
+    and clipped to the L2 norm `clip_norm`. If `rejected` (scalar float32) is 1, weights and moments
+    do not change. The device itself reads it, so Python need not wait for a GPU.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
@@ -70,7 +70,7 @@ def update_weights(
 
 
 class MovingAverage:
-    """An exponential moving average of the weights, which often translates better than they do.
+    """An exponential moving average of the weights, which smooths like a mean of checkpoints.
 
     average <- d * average + (1 - d) * weights, after every step.
 

@@ -49,9 +49,10 @@ NO_MEMORY = (
 
 
 def train(config: Config, path: Path, log: Log) -> RunDirectory:
-    """Train `config` in the run directory `path`; call it again to resume.
+    """Train a model in the run directory `path`, and score it; call this again to resume.
 
-    Under `torchrun` every process calls this; only the main process writes and logs.
+    A finished run is not trained again. Under `torchrun` every process calls this; only the main
+    process writes files and calls `log`.
 
     Raises:
         NmtError: training cannot start or continue; the message says why.
@@ -77,9 +78,9 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 def _build_trainer(
     config: Config, directory: RunDirectory, group: ProcessGroup, log: Log
 ) -> tuple[Trainer, dict[str, str]]:
-    """Return a trainer at step 0 and the fingerprints of its text.
+    """Check everything, prepare the data; return a trainer at step 0 and its text's fingerprints.
 
-    What can be wrong is checked here; quick checks come first.
+    Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
     training = config.training
     device = pick_device(training.device)
@@ -94,7 +95,7 @@ def _build_trainer(
         pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    read_test_set(config)  # only to check it: a mistake is better reported now than at the end
+    read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,

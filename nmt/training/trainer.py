@@ -24,7 +24,7 @@ from nmt.training.validation import Validator, write_examples
 class Trainer:
     """Trains one model: connects the data, the steps, the validation and the checkpoints.
 
-    What changes during training is in the model and in `state`.
+    Training changes only the model and `state`.
     """
 
     def __init__(
@@ -37,7 +37,10 @@ class Trainer:
         group: ProcessGroup | None = None,
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Start at step 0; `corpus_weights` has an entry for each training text in `store`."""
+        """Start at step 0 of training on `store`; `precision` is fp32 or bf16.
+
+        `corpus_weights` has an entry for each training text in `store`, in their order there.
+        """
         self.run, self.config, self.model = run, run.config, run.model
         self.directory = directory = RunDirectory(run.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
@@ -59,14 +62,15 @@ class Trainer:
         self.checkpointer = Checkpointer(run, self.state, self.monitor, self.group)
 
     def train(self) -> None:
-        """Train until `max_steps` or early stopping.
+        """Train from `state` until `max_steps` or early stopping, and save checkpoints meanwhile.
 
         Raises:
-            StoppedBySignal: SIGINT or SIGTERM came; the run is saved.
+            StoppedBySignal: SIGINT or SIGTERM was received; the run is saved, unless by a second
+                signal or before the first step.
             DivergedError: a step or a validation has diverged; see `Stepper.take`.
         """
         with self._signals:
-            gc.freeze()  # the collector need not look at objects that stay until the end
+            gc.freeze()  # garbage collection is faster without objects that live until the end
             self.model.train()
             self.monitor.open_bar(self.state.step, self.config.training.max_steps)
             try:
@@ -82,7 +86,7 @@ class Trainer:
                 gc.unfreeze()
 
     def finished(self) -> bool:
-        """Return whether nothing is left to do."""
+        """Return whether all steps are taken, or training stops early, and all is validated."""
         patience = self.config.training.early_stopping
         stops_early = patience is not None and self.state.ranking.without_gain >= patience
         return not self.state.validation_due and (stops_early or self._at_last_step())
@@ -144,7 +148,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint of this step in the background; see `Checkpointer.save`."""
+        """Wait for the last step, then write its checkpoint as `Checkpointer.save` does."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 
