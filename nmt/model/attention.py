@@ -107,10 +107,7 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Return the output (B, T, D) of queries (B, H, T, K) on keys and values (B, H, S, K).
-
-        The weights are also appended to `context.record`, if there is one.
-        """
+        """Return the attention output (B, T, D) of queries (B, H, T, K), K and V (B, H, S, K)."""
         if context.record is not None:
             context.record.append(attention_weights(query.to(key.dtype), key, context.mask))
         heads = self._attention(query, key, value, context.mask)

@@ -80,9 +80,13 @@ class LayerCache:
 
     def at_step(self, new: slice) -> CachedKeyValues:
         """Return views for one step, in which attention writes to the positions `new`."""
-        new_key, new_value = self.key[:, :, new], self.value[:, :, new]
         return CachedKeyValues(
-            self.key, self.value, new_key, new_value, self.cross_key, self.cross_value
+            key=self.key,
+            value=self.value,
+            new_key=self.key[:, :, new],
+            new_value=self.value[:, :, new],
+            cross_key=self.cross_key,
+            cross_value=self.cross_value,
         )
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
@@ -200,10 +204,7 @@ class DecoderCache:
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Continue parents[n, i] as hypothesis i of sentence n; `parents` (N, k) are indices.
-
-        An index counts the hypotheses of its sentence in the last step, from 0.
-        """
+        """Continue hypothesis parents[n, i] of sentence n as its hypothesis i; indices (N, k)."""
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
 

@@ -95,11 +95,7 @@ class Decoder(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Apply all layers to the embedded target x (B, T, D), given the memory (B, S, D).
-
-        The result (B, T, D) is the input of the output projection. The contexts are those of
-        `DecoderLayer.forward`.
-        """
+        """Apply all layers and the last norm to x: (B, T, D), memory (B, S, D) -> (B, T, D)."""
         for layer in self.layers:
             x = layer(x, memory, self_context, cross_context)
         return self.norm(x)

@@ -14,10 +14,7 @@ _thread_local = threading.local()
 
 @contextlib.contextmanager
 def masks_from(generator: torch.Generator) -> Iterator[None]:
-    """Inside this context, draw the masks of this thread on a CPU from `generator`.
-
-    Otherwise they come from PyTorch's global generator.
-    """
+    """Inside the block, draw this thread's masks on a CPU from `generator`, not the global one."""
     _thread_local.generator = generator
     try:
         yield

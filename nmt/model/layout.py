@@ -97,16 +97,13 @@ class UnpaddedLayout(Layout):
         return rows.view(len(self.row), -1)
 
     def _order(self, heads: int) -> tuple[Tensor, Tensor]:
-        """Return two inverse index tensors, between (B * H * L) padded and (U * H) unpadded rows.
-
-        The first (U * H,) holds padded indices. The second (B * H * L,) holds unpadded ones, and
-        U * H where there is no token.
-        """
+        """Return the padded index of each unpadded row (U * H,), and the reverse (B * H * L,)."""
         if heads not in self._orders:
             length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
             padded = (self.row[:, None] * heads + head) * length + self.position[:, None]
             unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
+            # U * H where there is no token
             self._orders[heads] = padded.flatten(), unpadded.clamp(max=count * heads).flatten()
         return self._orders[heads]
 

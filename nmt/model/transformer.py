@@ -49,10 +49,7 @@ class Transformer(nn.Module):
         self._initialize(config.initialization_gain)
 
     def forward(
-        self,
-        source: Tensor,
-        target_input: Tensor,
-        attention: AttentionRecord | None = None,
+        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
     ) -> Tensor:
         """Return the logits (B, T, V) of source ids (B, S) and target ids (B, T).
 

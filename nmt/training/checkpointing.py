@@ -109,7 +109,7 @@ class Checkpointer:
 
         An existing checkpoint of this step is replaced only if `overwrite`. If writing fails in the
         background, for example on a full disk, `wait` or `poll` later prints a message and sets
-        `must_retry`; earlier checkpoints are not changed. All records of the run are written too.
+        `must_retry`; earlier checkpoints are not changed.
 
         Raises:
             CheckpointError: writing has failed while this method waited for it.
@@ -167,10 +167,7 @@ class Checkpointer:
             self._monitor.say(f"{problem}; training goes on and tries again")
 
     def poll(self) -> None:
-        """Call `wait` if the checkpoint is written by now; call this after every step.
-
-        This never blocks. Several processes exchange whether it is written only now and then.
-        """
+        """Call `wait` if the checkpoint is written by now, else return; call this every step."""
         if self._poll_at_step is None:
             return
         if self._group.size > 1 and self._state.step < self._poll_at_step:

@@ -41,10 +41,7 @@ _SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
-    """Return shard `index` (from 0) of `count` shards of the pairs `rows` of `store`.
-
-    It holds every `count`-th pair in order of length, so all shards have similar lengths.
-    """
+    """Return shard `index` (from 0) of `count` of the pairs `rows`; all have similar lengths."""
     if count == 1:
         return rows
     total = store.target.lengths[rows] + store.source.lengths[rows]
@@ -59,9 +56,7 @@ class ProcessGroup:
     """
 
     rank: int = 0
-    """index of this process, from 0"""
     size: int = 1
-    """number of processes"""
 
     @property
     def is_main(self) -> bool:
@@ -123,10 +118,9 @@ class ProcessGroup:
 def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
     """Return a new random name, the same in all processes that were started together.
 
-    It becomes the prefix of their keys in `store`. When torchrun restarts processes, its store
-    still holds the addresses of processes that have died (seen in PyTorch 2.13), and a process that
-    reads one of them waits forever. So each process announces itself under a random id, and the
-    main process answers each id with the name, until all processes have read it.
+    It is a prefix for keys in `store`. When torchrun restarts processes, its store still holds
+    addresses of processes that have died (seen in PyTorch 2.13), and who reads one waits forever.
+    So each process announces a random id, and the main process answers each id with the name.
 
     Raises:
         TimeoutError: in the main process: some processes have not announced themselves.
@@ -155,8 +149,6 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
     """Join the other processes if `torchrun` has started this one; leave the group at the end.
-
-    Each process gets its own GPU, unless `device` (`training.device` of the recipe) is cpu.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.

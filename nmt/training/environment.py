@@ -30,7 +30,7 @@ def write_environment(
     """Write what can explain why two runs differ into environment.json of the run.
 
     A session that resumes the run is appended to the list `resumed` of this file. `fingerprints`
-    are digests of the text by name; `processes` is how many train together.
+    are digests of the text by name.
     """
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

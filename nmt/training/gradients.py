@@ -85,10 +85,7 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut all later steps into `shards` parts for threads; into 1 where `can_shard` is false.
-
-        The size of a micro-batch is estimated again, because fewer tokens per shard fit in memory.
-        """
+        """Cut later steps into `shards` parts, if `can_shard`, else 1; fit `micro_batch` too."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
@@ -98,20 +95,14 @@ class GradientComputer:
         self.micro_batch.fit(self.cpu_shards)
 
     def state(self) -> dict[str, Any]:
-        """Return how steps are cut (`cpu_shards`, micro-batch sizes of all processes).
-
-        All processes must call this together.
-        """
+        """Return how steps are cut, for `load_state`; all processes must call this together."""
         return {
             "micro_batches": self.group.all_gather(self.micro_batch.state()),
             "shares": self.cpu_shards,
         }
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Cut steps as they were when `state` was called, so that a resumed run rounds alike.
-
-        A micro-batch size that the recipe now sets otherwise is used instead.
-        """
+        """Cut steps as when `state` was called, unless the recipe sets another micro-batch size."""
         self.set_cpu_shards(saved["shares"])
         sizes = saved["micro_batches"]  # one per process; their number may have changed
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
@@ -121,7 +112,7 @@ class GradientComputer:
         self._parallel = None
 
     def compute(self, step: int) -> StepGradient:
-        """Compute the gradient of step `step` (from 1) into `Parameter.grad`; return loss and pairs.
+        """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss and pairs.
 
         A GPU may still compute it when this returns. The gradient is the sum over the target tokens
         of the step, divided by the number of processes. If memory runs out, the same pairs are

@@ -19,13 +19,12 @@ from nmt.model.transformer import Transformer
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """Compile the layers of the model and enable activation checkpointing, both in place.
 
-    Layers are compiled if the recipe sets `training.compile` and the device can (`can_compile`):
-    fused kernels need not store intermediate values, which takes a small layer most of its time.
-    Each kind of layer is compiled once for batches of any shape. PyTorch compiles again for
-    validation, for length 1, and if source and target had the same length at first.
+    With `training.compile`, on a GPU, kernels are fused and need not store intermediate values,
+    which takes a small layer most of its time. Each kind of layer is compiled once for all shapes;
+    again for validation, for length 1, and if source and target had the same length at first.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
-    again in the backward pass, compiled or not. PyTorch could not compile the checkpointing itself.
+    again in the backward pass, compiled or not.
     """
     compiles = training.compile and can_compile(next(model.parameters()).device)
     for layer in chain(model.encoder.layers, model.decoder.layers):

@@ -31,17 +31,14 @@ class Loss:
 
 
 class Objective(nn.Module):
-    """The loss of a model on a batch: a module, so that DistributedDataParallel can wrap it.
-
-    `smoothing` is that of the labels, 0 for none; `precision` is fp32 or bf16.
-    """
+    """The label-smoothed loss of a model: a module, so that DistributedDataParallel can wrap it."""
 
     def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss summed over the target tokens of the batch."""
+        """Return the loss of the batch, computed in `precision` (fp32 or bf16)."""
         device = batch.source.device
         # On a GPU the padding is computed too: to remove it, Python would have to wait until the
         # GPU tells where the real tokens are.

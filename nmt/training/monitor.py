@@ -82,10 +82,7 @@ class Monitor:
     def __init__(
         self, metrics: Path, *, silent: bool = False, tensorboard: Path | None = None
     ) -> None:
-        """Write to the file `metrics` and the folder `tensorboard`, if given.
-
-        If `silent`, only count: so do the processes that are not the main one.
-        """
+        """Write to the file `metrics` and the folder `tensorboard`; if `silent`, only count."""
         self.metrics = metrics
         self._silent = silent
         self._board = TensorBoard(tensorboard, self.say) if tensorboard and not silent else None
@@ -176,10 +173,7 @@ class Monitor:
             self._bar.update()
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
-        """Record and show the mean loss per token and the speed since the last training record.
-
-        `epoch` is how often the training data have been read, a fraction; counting begins anew.
-        """
+        """Record and show the mean loss per token and the speed since the last training record."""
         tokens, seconds = self._recorded
         elapsed = self.seconds - seconds
         speed = (self.total_tokens - tokens) / elapsed if elapsed > 0 else 0.0
@@ -203,10 +197,7 @@ class Monitor:
             self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Write a record of a validation, and print it on stderr.
-
-        `figures` holds the loss (nats per token) and the scores by metric; `words` is their text.
-        """
+        """Record loss (nats per token) and scores of a validation; print their text `words`."""
         perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",

@@ -32,9 +32,8 @@ def orthogonalize(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalize(momentum), for matrices W (A, B).
+    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalize(Nesterov momentum), for matrices (A, B).
 
-    The momentum is Nesterov's.
     The factor gives an update the size of an update by Adam (Liu et al., 2025, arXiv 2502.16982),
     so that one learning rate suits both. Matrices of the same shape are orthogonalised together,
     because a few large products are faster than many small ones.

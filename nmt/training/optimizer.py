@@ -17,9 +17,8 @@ def build_optimizers(
 ) -> list[torch.optim.Optimizer]:
     """Return [Adam] for all weights, or [Muon, Adam] if the recipe's optimizer is muon.
 
-    Muon gets the matrices of the linear maps; Adam the embeddings (one is also the output
-    projection), norms and biases. Weight decay is decoupled. The learning rate is 0 until
-    `update_weights` sets it.
+    Muon gets the matrices of the linear maps, Adam the embeddings (with the output projection),
+    norms and biases. Weight decay is decoupled; `update_weights` sets the learning rate.
     """
     optimizers: list[torch.optim.Optimizer] = []
     rest = list(model.parameters())
@@ -72,10 +71,8 @@ def update_weights(
 class MovingAverage:
     """An exponential moving average of the weights, which smooths like a mean of checkpoints.
 
-    average <- d * average + (1 - d) * weights, after every step.
-
-    d is `decay`, but at step t at most (1 + t) / (10 + t), so that the random initial weights soon
-    have no influence.
+    After every step: average <- d * average + (1 - d) * weights. d is `decay`, but at step t at
+    most (1 + t) / (10 + t), so that the random initial weights soon have no influence.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:

@@ -177,8 +177,7 @@ def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
 def configuration_digest(config: Config) -> str:
     """Return the SHA-256 of all settings that differ from the defaults, except data.directory.
 
-    Runs with the same digest have the same recipe. A setting that a later version of nmt adds does
-    not change the digest, as long as it has its default.
+    A setting that a later version of nmt adds does not change it, as long as it has its default.
     """
     chosen = config.model_dump(mode="json", exclude_defaults=True)
     chosen["data"].pop("directory", None)
@@ -186,10 +185,7 @@ def configuration_digest(config: Config) -> str:
 
 
 def portable_command(argv: Sequence[str]) -> str:
-    """Return the command line `argv` as text, without what only fits this machine.
-
-    Options that name folders are left out, and `--config` keeps only the name of its file.
-    """
+    """Return the command line `argv` as text, without the names of folders of this machine."""
     words, joined = iter(argv[1:]), ["nmt"]
     for word in words:
         option, separator, value = word.partition("=")

@@ -130,9 +130,7 @@ def check_text_unchanged(
 
 
 def resume(trainer: Trainer) -> None:
-    """Load the newest intact checkpoint; a run without checkpoints starts at step 0.
-
-    Records and example translations of later steps are removed, because they are written again.
+    """Load the newest intact checkpoint, if any, and remove the records of later steps.
 
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.

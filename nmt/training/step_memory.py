@@ -116,9 +116,8 @@ def micro_batch_tokens(
 ) -> int:
     """Return how many padded tokens per side are computed at once at most, in all shards together.
 
-    With `micro_batch_tokens: auto`, the largest useful number is halved until a step of sentences
-    of `length` tokens fits into the memory of the device, whatever of it is free: the number should
-    not change from run to run.
+    With `micro_batch_tokens: auto`, the largest useful number is halved until a step fits into the
+    memory of the device. Free memory does not matter: the number should be the same in each run.
     """
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":

@@ -20,10 +20,7 @@ _GRADIENT_BYTES = 1 << 30
 
 
 def number_of_shards(threads: int, parameters: int) -> int:
-    """Return the number of shards of a step: one per thread, if their gradients fit in memory.
-
-    `parameters` is the number of float32 weights of the model.
-    """
+    """Return one shard per thread, or fewer if gradients of so many parameters take too much."""
     return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))
 
 

@@ -123,7 +123,10 @@ def _build_trainer(
 
 
 def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
-    """Train from the last checkpoint to the end, choose the best weights and score them."""
+    """Train from the last checkpoint to the end, choose the best weights and score them.
+
+    First the tokenizer, the environment and the recipe are written into the run directory.
+    """
     resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
@@ -133,7 +136,11 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         )
     )
     if group.is_main and not is_trained:
-        _write_recipe(trainer, fingerprints)
+        if not directory.saved_checkpoints():  # replaces files of a start that failed
+            trainer.run.tokenizer.save(directory.tokenizer)
+            directory.environment.unlink(missing_ok=True)
+        write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
+        directory.write_config(trainer.config)
         if state.step:  # a process may have been killed after it had written this checkpoint
             training, ranked = trainer.config.training, state.ranking.entries
             update_after_checkpoint(directory, training, state.step, ranked)
@@ -156,15 +163,3 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {directory.path}")
-
-
-def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
-    """Write the tokenizer, the recipe and the environment into the run directory."""
-    directory = trainer.directory
-    if not directory.saved_checkpoints():  # may hold files of a start that failed
-        trainer.run.tokenizer.save(directory.tokenizer)
-        directory.environment.unlink(missing_ok=True)
-    write_environment(
-        directory, trainer.device, trainer.precision, trainer.group.size, fingerprints
-    )
-    directory.write_config(trainer.config)

@@ -37,10 +37,7 @@ class Trainer:
         group: ProcessGroup | None = None,
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Start at step 0 of training on `store`; `precision` is fp32 or bf16.
-
-        `corpus_weights` has an entry for each training text in `store`, in their order there.
-        """
+        """Start at step 0; `corpus_weights` has an entry for each training text, as in `store`."""
         self.run, self.config, self.model = run, run.config, run.model
         self.directory = directory = RunDirectory(run.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
@@ -65,8 +62,7 @@ class Trainer:
         """Train from `state` until `max_steps` or early stopping, and save checkpoints meanwhile.
 
         Raises:
-            StoppedBySignal: SIGINT or SIGTERM was received; the run is saved, unless by a second
-                signal or before the first step.
+            StoppedBySignal: SIGINT or SIGTERM was received; steps that were taken are saved.
             DivergedError: a step or a validation has diverged; see `Stepper.take`.
         """
         with self._signals:
@@ -87,12 +83,10 @@ class Trainer:
 
     def finished(self) -> bool:
         """Return whether all steps are taken, or training stops early, and all is validated."""
-        patience = self.config.training.early_stopping
-        stops_early = patience is not None and self.state.ranking.without_gain >= patience
-        return not self.state.validation_due and (stops_early or self._at_last_step())
-
-    def _at_last_step(self) -> bool:
-        return self.state.step >= self.config.training.max_steps
+        state, patience = self.state, self.config.training.early_stopping
+        stops_early = patience is not None and state.ranking.without_gain >= patience
+        at_last_step = state.step >= self.config.training.max_steps
+        return not state.validation_due and (stops_early or at_last_step)
 
     def _advance(self) -> None:
         """Take one step; then record, validate and save if that is due."""
@@ -107,7 +101,8 @@ class Trainer:
                 epoch = state.step / self.plan.steps_per_epoch
                 rate = learning_rate(state.step, self.config)
                 self.monitor.record_training(state.step, epoch, rate)
-            state.validation_due = state.step % training.validate_every == 0 or self._at_last_step()
+            at_last_step = state.step >= training.max_steps
+            state.validation_due = at_last_step or state.step % training.validate_every == 0
             self._check_stop_signal()
         improved = state.validation_due and self._validate()
         self.checkpointer.poll()

@@ -79,9 +79,8 @@ class Validator:
         self.batches: list[Batch] = [collate(encoded, part) for part in parts]
 
     def validate(self, beam_size: int = 1) -> Validation:
-        """Compute the loss of the model; translate and score, unless the metric is the loss.
+        """Compute the loss; translate and score, unless `training.validation_metric` is the loss.
 
-        The metric is `training.validation_metric`; nothing is translated if the loss is not finite.
         The model is in training mode afterwards.
         """
         model, metric = self.run.model, self.run.config.training.validation_metric
