@@ -198,7 +198,8 @@ class DecoderCache:
             self._compact(self.steps_per_compaction * hypotheses)
         new = slice(self.stored, self.stored + hypotheses)
         # each hypothesis attends to its own new position
-        self.ancestor_mask[:, :, new] = torch.eye(hypotheses, device=self.ancestor_mask.device)
+        device = self.ancestor_mask.device
+        self.ancestor_mask[:, :, new] = torch.eye(hypotheses, dtype=torch.bool, device=device)
         self.stored += hypotheses
         self.length += 1
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]

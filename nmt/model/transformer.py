@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         source: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Return what `forward` returns, (B, T, V), from a memory (B, S, D) of `encode`."""
+        """Return the logits (B, T, V) of `forward`, given the memory (B, S, D) of the source."""
         x = self.outputs(source, target_input, attention, memory=memory)
         return self.output_embedding.logits(x)
 

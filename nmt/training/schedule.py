@@ -11,7 +11,6 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
     """Return a rate: a linear warm-up to `peak`, then a decay with 1 / sqrt(step).
 
     With peak = d_model^-0.5 * warmup_steps^-0.5 this is the schedule of the paper (Eq. 3):
-
     lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)
     """
     return peak * warmup_steps**0.5 * min(step**-0.5, step * warmup_steps**-1.5)

@@ -123,10 +123,7 @@ def _build_trainer(
 
 
 def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
-    """Train from the last checkpoint to the end, choose the best weights and score them.
-
-    First the tokenizer, the environment and the recipe are written into the run directory.
-    """
+    """Train from the last checkpoint to the end, choose the best weights and score them."""
     resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
@@ -136,14 +133,14 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         )
     )
     if group.is_main and not is_trained:
-        if not directory.saved_checkpoints():  # replaces files of a start that failed
+        if state.step:  # a process may have been killed after it had written this checkpoint
+            training, ranked = trainer.config.training, state.ranking.entries
+            update_after_checkpoint(directory, training, state.step, ranked)
+        else:  # replace files of a start that failed
             trainer.run.tokenizer.save(directory.tokenizer)
             directory.environment.unlink(missing_ok=True)
         write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
         directory.write_config(trainer.config)
-        if state.step:  # a process may have been killed after it had written this checkpoint
-            training, ranked = trainer.config.training, state.ranking.entries
-            update_after_checkpoint(directory, training, state.step, ranked)
     while not trainer.finished():
         try:
             trainer.train()
