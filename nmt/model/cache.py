@@ -90,7 +90,7 @@ class LayerCache:
         )
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
-        """Keep the positions with the indices (N, stored') of each sentence, and set C anew."""
+        """Keep the positions with these indices (N, stored'); C becomes `capacity`."""
         sentences, heads, size, width = self.key.shape
         # index of each head's first row, once sentences, heads and positions are flattened
         first = torch.arange(sentences * heads, device=positions.device) * size

@@ -69,7 +69,7 @@ def update_weights(
 
 
 class MovingAverage:
-    """An exponential moving average of the weights, which smooths like a mean of checkpoints.
+    """An exponential moving average of the weights, used in place of an average of checkpoints.
 
     After every step: average <- d * average + (1 - d) * weights. d is `decay`, but at step t at
     most (1 + t) / (10 + t), so that the random initial weights soon have no influence.

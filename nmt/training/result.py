@@ -48,7 +48,7 @@ def choose_best_weights(trainer: Trainer) -> None:
     """Translate the validation set with each candidate and write the best one into best.json.
 
     The candidates are the average of checkpoints, the best single checkpoint and the moving
-    average, where they exist. Averages are saved in the run; the model gets other weights.
+    average, where they exist. Averages are saved in the run; the weights in the model change.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
     log = trainer.log

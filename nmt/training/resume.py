@@ -180,7 +180,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
 def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     """Load the newest intact checkpoint and return its folder; return None if there is none.
 
-    Records and example translations of all later steps are removed; without a checkpoint, all.
+    Records and example translations of all later steps are removed; without checkpoint, all are.
     """
     saved = trainer.directory.saved_checkpoints
     path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))

@@ -8,7 +8,7 @@ ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith a
 
 
 def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
-    """Return a rate: a linear warm-up to `peak`, then a decay with 1 / sqrt(step).
+    """Return the learning rate: a linear warm-up to `peak`, then a decay with 1 / sqrt(step).
 
     With peak = d_model^-0.5 * warmup_steps^-0.5 this is the schedule of the paper (Eq. 3):
     lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)
@@ -17,24 +17,24 @@ def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
 
 
 def constant(step: int, peak: float, warmup_steps: int) -> float:
-    """Return a rate: a linear warm-up to `peak`, then `peak` for all later steps."""
+    """Return the learning rate: a linear warm-up to `peak`, then `peak` for all later steps."""
     return peak * min(1.0, step / warmup_steps)
 
 
 def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return a rate: a linear warm-up to `peak`, then a line to 0 at step `max_steps` + 1."""
+    """Return the learning rate: linear warm-up to `peak`, then a line to 0 at `max_steps` + 1."""
     return peak * min(step / warmup_steps, _remaining(step, warmup_steps, max_steps))
 
 
 def cosine(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return a rate: a linear warm-up to `peak`, then half a cosine to 0 at `max_steps` + 1."""
+    """Return the learning rate: linear warm-up to `peak`, half a cosine to 0 at `max_steps` + 1."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     return peak * _half_cosine(_remaining(step, warmup_steps, max_steps))
 
 
 def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return a rate: half a cosine from peak / 25 up to `peak`, then one down to almost 0.
+    """Return the learning rate: half a cosine from peak / 25 to `peak`, then one to almost 0.
 
     This is the policy of Smith and Topin (arXiv 1708.07120), with cosines as in PyTorch.
     """

@@ -20,7 +20,7 @@ _GRADIENT_BYTES = 1 << 30
 
 
 def number_of_shards(threads: int, parameters: int) -> int:
-    """Return one shard per thread, or fewer if gradients of so many parameters take too much."""
+    """Return the number of shards: one per thread, or fewer if gradients take too much memory."""
     return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))
 
 
@@ -44,7 +44,7 @@ class ThreadTeam:
             members, "gradient", lambda: torch.set_num_threads(next(counts))
         )
         self.cancelled = threading.Event()
-        """set when a task has failed, so that the running ones should end early"""
+        """set when the running tasks should end early, because one of them has failed"""
 
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
         """Return [compute(0), …, compute(count - 1)], or raise the first exception.
