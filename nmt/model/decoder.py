@@ -101,7 +101,7 @@ class Decoder(nn.Module):
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """Return an empty cache to decode the memory (B, S, D), source mask (B, 1, 1, S)."""
+        """Return an empty cache for `step`, given memory (B, S, D) and source mask (B, 1, 1, S)."""
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:

@@ -39,15 +39,15 @@ class Dropout(nn.Module):
             return x
         if not x.is_cpu:
             return torch.dropout(x, self.p, True)
-        kept, scale = self._mask(x)
-        return x * kept * scale
+        mask, scale = self._mask(x)
+        return x * mask * scale
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
         """Return residual + Dropout(x), same shapes; on a CPU one operation scales and adds."""
         if not self.training or self.p == 0 or not x.is_cpu:
             return residual + self(x)
-        kept, scale = self._mask(x)
-        return torch.add(residual, x * kept, alpha=scale)
+        mask, scale = self._mask(x)
+        return torch.add(residual, x * mask, alpha=scale)
 
     def _mask(self, x: Tensor) -> tuple[Tensor, float]:
         """Return a mask like x (1: keep the element, 0: drop it) and the scale 1 / (1 - p)."""
@@ -57,5 +57,5 @@ class Dropout(nn.Module):
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
         # int16 levels begin at -LEVELS / 2; in place: the mask takes the memory of the draws
-        kept = levels.ge_(dropped_levels - LEVELS // 2)
-        return kept.to(x.dtype), LEVELS / (LEVELS - dropped_levels)
+        mask = levels.ge_(dropped_levels - LEVELS // 2)
+        return mask.to(x.dtype), LEVELS / (LEVELS - dropped_levels)

@@ -109,10 +109,10 @@ class UnpaddedLayout(Layout):
 
 
 class _TakeRows(torch.autograd.Function):
-    """Returns the rows `index` of x; an index behind the last row stands for any row.
+    """Returns the rows `index` of x; for an index after the last row it returns any row.
 
-    The gradient of x is made of the rows `inverse` of the gradient, where an index behind the last
-    row stands for zeros. The backward pass of `index_select` would add up rows, which takes longer.
+    The gradient of x holds the rows `inverse` of the gradient, and zeros for an index after its
+    last row. The backward pass of `index_select` would add up rows, which takes longer.
     """
 
     @staticmethod

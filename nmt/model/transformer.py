@@ -76,7 +76,7 @@ class Transformer(nn.Module):
         if memory is None:
             memory = self.encode(source, attention, source_layout)
         x = self._embed(self.target_embedding, target_input, layout=target_layout)  # (B, T, D)
-        # Padding stands at the end, so the causal mask already hides it from every real position.
+        # Padding is at the end, so the causal mask already hides it from every real position.
         to_past = causal_mask(target_input.shape[1], x.device)
         to_source = padding_mask(source, self.padding)
         weights, cross_weights = (attention.decoder, attention.cross) if attention else (None, None)

@@ -102,7 +102,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, grad_total: Tensor, _: Tensor
+        ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
     ) -> tuple[Tensor, Tensor, None, None, None]:
         x_gradient, matrix_gradient = ctx.saved_tensors
         # On a GPU, `item` would wait for the GPU.

@@ -36,7 +36,7 @@ class Ranking:
         ranked = sorted([*self.entries, entry], key=lambda entry: -entry["score"])
         self.entries = ranked[: self._size]
         self.without_gain = 0 if ranked[0] is entry else self.without_gain + 1
-        return any(kept is entry for kept in self.entries)
+        return any(each is entry for each in self.entries)
 
     def commit(self) -> None:
         """Make the ranking permanent: the checkpoints of all ranked steps have been saved."""

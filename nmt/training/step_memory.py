@@ -86,11 +86,11 @@ def training_memory(
     size, embedding = parameter_count(model), model.output_embedding.weight
     copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0
     per_token = activation_bytes(config.model, device, hardware.precision, length)
-    # each layer keeps its input only, and one layer at a time is computed again
+    # each layer stores its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
-        kept = p if device == "cpu" else FP32
-        per_token = layers * kept * config.model.d_model + per_token / layers
+        input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
+        per_token = layers * input_bytes + per_token / layers
     per_entry = (
         min(tokens, shards * PROJECTION_ROWS[device]) * p
         + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32

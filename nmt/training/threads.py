@@ -33,7 +33,7 @@ def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1
 
 
 class ThreadTeam:
-    """Python threads, each of which runs its PyTorch operations on several cores of its own."""
+    """Python threads, each of which runs its PyTorch operations on its share of the cores."""
 
     def __init__(self, members: int, cores: int) -> None:
         """Start `members` threads that divide `cores` among them."""

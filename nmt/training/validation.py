@@ -23,7 +23,7 @@ from nmt.run_directory import LoadedModel
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 4096  # padded tokens per side of a batch for the loss
 EXAMPLES = 8
 """number of example translations: those of the first sentences of the validation set"""
 _EXAMPLE = "source     {}\nreference  {}\nmodel      {}\n"
@@ -75,8 +75,8 @@ class Validator:
             run.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths
-        parts = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
-        self.batches: list[Batch] = [collate(encoded, part) for part in parts]
+        batches = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
+        self.batches: list[Batch] = [collate(encoded, rows) for rows in batches]
 
     def validate(self, beam_size: int = 1) -> Validation:
         """Compute the loss; translate and score, unless `training.validation_metric` is the loss.
@@ -137,7 +137,8 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
 
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
     """Return the examples of all validations by step, ascending; skip damaged files."""
-    found, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
+    # the template of the file as a pattern: each of its three fields is a rest of a line
+    examples, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
     for step, path in _example_files(folder):
         try:
             # not read_text, which would turn a carriage return into a line feed
@@ -145,8 +146,8 @@ def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
         except (OSError, UnicodeDecodeError):
             continue
         if blocks := pattern.findall(text):
-            found[step] = [ExampleTranslation(*block) for block in blocks]
-    return found
+            examples[step] = [ExampleTranslation(*block) for block in blocks]
+    return examples
 
 
 def delete_examples_after(folder: Path, step: int) -> None:
