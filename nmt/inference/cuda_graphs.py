@@ -97,14 +97,14 @@ class StaticLayerCache(LayerCache):
         self._static_buffers = buffers
         self._copy_to_buffers()
 
-    def keep_positions(self, positions: Tensor, room: int) -> None:
-        """Keep only these positions (N, T) of each sentence, with space for `room` positions."""
-        super().keep_positions(positions, room)
+    def keep_positions(self, positions: Tensor, capacity: int) -> None:
+        """Keep only these positions (N, T) of each sentence, with space for `capacity`."""
+        super().keep_positions(positions, capacity)
         self._copy_to_buffers()
 
-    def keep_sentences(self, sentences: Tensor, moved: Tensor) -> None:
-        """Keep only the sentences at these indices (N',), of which `moved` change their row."""
-        super().keep_sentences(sentences, moved)
+    def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
+        """Keep only the sentences at these indices (N',), of which `changed` change their row."""
+        super().keep_sentences(sentences, changed)
         self._copy_to_buffers()
 
     def _copy_to_buffers(self) -> None:
@@ -123,11 +123,11 @@ class _Operands(NamedTuple):
     x: Tensor
     """(rows, k, D)"""
     past_mask: Tensor
-    """(rows, 1, k, room)"""
+    """(rows, 1, k, C)"""
     source_mask: Tensor
     """(rows, 1, 1, S')"""
     new: Tensor
-    """(k,) the positions in `room` of the new keys and values"""
+    """(k,) the indices (of C positions) of the new keys and values"""
     result: Tensor
     """(rows, k, D)"""
 

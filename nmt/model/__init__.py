@@ -6,5 +6,6 @@ Shapes, by letter, in every docstring and comment of this package:
     S  source positions                  H  attention heads
     T  target positions                  K  d_k = d_v = D / H, the width of one head
     V  entries of the vocabulary         F  d_ff, the inner width of the feed-forward network
-    N  sentences still searched          k  hypotheses of a sentence that are continued
+    N  sentences still being decoded     k  hypotheses of a sentence that are continued
+    U  positions of all sentences that are computed, if the padding is left out (`layout`)
 """

@@ -12,7 +12,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.layout import PADDED, Layout
 
 FEW_QUERIES = 8
-"""queries per sentence (its hypotheses) up to which a CPU is faster without the fused kernel"""
+"""queries per sentence (one per hypothesis) up to which a CPU is faster without the fused kernel"""
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
@@ -36,7 +36,7 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (B, H, T, K): Eq. 1, unfused.
 
-    `dropout` acts on the weights.
+    `dropout`, if given, is applied to the attention weights (B, H, T, S).
     """
     weights = attention_weights(query, key, mask)
     if dropout is not None:
@@ -49,7 +49,7 @@ def fused_attention(
 ) -> Tensor:
     """Return Eq. 1 (B, H, T, K), computed by PyTorch's fused kernel, which stores no weights.
 
-    Under autocast on a CPU (validation in bf16) it is computed in float32.
+    `dropout` is a probability. Under autocast on a CPU (validation in bf16), float32 is used.
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
@@ -68,14 +68,15 @@ class AttentionRecord:
 
 @dataclass(frozen=True)
 class AttentionContext:
-    """Who may attend to whom, how the tokens are stored, and whether the weights are recorded."""
+    """Which positions may attend to which, how they are stored, and where weights are recorded."""
 
     mask: Tensor | None
     """broadcasts to (B, H, T, S); True = may attend, None = all may"""
     query_layout: Layout = PADDED
     memory_layout: Layout = PADDED
+    """layout of the positions that are attended to"""
     record: MutableSequence[Tensor] | None = None
-    """collects the weights (B, H, T, S) if it is given"""
+    """if given, the weights (B, H, T, S) are appended to it"""
 
 
 class MultiHeadAttention(nn.Module):
@@ -94,9 +95,9 @@ class MultiHeadAttention(nn.Module):
         self.output = nn.Linear(d_model, d_model)
 
     def forward(self, x: Tensor, memory: Tensor, context: AttentionContext) -> Tensor:
-        """Let the positions of x (B, T, D) attend to those of memory (B, S, D) -> (B, T, D).
+        """Let each position of x (B, T, D) attend to the memory (B, S, D); return (B, T, D).
 
-        Self-attention is `memory is x`.
+        For self-attention, pass the same tensor as x and as memory.
         """
         if memory is x:
             return self.attend(*self.project_all(x, context.query_layout), context)
@@ -106,18 +107,17 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Let queries (B, H, T, K) attend to keys and values (B, H, S, K): -> (B, T, D)."""
+        """Return the attention output (B, T, D) of queries (B, H, T, K), K and V (B, H, S, K)."""
         if context.record is not None:
-            weights = attention_weights(query.to(key.dtype), key, context.mask)
-            context.record.append(weights)
+            context.record.append(attention_weights(query.to(key.dtype), key, context.mask))
         heads = self._attention(query, key, value, context.mask)
         return self.output(context.query_layout.join_heads(heads))  # (B, T, D)
 
     def _attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         """Return Eq. 1, by the fused kernel or, in two cases on a CPU, unfused.
 
-        Unfused is faster in bf16 in training, and for few queries of contiguous keys. Dropout in
-        training needs it, because each thread draws masks from a generator of its own.
+        On a CPU, unfused is faster in bf16 in training, and in bf16 for few queries and contiguous
+        keys. Dropout needs it too, because each thread draws masks from its own generator.
         """
         p = self.dropout.p if self.training else 0.0
         if query.device.type == "cpu":
@@ -132,15 +132,15 @@ class MultiHeadAttention(nn.Module):
         return fused_attention(query, key, value, mask, p)
 
     def project_query(self, x: Tensor, layout: Layout = PADDED) -> Tensor:
-        """Return the queries Q W^Q of all heads: (B, T, D) -> (B, H, T, K)."""
+        """Return the queries x W^Q of all heads: (B, T, D) -> (B, H, T, K)."""
         return layout.split_heads(self.query(x), self.heads)
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return the keys K W^K and values V W^V of all heads: (B, S, D) -> two (B, H, S, K)."""
+        """Return keys `memory` W^K and values `memory` W^V: (B, S, D) -> two of (B, H, S, K)."""
         key, value = self.key(memory), self.value(memory)
         return layout.split_heads(key, self.heads), layout.split_heads(value, self.heads)
 
     def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys and values of self-attention: (B, T, D) -> three (B, H, T, K)."""
+        """Return queries, keys and values for self-attention: (B, T, D) -> three (B, H, T, K)."""
         key, value = self.project_memory(x, layout)
         return self.project_query(x, layout), key, value

@@ -33,9 +33,10 @@ class DecoderLayer(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Transform all target positions at once: (B, T, D), memory (B, S, D) -> (B, T, D).
+        """Transform all target positions x at once: (B, T, D), memory (B, S, D) -> (B, T, D).
 
-        The masks of the contexts are causal (1, 1, T, T), and of the source (B, 1, 1, S).
+        `self_context` has the causal mask (1, 1, T, T), `cross_context` the padding mask of the
+        source (B, 1, 1, S).
         """
         x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, self_context))
         x = self.cross_attention_sublayer(
@@ -44,7 +45,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward_sublayer(x, self.feed_forward)
 
     def start(self, memory: Tensor) -> LayerCache:
-        """Return a cache with the keys and values of the memory (B, S, D), used by all steps."""
+        """Return the cache of this layer for `step`; it holds the projected memory (B, S, D)."""
         return LayerCache(*self.cross_attention.project_memory(memory))
 
     def step(
@@ -56,9 +57,9 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The mask of `self_context` (N, 1, k, room) says which stored positions belong to the past of
-        each hypothesis. Keys and values of a source are stored once; the k hypotheses of its
-        sentence are k queries.
+        Their keys and values are written into `stored`. The mask of `self_context` (N, 1, k, C)
+        says which stored positions belong to the past of each hypothesis. Keys and values of a
+        source are stored once; the k hypotheses of its sentence are k queries.
         """
 
         def attend_to_past(x: Tensor) -> Tensor:
@@ -77,7 +78,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of N identical layers."""
+    """A stack of `config.decoder_layers` layers. In shapes, N is the number of sentences."""
 
     layers: Sequence[DecoderLayer]
 
@@ -94,24 +95,26 @@ class Decoder(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Decode the embedded target (B, T, D) with the memory (B, S, D) into (B, T, D)."""
+        """Apply all layers and the last norm to x: (B, T, D), memory (B, S, D) -> (B, T, D)."""
         for layer in self.layers:
             x = layer(x, memory, self_context, cross_context)
         return self.norm(x)
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:
-        """Return a cache without target positions for the memory (B, S, D), mask (B, 1, 1, S)."""
+        """Return an empty cache for `step`, given memory (B, S, D) and source mask (B, 1, 1, S)."""
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D)."""
+        """Decode the next position x of k hypotheses per sentence: (N, k, D) -> (N, k, D).
+
+        The cache is extended in place. `record` gets the weights of the cross-attention only.
+        """
         past_mask, stored = cache.advance(x.shape[1])
-        cross_record = record.cross if record else None
-        cross_context = AttentionContext(cache.source_mask, record=cross_record)
+        cross_context = AttentionContext(cache.source_mask, record=record.cross if record else None)
         x = self.through_layers(x, stored, AttentionContext(past_mask), cross_context)
         if record is not None:  # without the padding that the cache adds to the source
-            for place, weights in enumerate(record.cross):
-                record.cross[place] = weights[..., : cache.source_length]
+            for i, weights in enumerate(record.cross):
+                record.cross[i] = weights[..., : cache.source_length]
         return x
 
     def through_layers(
@@ -121,8 +124,8 @@ class Decoder(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Apply all layers to a step, each with its own cache: (N, k, D) -> (N, k, D)."""
-        for layer, own in zip(self.layers, stored, strict=True):
-            x = layer.step(x, own, self_context, cross_context)
+        """Apply all layers, each with its own cache, and the last norm: (N, k, D) -> (N, k, D)."""
+        for layer, layer_cache in zip(self.layers, stored, strict=True):
+            x = layer.step(x, layer_cache, self_context, cross_context)
         normalized: Tensor = self.norm(x)
         return normalized

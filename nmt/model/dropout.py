@@ -7,27 +7,26 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-LEVELS = 1 << 16
+LEVELS = 1 << 16  # values of a 16-bit random number
 
-_of_this_thread = threading.local()
+_thread_local = threading.local()
 
 
 @contextlib.contextmanager
 def masks_from(generator: torch.Generator) -> Iterator[None]:
-    """Let this thread draw its masks on the CPU from `generator`, not from the global generator."""
-    _of_this_thread.generator = generator
+    """Inside the block, draw this thread's masks on a CPU from `generator`, not the global one."""
+    _thread_local.generator = generator
     try:
         yield
     finally:
-        del _of_this_thread.generator
+        del _thread_local.generator
 
 
 class Dropout(nn.Module):
     """x * mask / (1 - p), each element dropped with probability p while training.
 
-    On a CPU the random numbers cost more than the arithmetic, so four 16-bit numbers are cut out
-    of each 64-bit draw: p is then a multiple of 2^-16, and the scale is the exact inverse of the
-    probability used.
+    On a CPU, random numbers cost more than the arithmetic, so four 16-bit numbers are cut out of
+    each 64-bit draw. There p is rounded to a multiple of 2^-16, and the scale fits the rounded p.
     """
 
     def __init__(self, p: float) -> None:
@@ -40,23 +39,23 @@ class Dropout(nn.Module):
             return x
         if not x.is_cpu:
             return torch.dropout(x, self.p, True)
-        kept, scale = self._mask(x)
-        return x * kept * scale
+        mask, scale = self._mask(x)
+        return x * mask * scale
 
     def add(self, residual: Tensor, x: Tensor) -> Tensor:
-        """Return residual + Dropout(x); on a CPU one operation scales and adds."""
+        """Return residual + Dropout(x), same shapes; on a CPU one operation scales and adds."""
         if not self.training or self.p == 0 or not x.is_cpu:
             return residual + self(x)
-        kept, scale = self._mask(x)
-        return torch.add(residual, x * kept, alpha=scale)
+        mask, scale = self._mask(x)
+        return torch.add(residual, x * mask, alpha=scale)
 
     def _mask(self, x: Tensor) -> tuple[Tensor, float]:
-        """Return a mask (1: the element is kept, 0: it is dropped) and the scale 1 / (1 - p)."""
+        """Return a mask like x (1: keep the element, 0: drop it) and the scale 1 / (1 - p)."""
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
-        generator = getattr(_of_this_thread, "generator", None)
+        generator = getattr(_thread_local, "generator", None)
         draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
         draws.random_(-(2**63), None, generator=generator)
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
-        # in place: the mask takes the memory of the draws
-        kept = levels.ge_(dropped_levels - LEVELS // 2)
-        return kept.to(x.dtype), LEVELS / (LEVELS - dropped_levels)
+        # int16 levels begin at -LEVELS / 2; in place: the mask takes the memory of the draws
+        mask = levels.ge_(dropped_levels - LEVELS // 2)
+        return mask.to(x.dtype), LEVELS / (LEVELS - dropped_levels)

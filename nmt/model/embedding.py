@@ -21,7 +21,7 @@ class TokenEmbedding(nn.Module):
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Return the scaled embeddings of ids: (B, T) -> (B, T, D)."""
+        """Return the embeddings of ids times sqrt(d_model): (B, T) -> (B, T, D)."""
         return F.embedding(ids, self.weight) * self.scale
 
     def logits(self, x: Tensor) -> Tensor:

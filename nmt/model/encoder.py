@@ -23,13 +23,13 @@ class EncoderLayer(nn.Module):
         self.feed_forward_sublayer = Sublayer(config)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Transform the source: (B, S, D) -> (B, S, D), with a mask (B, 1, 1, S)."""
+        """Transform the source: (B, S, D) -> (B, S, D); the context has its mask (B, 1, 1, S)."""
         x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, context))
         return self.feed_forward_sublayer(x, self.feed_forward)
 
 
 class Encoder(nn.Module):
-    """A stack of N identical layers."""
+    """A stack of `config.encoder_layers` layers."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Encoder(nn.Module):
         self.norm = final_norm(config)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Encode the embedded source (B, S, D), mask (B, 1, 1, S), into the memory (B, S, D)."""
+        """Return the memory (B, S, D) of the embedded source (B, S, D); mask (B, 1, 1, S)."""
         for layer in self.layers:
             x = layer(x, context)
         return self.norm(x)

@@ -3,30 +3,30 @@
 Only attention relates positions to each other and needs them in rows. All other modules compute
 each position on its own. A CPU saves time if they receive the real tokens only.
 
-The docstrings of other modules give the shapes of `PADDED`, (B, L, D). Without padding they are
-(N, D), for N tokens in the batch. L is S or T.
+The docstrings of other modules give shapes with padding, (B, L, D), where L is S or T. Without
+padding they are (U, D), for the U positions that are computed.
 """
 
 import torch
 from torch import Tensor
 
 TOKENS_MULTIPLE = 128
-"""N is rounded up to this, because a CPU compiles a matrix product for each number of rows."""
+"""U is a multiple of this, because a CPU compiles a matrix product for each number of rows."""
 
 
 class Layout:
     """The layout with padding: activations x are (B, L, D)."""
 
     def tokens(self, ids: Tensor) -> Tensor:
-        """Return the ids (B, L) that are computed: all of them."""
+        """Return the ids of the positions that the model computes: here all, (B, L)."""
         return ids
 
     def length(self, x: Tensor) -> int:
-        """Return the number of positions of the longest sentence."""
+        """Return L, the number of positions of the longest sentence, for activations x."""
         return x.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """Return the rows of a position table (L, D), which broadcast to activations (B, L, D)."""
+        """Return the position table (L, D) in a shape to add to the activations: unchanged."""
         return table
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
@@ -42,78 +42,77 @@ PADDED = Layout()
 
 
 def token_positions(ids: Tensor, padding: int) -> Tensor:
-    """Return the indices into the flattened ids (B, L) of the tokens to compute: (N,), ascending.
+    """Return the indices (U,) of the tokens to compute, in the flattened ids (B, L), ascending.
 
-    These are all real tokens, and enough padding to make N a multiple of `TOKENS_MULTIPLE` (less
-    if the batch has less).
+    These are all real tokens, and as many of `padding` as make U a multiple of `TOKENS_MULTIPLE`,
+    or all of them if there are too few.
     """
     is_real = (ids != padding).flatten()
-    filling = -int(is_real.sum()) % TOKENS_MULTIPLE
-    is_filling = ~is_real & ((~is_real).cumsum(0) <= filling)
-    return (is_real | is_filling).nonzero()[:, 0]
+    missing = -int(is_real.sum()) % TOKENS_MULTIPLE
+    is_computed_padding = ~is_real & ((~is_real).cumsum(0) <= missing)
+    return (is_real | is_computed_padding).nonzero()[:, 0]
 
 
 class UnpaddedLayout(Layout):
-    """The layout without padding: activations x are (N, D), in the order of `token_positions`."""
+    """The layout without padding: activations x are (U, D), in the order of `token_positions`."""
 
     def __init__(self, ids: Tensor, padding: int) -> None:
         rows, length = ids.shape
-        places = token_positions(ids, padding)
-        self.row, self.position = places // length, places % length
-        """row and position of each token in the batch: (N,)"""
-        token_at = torch.full((rows * length,), len(places), device=ids.device)
-        token_at[places] = torch.arange(len(places), device=ids.device)
+        computed = token_positions(ids, padding)
+        self.row, self.position = computed // length, computed % length
+        """row and position of each computed token in the ids (B, L): (U,)"""
+        token_at = torch.full((rows * length,), len(computed), device=ids.device)
+        token_at[computed] = torch.arange(len(computed), device=ids.device)
         self.token_at = token_at.view(rows, length)
-        """index of the token at each place of the batch, N where there is none: (B, L)"""
-        self._places = places
-        self._of_heads: dict[int, tuple[Tensor, Tensor]] = {}
+        """index in (U,) of each token of the batch, U where none is computed: (B, L)"""
+        self._computed = computed
+        self._orders: dict[int, tuple[Tensor, Tensor]] = {}
 
     def tokens(self, ids: Tensor) -> Tensor:
-        """Return the ids (N,) of the tokens that are computed, taken from ids (B, L)."""
-        return ids.flatten()[self._places]
+        """Return the ids (U,) of the positions that the model computes, taken from ids (B, L)."""
+        return ids.flatten()[self._computed]
 
     def length(self, x: Tensor) -> int:
-        """Return the number of positions of the longest sentence."""
+        """Return L, the number of positions of the longest sentence."""
         return self.token_at.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """Return the row of a position table (L, D) for each token: (N, D)."""
+        """Return the row of a position table (L, D) for each computed token: (U, D)."""
         return table[self.position]
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
-        """Split the width into heads and put the tokens into rows: (N, D) -> (B, H, L, K).
+        """Split the width into heads and add the padding again: (U, D) -> (B, H, L, K).
 
-        A place without a token holds the values of another token. This is harmless: the mask hides
-        it as a key, and `join_heads` drops its result as a query.
+        A padded position holds the values of another token. This is harmless: the mask hides it
+        as a key, and `join_heads` drops its result as a query.
         """
-        of_tokens, of_places = self._order(heads)
-        parts: Tensor = _TakeRows.apply(x.reshape(len(of_tokens), -1), of_places, of_tokens)  # type: ignore[no-untyped-call]
-        rows, length = self.token_at.shape
-        return parts.view(rows, heads, length, -1)
+        padded, unpadded = self._order(heads)
+        rows: Tensor = _TakeRows.apply(x.reshape(len(padded), -1), unpadded, padded)  # type: ignore[no-untyped-call]
+        return rows.view(len(self.token_at), heads, self.length(x), -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
-        """Concatenate the heads and drop the places without a token: (B, H, L, K) -> (N, D)."""
-        of_tokens, of_places = self._order(x.shape[1])
-        parts: Tensor = _TakeRows.apply(x.reshape(len(of_places), -1), of_tokens, of_places)  # type: ignore[no-untyped-call]
-        return parts.view(len(self.row), -1)
+        """Concatenate the heads and drop the padding: (B, H, L, K) -> (U, D)."""
+        padded, unpadded = self._order(x.shape[1])
+        rows: Tensor = _TakeRows.apply(x.reshape(len(unpadded), -1), padded, unpadded)  # type: ignore[no-untyped-call]
+        return rows.view(len(self.row), -1)
 
     def _order(self, heads: int) -> tuple[Tensor, Tensor]:
-        """Return the index in (B * H * L,) of each head of each token (N * H,), and its inverse."""
-        if heads not in self._of_heads:
+        """Return the padded index of each unpadded row (U * H,), and the reverse (B * H * L,)."""
+        if heads not in self._orders:
             length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
-            of_tokens = (self.row[:, None] * heads + head) * length + self.position[:, None]
-            of_places = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
-            no_token = count * heads
-            self._of_heads[heads] = of_tokens.flatten(), of_places.clamp(max=no_token).flatten()
-        return self._of_heads[heads]
+            padded = (self.row[:, None] * heads + head) * length + self.position[:, None]
+            unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
+            # U * H where there is no token
+            self._orders[heads] = padded.flatten(), unpadded.clamp(max=count * heads).flatten()
+        return self._orders[heads]
 
 
 class _TakeRows(torch.autograd.Function):
-    """Returns the rows `index` of x; an index behind the last row stands for any row.
+    """Returns the rows `index` of x; for an index after the last row it returns any row.
 
-    The gradient of x is made of the rows `inverse` of the gradient, where an index behind the last
-    row stands for zeros. The backward pass of `index_select` would add up rows, which takes longer.
+    The gradient of x holds the rows `inverse` of the gradient, and zeros for an index after its
+    last row. The backward pass of `index_select` would add up rows, which takes longer.
     """
 
     @staticmethod

@@ -30,7 +30,7 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("table", sinusoids(initial_length, d_model), persistent=False)
 
     def forward(self, x: Tensor, start: int = 0, layout: Layout = PADDED) -> Tensor:
-        """Add the encodings of positions start, start + 1, …: (B, T, D) -> (B, T, D)."""
+        """Add the encodings of positions start (from 0), start + 1, …: (B, T, D) -> (B, T, D)."""
         end, table = start + layout.length(x), self.table
         if end > len(table):
             with torch.inference_mode(False):  # training cannot use a tensor made in inference mode

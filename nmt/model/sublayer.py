@@ -21,14 +21,14 @@ class Sublayer(nn.Module):
         self.pre = config.norm == "pre"
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply the sub-layer f, residual connection, dropout and norm: (B, T, D) -> (B, T, D)."""
+        """Apply f inside residual connection, dropout and norm: (B, T, D) -> (B, T, D)."""
         if self.pre:
             return self.dropout.add(x, f(self.norm(x)))
         return self.norm(self.dropout.add(x, f(x)))
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """Return the last module of a stack: a norm for pre-norm, whose sum is not normalised yet."""
+    """Return the module after the last layer: a norm for pre-norm layers, which end without one."""
     if config.norm == "pre":
         return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
     return nn.Identity()

@@ -49,10 +49,7 @@ class Transformer(nn.Module):
         self._initialize(config.initialization_gain)
 
     def forward(
-        self,
-        source: Tensor,
-        target_input: Tensor,
-        attention: AttentionRecord | None = None,
+        self, source: Tensor, target_input: Tensor, attention: AttentionRecord | None = None
     ) -> Tensor:
         """Return the logits (B, T, V) of source ids (B, S) and target ids (B, T).
 
@@ -71,29 +68,29 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
-        `layouts` are the layouts of target and source. With an `UnpaddedLayout` the output is
-        (N, D), and recorded weights of padding have no meaning. No side may be padding only.
-        `memory` is what `encode` returned, if it has been called before.
+        `layouts` are those of source and target. If the target has an `UnpaddedLayout`, the output
+        is (U, D), and recorded weights of padding have no meaning. No sentence may be empty.
+        `memory` is the result of `encode`, if it has been called before.
         """
-        of_target, of_source = layouts
+        source_layout, target_layout = layouts
         if memory is None:
-            memory = self.encode(source, attention, of_source)
-        x = self._embed(self.target_embedding, target_input, layout=of_target)  # (B, T, D)
-        # Padding stands at the end, so the causal mask already hides it from every real position.
+            memory = self.encode(source, attention, source_layout)
+        x = self._embed(self.target_embedding, target_input, layout=target_layout)  # (B, T, D)
+        # Padding is at the end, so the causal mask already hides it from every real position.
         to_past = causal_mask(target_input.shape[1], x.device)
         to_source = padding_mask(source, self.padding)
-        own, cross = (attention.decoder, attention.cross) if attention else (None, None)
-        self_context = AttentionContext(to_past, of_target, of_target, own)
-        cross_context = AttentionContext(to_source, of_target, of_source, cross)
+        weights, cross_weights = (attention.decoder, attention.cross) if attention else (None, None)
+        self_context = AttentionContext(to_past, target_layout, target_layout, weights)
+        cross_context = AttentionContext(to_source, target_layout, source_layout, cross_weights)
         return self.decoder(x, memory, self_context, cross_context)
 
     def encode(
         self, source: Tensor, attention: AttentionRecord | None = None, layout: Layout = PADDED
     ) -> Tensor:
-        """Return the memory (B, S, D) of source ids (B, S)."""
+        """Return the memory, the output of the encoder (B, S, D), for source ids (B, S)."""
         x = self._embed(self.source_embedding, source, layout=layout)
-        mask, weights = padding_mask(source, self.padding), attention.encoder if attention else None
-        return self.encoder(x, AttentionContext(mask, layout, layout, weights))
+        mask, record = padding_mask(source, self.padding), attention.encoder if attention else None
+        return self.encoder(x, AttentionContext(mask, layout, layout, record))
 
     def decode(
         self,
@@ -102,12 +99,12 @@ class Transformer(nn.Module):
         source: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Return the logits (B, T, V) of target ids (B, T) and the memory (B, S, D) of a source."""
+        """Return the logits (B, T, V) of `forward`, given the memory (B, S, D) of the source."""
         x = self.outputs(source, target_input, attention, memory=memory)
         return self.output_embedding.logits(x)
 
     def start(self, memory: Tensor, source: Tensor) -> DecoderCache:
-        """Return a cache to decode step by step, for the memory (B, S, D) of source ids (B, S).
+        """Return an empty cache for `step`, for the memory (B, S, D) of source ids (B, S).
 
         Call this and all steps either inside or outside of `torch.inference_mode`. Gradients are
         not supported, because each step writes into the cache in place.
@@ -117,9 +114,10 @@ class Transformer(nn.Module):
     def step(
         self, latest: Tensor, cache: DecoderCache, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """Return the logits (N, k, V) after the latest tokens (N, k) of k hypotheses per sentence.
+        """Return the logits (N, k, V) after the latest ids (N, k) of k hypotheses per sentence.
 
-        `attention` collects the weights of the cross-attention, (N, H, k, S) per layer.
+        The cache is extended in place. `attention` collects the weights of the cross-attention,
+        (N, H, k, S) per layer.
         """
         rows = latest.reshape(-1, 1)  # all are at the same position of their sentence
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
@@ -140,7 +138,7 @@ class Transformer(nn.Module):
         return self.dropout(x)
 
     def _initialize(self, gain: float) -> None:
-        """Draw Glorot-uniform matrices and set biases to 0; embeddings draw N(0, 1 / d_model)."""
+        """Draw Glorot-uniform matrices times `gain` and set biases to 0, in all linear maps."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight, gain)

@@ -26,7 +26,7 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
     """Yield checks of settings, text, vocabulary, memory and disk; run directories go into `runs`.
 
-    The whole text is read once. After a failure of the text, the rest is not checked. After a failure, checks that depend on it are left out.
+    The whole text is read once. After a failure, checks that depend on it are left out.
     """
     settings = _settings(config)
     yield settings

@@ -21,10 +21,10 @@ from nmt.training.state import RunState
 
 _T = TypeVar("_T")
 _Outcome = tuple[bool, str | None]
-"""whether a checkpoint is saved, and what went wrong, if anything: it may be saved, but a file that
+"""whether a checkpoint is saved, and an error message or None; both are possible, if a file that
 points to it could not be written, or an old checkpoint could not be deleted"""
 
-# Several processes ask only every so many steps whether a checkpoint is written by now.
+# Several processes exchange only every so many steps whether the checkpoint is written.
 _STEPS_BETWEEN_POLLS = 50
 
 
@@ -33,13 +33,13 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
-    """Return a copy on the CPU of all tensors in nested dicts, lists and tuples.
+    """Return `value`, nested dicts, lists and tuples, with a copy on the CPU of each tensor.
 
-    Tensors of a `previous` snapshot are overwritten where they fit, because new memory takes
-    longer to fill; `new` makes the other ones. Values that are no tensors stay the same.
+    A tensor is copied into the tensor at the same path of a `previous` snapshot if shape and type
+    fit, because new memory takes longer to fill; else `new` copies it. Other values are unchanged.
     """
     if isinstance(value, Tensor):
-        if isinstance(previous, Tensor) and _form(value) == _form(previous):
+        if isinstance(previous, Tensor) and _memory_format(value) == _memory_format(previous):
             return previous.copy_(value.detach())
         return new(value)
     if isinstance(value, Mapping):
@@ -51,12 +51,12 @@ def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] =
     return value
 
 
-def _form(tensor: Tensor) -> tuple[object, ...]:
+def _memory_format(tensor: Tensor) -> tuple[object, ...]:
     return tensor.shape, tensor.dtype, tensor.stride()
 
 
 def _in_background(work: Callable[[], _T]) -> Future[_T]:
-    """Call `work` in a thread and return its future result."""
+    """Call `work` in a new thread and return the future of its result."""
     future: Future[_T] = Future()
 
     def run() -> None:
@@ -71,7 +71,7 @@ def _in_background(work: Callable[[], _T]) -> Future[_T]:
 
 
 class Checkpointer:
-    """Saves the state of a run; all processes of a group call each method together.
+    """Saves the state of a run; all processes of the group must call each method together.
 
     The main process copies weights and state, and a thread writes this copy to the disk.
     """
@@ -85,20 +85,19 @@ class Checkpointer:
         self._allocation: Future[Any] | None = None
         """memory for the first copy, while it is being allocated"""
         self._copied: Any = None
-        """the last copy of weights and state, whose memory the next one uses again"""
+        """the last copy of weights and state, whose memory the next copy overwrites"""
         self._written: Future[_Outcome] = Future()
-        """the outcome of the last checkpoint"""
+        """the outcome of the last checkpoint, in the main process"""
         self._poll_at_step: int | None = None
         """the next step to poll at; None if no checkpoint is being written"""
         self.must_retry = False
-        """whether the last checkpoint could not be written"""
+        """whether the last checkpoint could not be written, so that the next step saves again"""
 
     def preallocate(self) -> None:
-        """Allocate memory for the first copy in the background; call this after the first step.
+        """Allocate memory for the first copy in the background; call this after every step.
 
-        The optimizers create their moments in that step. The operating system provides new memory
-        page by page, which takes longer than filling it: training would wait for this at the first
-        checkpoint.
+        Only the first call does something: then the optimizers have created their moments. Without
+        it, training would wait at the first checkpoint, because new memory takes long to fill.
         """
         if self._group.is_main and self._allocation is None and self._copied is None:
             tensors = weights_of(self._model), self._state.large_tensors()
@@ -106,15 +105,15 @@ class Checkpointer:
             self._allocation = _in_background(lambda: snapshot(tensors, new=zeros))
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint of the current step in the background.
+        """Write a checkpoint of the current step in the background, or `wait` until it is written.
 
-        An existing checkpoint of this step stays unless `overwrite`. If writing fails, for example
-        on a full disk, `must_retry` says so later; earlier checkpoints stay as they are. All steps
-        of the ranking are saved already, except possibly this one.
+        An existing checkpoint of this step is replaced only if `overwrite`. If writing fails in the
+        background, for example on a full disk, `wait` or `poll` later prints a message and sets
+        `must_retry`; earlier checkpoints are not changed.
 
         Raises:
-            CheckpointError: writing has failed, and the caller wanted to `wait` for its end.
-            DivergedError: a weight is NaN or infinite, so the earlier checkpoints are better.
+            CheckpointError: writing has failed while this method waited for it.
+            DivergedError: a weight is NaN or infinite, so nothing is written.
         """
         self.wait()
         if not torch.nn.utils.get_total_norm(self._model.parameters()).isfinite():
@@ -129,7 +128,7 @@ class Checkpointer:
             raise CheckpointError(problem)
 
     def _start(self, state: Mapping[str, Any], overwrite: bool) -> Future[_Outcome]:
-        """Copy weights and state, and start to write the copy."""
+        """Copy weights and state, start to write the copy, and return the future outcome."""
         step, ranked = state["step"], self._state.ranking.entries
         if self._allocation:
             with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
@@ -147,7 +146,7 @@ class Checkpointer:
     def _write(
         self, step: int, copied: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
     ) -> _Outcome:
-        """Write a checkpoint and return whether it is saved, and what went wrong."""
+        """Write a checkpoint and the files that point to it; delete old checkpoints."""
         path, saved = self._directory.checkpoint(step), False
         try:
             if overwrite or not path.exists():
@@ -162,13 +161,13 @@ class Checkpointer:
         return saved, None
 
     def wait(self) -> None:
-        """Wait until no checkpoint is being written; report a problem, if there was one."""
+        """Wait until no checkpoint is being written; if it failed, print it, set `must_retry`."""
         if problem := self._finish():
             self.must_retry = True
             self._monitor.say(f"{problem}; training goes on and tries again")
 
     def poll(self) -> None:
-        """Do what `wait` does if the checkpoint is written by now; call this after every step."""
+        """Call `wait` if the checkpoint is written by now, else return; call this every step."""
         if self._poll_at_step is None:
             return
         if self._group.size > 1 and self._state.step < self._poll_at_step:
@@ -179,9 +178,9 @@ class Checkpointer:
             self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
 
     def _finish(self) -> str | None:
-        """Wait for the checkpoint that is being written; return what went wrong, if anything.
+        """Wait for the checkpoint that is being written; return an error message or None.
 
-        The best validations are those whose checkpoints have been written.
+        If it is saved, the ranking of validated steps is committed, else it is rolled back.
         """
         if self._poll_at_step is None:
             return None
@@ -195,7 +194,7 @@ class Checkpointer:
         return problem
 
     def close(self, *, wait: bool) -> None:
-        """Free the memory of the copy; before that, `wait` for what is being written."""
+        """Free the memory of the copy; before that, if `wait`, let the writing thread finish."""
         if wait and self._group.is_main and self._poll_at_step is not None:
             self._written.exception()
         self._allocation = self._copied = None

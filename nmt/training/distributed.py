@@ -33,35 +33,38 @@ from nmt.errors import ConfigError, NmtError
 
 _T = TypeVar("_T")
 
-# The other processes wait this long while the main one validates or prepares data.
+# The longest time that the other processes wait while the main one validates or prepares data.
 _COLLECTIVE_TIMEOUT = timedelta(hours=6)
-# Processes that do not find each other in this time should rather be restarted.
+# Processes that do not find each other in this time should be restarted by torchrun.
 _RENDEZVOUS_TIMEOUT = timedelta(minutes=5)
 _SECONDS_BETWEEN_CHECKS = 0.02
 
 
-def shard(store: TokenStore, rows: Indices, number: int, count: int) -> Indices:
-    """Return shard `number` of `count` of the pairs `rows`; all shards hold similar lengths."""
+def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
+    """Return shard `index` (from 0) of `count` of the pairs `rows`; all have similar lengths."""
     if count == 1:
         return rows
     total = store.target.lengths[rows] + store.source.lengths[rows]
-    return rows[total.argsort(kind="stable")[number::count]]
+    return rows[total.argsort(kind="stable")[index::count]]
 
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """This process and those that train with it; a process that trains alone is the main one."""
+    """This process and those that train with it; by default it trains alone.
+
+    In all methods but `is_main`, all processes must make the same call together.
+    """
 
     rank: int = 0
     size: int = 1
 
     @property
     def is_main(self) -> bool:
-        """Whether this process writes files and logs."""
+        """Whether this process is the one that writes files and logs: the one of rank 0."""
         return self.rank == 0
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
-        """Wrap a module so that its backward pass averages the gradients of all processes."""
+        """Return the module, wrapped so that a backward pass averages gradients over processes."""
         if self.size == 1:
             return module
         with warnings.catch_warnings():  # PyTorch 2.13 renames an argument that 2.11 needs
@@ -69,20 +72,20 @@ class ProcessGroup:
             return DistributedDataParallel(module, broadcast_buffers=False)
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over all processes, on the device of the tensor."""
+        """Return the sum of a tensor over all processes, on its device; it is changed in place."""
         if self.size > 1:
             torch.distributed.all_reduce(value)
         return value
 
     def all_reduce_max(self, value: int) -> int:
-        """Return the largest value of all processes."""
+        """Return the largest of the values that the processes pass."""
         number = torch.tensor(value)
         if self.size > 1:
             torch.distributed.all_reduce(number, torch.distributed.ReduceOp.MAX)
         return int(number)
 
     def all_gather(self, value: _T) -> list[_T]:
-        """Return the values of all processes, by rank."""
+        """Return the values of all processes, in order of rank; a value can be any object."""
         if self.size == 1:
             return [value]
         values: list[_T] = [value] * self.size
@@ -90,14 +93,14 @@ class ProcessGroup:
         return values
 
     def broadcast_from_main(self, make: Callable[[], _T]) -> _T:
-        """Call `make` in the main process and return its result in all processes."""
+        """Call `make` in the main process only, and return its result in all processes."""
         return self.all_gather(make() if self.is_main else None)[0]  # type: ignore[return-value]
 
     def main_process_first(self, make: Callable[[], _T]) -> _T:
-        """Call `make` in the main process and, after it has succeeded, in all the others.
+        """Call `make` in the main process, then in all others; return each process's own result.
 
-        If it raises a NmtError in the main process, the others exit with the same code and print
-        nothing.
+        So the main process can write files that the others read. If it raises a NmtError there,
+        the others exit with the same code and print nothing.
         """
         if not self.is_main:
             if exit_code := self.all_gather(0)[0]:
@@ -113,44 +116,43 @@ class ProcessGroup:
 
 
 def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
-    """Return a name that only the processes that were started together know.
+    """Return a new random name, the same in all processes that were started together.
 
-    When torchrun restarts processes, it keeps its store (seen in PyTorch 2.13), and with it the
-    addresses of processes that have died; a process that reads one of those waits forever. So
-    each process announces itself under a name of its own, and the main process answers to that
-    name until all processes have read the answer.
+    It is a prefix for keys in `store`. When torchrun restarts processes, its store still holds
+    addresses of processes that have died (seen in PyTorch 2.13), and who reads one waits forever.
+    So each process announces a random id, and the main process answers each id with the name.
 
     Raises:
         TimeoutError: in the main process: some processes have not announced themselves.
         torch.distributed.DistStoreError: in another process: the main one has not answered.
     """
-    own = uuid.uuid4().hex
+    own_id = uuid.uuid4().hex  # in the main process: the name
     if rank > 0:
-        store.set(f"nmt/arrived/{rank}", own)
-        store.wait([f"nmt/answer/{own}"], timeout)
-        name = store.get(f"nmt/answer/{own}").decode()
+        store.set(f"nmt/arrived/{rank}", own_id)
+        store.wait([f"nmt/answer/{own_id}"], timeout)
+        name = store.get(f"nmt/answer/{own_id}").decode()
         store.set(f"nmt/received/{name}/{rank}", "")
         return name
     missing, deadline = set(range(1, size)), time.monotonic() + timeout.total_seconds()
     while missing:
         for other in sorted(missing):
-            if store.check([f"nmt/received/{own}/{other}"]):
+            if store.check([f"nmt/received/{own_id}/{other}"]):
                 missing.remove(other)
             elif store.check([f"nmt/arrived/{other}"]):
-                store.set(f"nmt/answer/{store.get(f'nmt/arrived/{other}').decode()}", own)
+                store.set(f"nmt/answer/{store.get(f'nmt/arrived/{other}').decode()}", own_id)
         if missing and time.monotonic() > deadline:
             raise TimeoutError(f"processes {sorted(missing)} of {size} have not come")
         time.sleep(_SECONDS_BETWEEN_CHECKS)
-    return own
+    return own_id
 
 
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Join the other processes if `torchrun` has started this one; leave them at the end.
+    """Join the other processes if `torchrun` has started this one; leave the group at the end.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.
-        NmtError: some processes have not come or cannot be reached.
+        NmtError: some processes have not started or cannot be reached.
     """
     if not torch.distributed.is_torchelastic_launched():
         yield ProcessGroup()
@@ -178,12 +180,12 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
             backend, store=own_store, rank=rank, world_size=size, timeout=_COLLECTIVE_TIMEOUT
         )
     except (TimeoutError, RuntimeError) as error:
-        place = {name: os.environ.get(name, "?") for name in ("RANK", "MASTER_ADDR", "MASTER_PORT")}
+        known = {name: os.environ.get(name, "?") for name in ("RANK", "MASTER_ADDR", "MASTER_PORT")}
         reason = str(error).partition("\n")[0].rstrip(".")
         raise NmtError(
-            f"process {place['RANK']} has not met the others: {reason}; check that torchrun is "
+            f"process {known['RANK']} has not met the others: {reason}; check that torchrun is "
             "started on every machine with the same command, and that each machine can reach "
-            f"{place['MASTER_ADDR']}, port {place['MASTER_PORT']}"
+            f"{known['MASTER_ADDR']}, port {known['MASTER_PORT']}"
         ) from error
     try:
         yield ProcessGroup(rank, size)

@@ -17,17 +17,18 @@ _SMOOTHING = 0.02
 
 
 def is_synchronous(device: torch.device) -> bool:
-    """Return whether Python reads the result of a step before it takes the next one.
+    """Return whether Python waits for the check of each step before it updates the weights.
 
-    This costs nothing on a CPU. On a CUDA GPU it would cost the time that the GPU waits.
+    This costs nothing on a CPU. A CUDA GPU would have nothing to compute while Python reads.
     """
     return device.type != "cuda"
 
 
 class PendingCheck:
-    """The check of a step that the device may still be computing."""
+    """The check of one step, which the device may still be computing."""
 
     def __init__(self, rejected: Tensor, figures: Tensor) -> None:
+        """`figures` (5,): rejected, summed loss, loss per token, running mean, gradient norm."""
         self.rejected = rejected
         """scalar float32 on the device: 1 if the weights must not change, else 0"""
         # copied into pinned memory by the GPU itself, when the step is computed
@@ -37,9 +38,9 @@ class PendingCheck:
             self._copied.record()
 
     def read(self) -> tuple[float, str | None]:
-        """Wait until the step is computed; return its summed loss in nats, and what was wrong.
+        """Wait until the step is computed; return its summed loss in nats, and an error message.
 
-        The second value is None unless this step or an earlier one has diverged.
+        The message says what is wrong; it is None unless this step or an earlier one has diverged.
         """
         if self._copied:
             self._copied.synchronize()
@@ -54,10 +55,10 @@ class PendingCheck:
 
 
 class DivergenceDetector:
-    """Checks every step, and keeps a running mean of the loss to compare the next one with.
+    """Checks every step, and updates a running mean of the loss to compare the next step with.
 
-    After a divergent step all further steps are rejected until `reset` is called, because their
-    gradients were computed before Python knew of the divergence.
+    After a divergent step, all further steps are rejected until `reset` is called: a GPU may
+    compute them before Python knows of the divergence.
     """
 
     def __init__(self, device: torch.device, largest_spike: float | None) -> None:
@@ -76,15 +77,18 @@ class DivergenceDetector:
         return None if math.isnan(loss) else loss
 
     def reset(self, running_loss: float | None) -> None:
-        """Accept steps again, and compare them with this running mean (nats per token)."""
-        number = math.nan if running_loss is None else running_loss
-        kind = widest_float(self._device)
-        self._running_loss = torch.tensor(number, dtype=kind, device=self._device)
+        """Accept steps again, compared with this mean (nats per token); None: begin a new mean."""
+        mean, dtype = math.nan if running_loss is None else running_loss, widest_float(self._device)
+        self._running_loss = torch.tensor(mean, dtype=dtype, device=self._device)
         self._rejected = torch.zeros((), device=self._device)
 
     @torch.no_grad()
     def check(self, loss: Tensor, tokens: int, norm: Tensor) -> PendingCheck:
-        """Check the next step by its summed loss (nats, scalar float64) and its gradient norm."""
+        """Check a step and update the running mean; the result stays on the device.
+
+        `loss` (scalar float64) is summed over `tokens`, in nats; `norm` (scalar) is that of the
+        gradient. A step is divergent if one of them is not finite, or the loss exceeds its limit.
+        """
         per_token, mean = loss / tokens, self._running_loss
         is_finite = loss.isfinite() & norm.isfinite()
         is_divergent = ~is_finite | (per_token > mean + self._largest_spike)

@@ -1,4 +1,4 @@
-"""Where a run was made: versions, hardware, command and data, kept in environment.json."""
+"""The environment of a run in environment.json: versions, hardware, command and data."""
 
 import importlib.metadata
 import platform
@@ -27,9 +27,10 @@ def write_environment(
     processes: int,
     fingerprints: Mapping[str, str],
 ) -> None:
-    """Write all that can explain why two runs differ; `fingerprints` are digests of their text.
+    """Write what can explain why two runs differ into environment.json of the run.
 
-    Each resumed session is appended to the list `resumed`.
+    A session that resumes the run is appended to the list `resumed` of this file. `fingerprints`
+    are digests of the text by name.
     """
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -51,7 +52,7 @@ def write_environment(
 
 
 def describe_software() -> dict[str, Any]:
-    """Return the versions of this package, of Python and of the libraries."""
+    """Return the versions of this package (with its git commit), Python and `LIBRARIES`."""
     return {
         "nmt": nmt.__version__,
         "git": _git_revision(),

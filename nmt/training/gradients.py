@@ -25,25 +25,22 @@ from nmt.training.loss import Objective
 from nmt.training.step_memory import MicroBatchSize, parameter_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
-# A GPU is fastest on multiples of 8, and chooses its kernels again for each new shape.
+# Lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
 _PAIRS_IN_MESSAGE = 3
 
 
 MicroBatch = tuple[Indices, Tensor]
-"""a part of a step that was computed at once: its pairs, as rows of a token store, and their summed
-loss in nats, a scalar"""
+"""pairs that were computed at once, as row indices of a token store, and their loss: a scalar, in
+nats, summed over their target tokens"""
 
 
 @dataclass(frozen=True)
 class StepGradient:
-    """Loss, norm and pairs of a step; the gradient itself is in `Parameter.grad`.
-
-    The tensors are on the device.
-    """
+    """What is known of a step whose gradient is in `Parameter.grad`; tensors are on the device."""
 
     step: int
-    """its number, from 1"""
+    """number of the step, from 1"""
     loss: Tensor
     """summed over the tokens of all processes, in nats: scalar float64"""
     norm: Tensor
@@ -51,15 +48,15 @@ class StepGradient:
     tokens: int
     """target tokens of all processes"""
     pairs: Indices
-    """rows of the training store that all processes together learn from"""
+    """the pairs of the step, of all processes: row indices of the training store"""
     store: TokenStore
-    """the ids that this process computed: the training store, or other segmentations of its text"""
+    """the ids that this process computed: the training store, or sampled segmentations of it"""
     micro_batches: list[MicroBatch]
-    """those of this process, as rows of `store`"""
+    """the micro-batches of this process; their pairs are row indices of `store`"""
 
 
 class GradientComputer:
-    """Computes the gradient of any step of a run.
+    """Computes the gradient of any step of a run; `plan` says which pairs of `store` it takes.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
     `micro_batch`: dropout masks are drawn micro-batch by micro-batch.
@@ -76,7 +73,7 @@ class GradientComputer:
         self.group = group
         """the processes that compute each step together"""
         self.cpu_shards = 1
-        """parts of a step that threads compute at the same time; 'shares' in saved states"""
+        """parts of a step that threads compute at the same time; "shares" in saved states"""
         self.micro_batch = MicroBatchSize(run, store, precision, group.size)
         self._run, self._store, self._plan = run, store, plan
         self._device = next(run.model.parameters()).device
@@ -88,7 +85,7 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut all later steps into this many shards, where threads can compute them."""
+        """Cut later steps into `shards` parts, if `can_shard`, else 1; fit `micro_batch` too."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
@@ -98,14 +95,14 @@ class GradientComputer:
         self.micro_batch.fit(self.cpu_shards)
 
     def state(self) -> dict[str, Any]:
-        """Return how the steps were cut; all processes must call this together."""
+        """Return how steps are cut, for `load_state`; all processes must call this together."""
         return {
             "micro_batches": self.group.all_gather(self.micro_batch.state()),
             "shares": self.cpu_shards,
         }
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Cut the steps as they were cut when `state` was called, unless the recipe has changed."""
+        """Cut steps as when `state` was called, unless the recipe sets another micro-batch size."""
         self.set_cpu_shards(saved["shares"])
         sizes = saved["micro_batches"]  # one per process; their number may have changed
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
@@ -115,19 +112,18 @@ class GradientComputer:
         self._parallel = None
 
     def compute(self, step: int) -> StepGradient:
-        """Write the gradient of a step into `Parameter.grad`, and return its loss, norm and pairs.
+        """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss and pairs.
 
-        A GPU may still compute it when this returns.
-
-        The gradient is the sum over the pairs of the step, divided by the number of processes. If
-        memory runs out, the same pairs are computed again in smaller micro-batches.
+        A GPU may still compute it when this returns. The gradient is the sum over the target tokens
+        of the step, divided by the number of processes. If memory runs out, the same pairs are
+        computed again in smaller micro-batches.
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
-        pairs = self._plan.step(step - 1)
-        store, rows = self.own_pairs(step, pairs)
+        pairs = self._plan.step(step - 1)  # which counts from 0
+        store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
-        if store is not self._store:
+        if store is not self._store:  # sampled segmentations have other lengths
             tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
@@ -143,11 +139,11 @@ class GradientComputer:
             micro_batches=micro_batches,
         )
 
-    def own_pairs(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
-        """Return those of the step's pairs that this process computes: a store of ids, and rows.
+    def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
+        """Return which `pairs` of a step this process computes: a token store and row indices.
 
-        If the recipe samples, the store holds segmentations that are drawn for this step. They
-        differ between processes, so the pairs are divided by their lengths in the training store.
+        With `tokenizer.sampling` it is a new store of segmentations drawn for this step. Their
+        lengths are random, so the pairs are divided by their lengths in the training store.
         """
         config = self._run.config
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
@@ -160,7 +156,7 @@ class GradientComputer:
     def _compute_until_it_fits(
         self, step: int, store: TokenStore, rows: Indices
     ) -> list[MicroBatch]:
-        """Compute the gradients of these rows, and again with less at once if memory runs out."""
+        """Compute the gradient of these rows; while memory runs out, again with less at once."""
         self._reducing = False
         while True:
             try:
@@ -177,7 +173,7 @@ class GradientComputer:
 
     def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
         """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""
-        if self._reducing:  # the other processes are in the all-reduce and cannot start again
+        if self._reducing:  # the other processes are in the all-reduce and cannot repeat the step
             return False
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
         if self.micro_batch.halve(smallest=int(longest)):
@@ -188,22 +184,22 @@ class GradientComputer:
         return True
 
     def _compute_in_turn(self, step: int, store: TokenStore, rows: Indices) -> list[MicroBatch]:
-        """Compute one micro-batch after another; the gradients add up in the parameters."""
+        """Compute one micro-batch after another; gradients are added up in `Parameter.grad`."""
         torch.manual_seed(step_seed(self._run.config.seed, step, self.group.rank))
         assert self._parallel is not None
         no_sync = getattr(self._parallel, "no_sync", contextlib.nullcontext)
         computed = []
-        parts = self._cut(store, rows)
-        for part in parts:
-            batch = self._collate(store, part)
-            is_last = part is parts[-1]
-            # processes add their gradients up once a step, with those of the last micro-batch
+        cuts = self._cut(store, rows)
+        for pairs in cuts:
+            batch = self._collate(store, pairs)
+            is_last = pairs is cuts[-1]
+            # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
                 loss = self._parallel(batch).total
                 self._reducing = self.group.size > 1 and is_last
                 loss.backward()
-            computed.append((part, loss.detach()))
-        if not parts:  # the sum needs every process, so this one adds zero
+            computed.append((pairs, loss.detach()))
+        if not cuts:  # the all-reduce needs every process, so this one adds zero
             zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
             self._reducing = True
             zero.backward()
@@ -215,11 +211,12 @@ class GradientComputer:
         """Compute shards on threads, then sum their gradients in the order of the shards."""
         shards = [shard(store, rows, n, self.cpu_shards) for n in range(self.cpu_shards)]
         results = team.map(
-            lambda number: self._compute_shard(team, step, store, number, shards[number]),
+            lambda index: self._compute_shard(team, step, store, index, shards[index]),
             self.cpu_shards,
         )
         parameters = list(self._run.model.parameters())
         for _, gradients in results:
+            # not strict: a shard without pairs has no gradients
             for parameter, gradient in zip(parameters, gradients, strict=False):
                 parameter.grad = (
                     gradient if parameter.grad is None else parameter.grad.add_(gradient)
@@ -227,32 +224,32 @@ class GradientComputer:
         return [micro_batch for computed, _ in results for micro_batch in computed]
 
     def _compute_shard(
-        self, team: ThreadTeam, step: int, store: TokenStore, number: int, rows: Indices
+        self, team: ThreadTeam, step: int, store: TokenStore, index: int, rows: Indices
     ) -> tuple[list[MicroBatch], list[Tensor]]:
-        """Compute one shard in the calling thread, with a random generator of its own.
+        """Compute shard `index` in the calling thread, with its own random generator.
 
-        Returns its micro-batches, and the gradient of each parameter unless there are none.
+        Returns its micro-batches and the gradient of each parameter; no gradients without `rows`.
         """
         generator = torch.Generator()
-        generator.manual_seed(step_seed(self._run.config.seed, step, number))
+        generator.manual_seed(step_seed(self._run.config.seed, step, index))
         parameters = list(self._run.model.parameters())
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):
-            for part in self._cut(store, rows):
+            for pairs in self._cut(store, rows):
                 if team.cancelled.is_set():
                     break
-                loss = self._objective(self._collate(store, part)).total
+                loss = self._objective(self._collate(store, pairs)).total
                 gradients = torch.autograd.grad(loss, parameters)
                 if total:
                     torch._foreach_add_(total, gradients)
                 else:
                     total = list(gradients)
-                computed.append((part, loss.detach()))
+                computed.append((pairs, loss.detach()))
         return computed, total
 
     def _cut(self, store: TokenStore, rows: Indices) -> list[Indices]:
-        """Cut rows into micro-batches; those of all shards together fit in memory."""
+        """Cut row indices into micro-batches; one of each shard together fit in memory."""
         lengths = (store.source.lengths, store.target.lengths)
         tokens = self.micro_batch.tokens // self.cpu_shards
         return micro_batches(rows, *lengths, tokens, self._pad_multiple)
@@ -261,15 +258,15 @@ class GradientComputer:
         return collate(store, rows, self._pad_multiple).to(self._device)
 
     def describe_pairs(self, gradient: StepGradient) -> str:
-        """Return a few pairs of a step as text.
+        """Return the number of pairs and a few target sides, cut to 60 characters, for a message.
 
-        They come from a micro-batch whose loss is NaN or infinite, if there is one.
-        All processes must call this together.
+        The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
+        is none, those of the whole step. All processes must call this together.
         """
         divergent = [rows for rows, loss in gradient.micro_batches if not loss.isfinite()]
         store, rows = (gradient.store, divergent[0]) if divergent else (self._store, gradient.pairs)
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
         texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.target.decode(targets))
-        own = f"{len(rows)} pairs such as the translations {texts}"
-        gathered = self.group.all_gather((bool(divergent), own))
-        return next((text for is_divergent, text in gathered if is_divergent), own)
+        description = f"{len(rows)} pairs such as the translations {texts}"
+        gathered = self.group.all_gather((bool(divergent), description))
+        return next((text for is_divergent, text in gathered if is_divergent), description)

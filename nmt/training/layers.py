@@ -1,6 +1,6 @@
-"""How layers compute during training: what they keep for the backward pass, and compilation.
+"""Compilation of the layers, and activation checkpointing, which saves memory in training.
 
-Neither changes what the layers compute, nor the names of their weights.
+Neither changes the results of the layers nor the names of their weights.
 """
 
 import os
@@ -17,17 +17,14 @@ from nmt.model.transformer import Transformer
 
 
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
-    """Compile the layers and enable activation checkpointing as the recipe says.
+    """Compile the layers of the model and enable activation checkpointing, both in place.
 
-    `training.compile` has an effect on GPUs only. There a small layer spends most of its time on
-    reading and writing intermediate values; compiled kernels are fused and need not store them.
-    Each kind of layer is compiled once for batches of any shape, whose sizes are symbols in the
-    code. PyTorch compiles again for validation, for a side of length 1, and when two sides that
-    were equal at the first compilation differ later.
+    With `training.compile`, on a GPU, kernels are fused and need not store intermediate values,
+    which takes a small layer most of its time. Each kind of layer is compiled once for all shapes;
+    again for validation, for length 1, and if source and target had the same length at first.
 
-    With activation checkpointing each layer keeps only its input, and computes the rest again in
-    the backward pass. A compiled layer stays compiled: its compiled code runs twice. PyTorch could
-    not compile the checkpointing itself.
+    With `training.activation_checkpointing` each layer stores only its input and computes the rest
+    again in the backward pass, compiled or not.
     """
     compiles = training.compile and can_compile(next(model.parameters()).device)
     for layer in chain(model.encoder.layers, model.decoder.layers):

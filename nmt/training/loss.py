@@ -14,45 +14,42 @@ from nmt.model.layout import PADDED, Layout, UnpaddedLayout
 from nmt.model.transformer import Transformer
 
 SOFTMAX_ROWS = {"cpu": 64, "cuda": 2048}
-"""positions whose softmax is computed at once: on a CPU they fit into the level-2 cache with usual
-vocabularies, on a GPU they keep all of it busy"""
+"""positions whose softmax is computed at once: on a CPU they fit into the level-2 cache for common
+sizes of the vocabulary, on a GPU they use all of its cores"""
 PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 """positions whose logits are in memory at once: enough for a fast matrix product"""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss summed over real target tokens, in nats.
-
-    It is divided once, by the tokens of the whole step.
-    """
+    """Loss in nats, summed over the real target tokens of a batch; `update_weights` divides it."""
 
     total: Tensor
-    """the smoothed cross-entropy that training minimises: scalar, carries the gradient"""
+    """the smoothed cross-entropy that training minimises: scalar, differentiable"""
     cross_entropy: Tensor
-    """-log p of the right tokens, without smoothing: scalar"""
+    """-log p of the target tokens, without smoothing: scalar, not differentiable"""
 
 
 class Objective(nn.Module):
-    """The loss of a model on a batch: a module, so that DistributedDataParallel can wrap it."""
+    """The label-smoothed loss of a model: a module, so that DistributedDataParallel can wrap it."""
 
     def __init__(self, model: Transformer, smoothing: float, precision: str) -> None:
         super().__init__()
         self.model, self.smoothing, self.precision = model, smoothing, precision
 
     def forward(self, batch: Batch) -> Loss:
-        """Return the loss summed over the target tokens of the batch."""
+        """Return the loss of the batch, computed in `precision` (fp32 or bf16)."""
         device = batch.source.device
-        # On a GPU the padding is computed as well: to remove it, Python would have to read from the
-        # GPU where the tokens are, and would wait for it.
+        # On a GPU the padding is computed too: to remove it, Python would have to wait until the
+        # GPU tells where the real tokens are.
         layouts: tuple[Layout, Layout] = (PADDED, PADDED)
         if device.type == "cpu":
-            layouts = UnpaddedLayout(batch.target_input, PAD), UnpaddedLayout(batch.source, PAD)
+            layouts = UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
         with autocast(device, self.precision, once=True):
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # a GPU computes the last norm in float32
             x = x.to(torch.bfloat16)
-        target = layouts[0].tokens(batch.target_output)
+        target = layouts[1].tokens(batch.target_output)
         matrix = self.model.output_embedding.weight
         return label_smoothed_cross_entropy(x, matrix, target, PAD, self.smoothing)
 
@@ -60,9 +57,10 @@ class Objective(nn.Module):
 def label_smoothed_cross_entropy(
     x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
 ) -> Loss:
-    """Return the loss of the logits x E^T for target ids: x (..., D), E (V, D), ids (...).
+    """Return the summed loss of the logits x E^T for `target`: x (..., D), E (V, D), ids (...).
 
-    Positions of `padding` do not count. Products are in the precision of x, all else in float32.
+    E is `embedding`. Positions whose target is the id `padding` add nothing. Matrix products have
+    the precision of x, all else is float32.
     """
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
@@ -71,9 +69,9 @@ def label_smoothed_cross_entropy(
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The loss of the logits x E^T, x (N, D) and E (V, D), with its gradients computed at once.
+    """The loss of the logits x E^T, x (U, D) and E (V, D); `forward` computes the gradients too.
 
-    The positions are processed in parts. The logits of a part are overwritten by their gradient G,
+    It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by the gradient G,
     which gives the gradients G E of x and G^T x of E. So the logits of all positions, the largest
     tensor of a step, are never in memory together.
     """
@@ -87,15 +85,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
         totals, cross_entropies = [], []
-        parts = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
-        for x_part, x_part_gradient, ids, is_real in parts:
-            logits = torch.mm(x_part, matrix.t(), out=buffer[: len(x_part)])
+        chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
+        for x_chunk, x_chunk_gradient, ids, is_real in chunks:
+            logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
             total, cross_entropy = _replace_by_gradient(logits, ids, is_real, smoothing)
             totals.append(total)
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
-                torch.mm(logits, matrix, out=x_part_gradient)
-                matrix_gradient += logits.t() @ x_part
+                torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
+                matrix_gradient += logits.t() @ x_chunk
         cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, matrix_gradient)
         ctx.mark_non_differentiable(cross_entropy)
@@ -104,7 +102,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(
-        ctx: Any, grad_total: Tensor, _: Tensor
+        ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
     ) -> tuple[Tensor, Tensor, None, None, None]:
         x_gradient, matrix_gradient = ctx.saved_tensors
         # On a GPU, `item` would wait for the GPU.
@@ -116,14 +114,15 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 def _replace_by_gradient(
     logits: Tensor, target: Tensor, real: Tensor, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """Overwrite logits (N, V) by the gradient of their loss; return the loss, smoothed and plain.
+    """Overwrite logits (U, V) by the gradient of their loss; return the loss, smoothed and plain.
 
-    With q_y = 1 - e for the right symbol and e / (V - 1) for every other one (sum 1),
+    `target` (U,) holds ids, `real` (U,) is the mask of positions that count, e is `smoothing`.
+    With q_v = 1 - e for the target v and e / (V - 1) for every other entry of the vocabulary,
 
         loss = -sum_v q_v log p_v    and    d loss / d logit_v = p_v - q_v
 
-    A softmax over V symbols costs more than the layers of a small model. So it is computed only
-    once for both, in float32, a few rows at a time.
+    A softmax costs more than the layers of a small model. So it is computed once for both, in
+    float32, `SOFTMAX_ROWS` positions at a time.
     """
     right, wrong = 1.0 - smoothing, smoothing / (logits.shape[1] - 1)
     rows = SOFTMAX_ROWS.get(logits.device.type, len(logits))

@@ -38,17 +38,17 @@ class TensorBoard:
     """Writes the records into files in a folder that `tensorboard --logdir` plots."""
 
     def __init__(self, folder: Path, warn: Callable[[str], None]) -> None:
-        """Create nothing yet; `warn` is called if nothing can be written any more."""
+        """Create no file yet; `warn` gets a message when a file cannot be written any more."""
         self._folder, self._warn = folder, warn
         self._writer: Any = None
         self._failed = False
         self.last_shown = 0
-        """records of later steps that are in earlier files are hidden"""
+        """steps up to this one stay visible; later ones in earlier files are hidden"""
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Add each figure of a record to its curve; the event of the record names the group.
+        """Add each figure of a record to the curve EVENT/NAME, at the step of the record.
 
-        On a full disk this warns once, and nothing is written any more.
+        If this fails, as on a full disk, it warns once and later calls do nothing.
         """
         if self._failed:
             return
@@ -65,7 +65,7 @@ class TensorBoard:
             self._writer, self._failed = None, True
 
     def close(self) -> None:
-        """Close the file; the next record begins a new one."""
+        """Close the file; the next record begins a new file."""
         if self._writer is not None:
             with contextlib.suppress(OSError):  # all records are written already
                 self._writer.close()
@@ -73,64 +73,65 @@ class TensorBoard:
 
 
 class Monitor:
-    """Sums losses between two records, appends records to metrics.jsonl, and moves the bar.
+    """Counts steps, tokens and time, and writes records to metrics.jsonl and TensorBoard.
 
-    All counters are in `state()`, so a resumed run writes the same records as an uninterrupted one;
-    only `seconds` and `tokens_per_second` depend on the machine.
+    It also shows the progress bar. All counters are in `state()`, so a resumed run writes the same
+    records as an uninterrupted one; only `seconds` and `tokens_per_second` depend on the machine.
     """
 
     def __init__(
         self, metrics: Path, *, silent: bool = False, tensorboard: Path | None = None
     ) -> None:
-        """Write to the file `metrics` and the folder `tensorboard`; only count if `silent`."""
+        """Write to the file `metrics` and the folder `tensorboard`; if `silent`, only count."""
         self.metrics = metrics
         self._silent = silent
         self._board = TensorBoard(tensorboard, self.say) if tensorboard and not silent else None
-        self.loss = 0.0
-        self.tokens = 0
-        self.total_tokens = 0
-        self.seconds = 0.0
+        self.loss, self.tokens = 0.0, 0
+        """summed loss (nats) and target tokens since the last training record"""
+        self.total_tokens, self.seconds = 0, 0.0
+        """target tokens, and seconds of training, since the run began"""
         self._recorded = (0, 0.0)
+        """`total_tokens` and `seconds` at the last training record"""
         self._unwritten = ""
         self._clock = time.perf_counter()
         self._bar: tqdm[Any] | None = None
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs."""
+        """Return the counters, for `load_state`."""
         return {name: getattr(self, name) for name in _COUNTERS}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Continue to count from a `state()`."""
+        """Continue to count from a `state()` of an earlier session."""
         for name in _COUNTERS:
             setattr(self, name, state[name])
         self._recorded = (self.total_tokens, self.seconds)
 
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
-        """Remove the records of later steps, which the resumed run writes again.
+        """Remove the records of steps after `step`, which the resumed run writes again.
 
-        If `validated` is False, the validation of `step` is repeated too, so its record is removed
-        as well. An incomplete last line is always removed.
+        metrics.jsonl is rewritten, TensorBoard hides them. If `validated` is False, the validation
+        of `step` is repeated and its record removed too. So is an incomplete last line, always.
         """
 
-        def stays(line: str) -> bool:
+        def is_valid(line: str) -> bool:
             record = json.loads(line)
             redone = not validated and record["event"] == "validation" and record["step"] == step
             return record["step"] <= step and not redone
 
-        def kept(text: str) -> str:
-            lines = [line for line in text.split("\n") if line.endswith("}") and stays(line)]
+        def without_dropped(text: str) -> str:
+            lines = [line for line in text.split("\n") if line.endswith("}") and is_valid(line)]
             return "".join(f"{line}\n" for line in lines)
 
         if self._board:
             self._board.last_shown = step
-        self._unwritten = kept(self._unwritten)
+        self._unwritten = without_dropped(self._unwritten)
         if not self._silent and self.metrics.is_file():
             text = self.metrics.read_text("utf-8")
-            if (kept_text := kept(text)) != text:
-                write_atomically(self.metrics, kept_text)
+            if (new_text := without_dropped(text)) != text:
+                write_atomically(self.metrics, new_text)
 
     def open_bar(self, step: int, max_steps: int) -> None:
-        """Show a progress bar if stderr is a terminal, and start the clock."""
+        """Show a progress bar of `step` of `max_steps` if stderr is a terminal; start the clock."""
         self._bar = tqdm(
             total=max_steps,
             initial=step,
@@ -141,7 +142,7 @@ class Monitor:
         self._clock = time.perf_counter()
 
     def close(self) -> None:
-        """Write what is left to write, remove the progress bar and close TensorBoard's file."""
+        """Write records that are not written yet, and close progress bar and TensorBoard's file."""
         self.flush()
         if self._bar is not None:
             self._bar.close()
@@ -172,7 +173,7 @@ class Monitor:
             self._bar.update()
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
-        """Write the mean loss per token since the last such record, and the speed since then."""
+        """Record and show the mean loss per token and the speed since the last training record."""
         tokens, seconds = self._recorded
         elapsed = self.seconds - seconds
         speed = (self.total_tokens - tokens) / elapsed if elapsed > 0 else 0.0
@@ -196,7 +197,7 @@ class Monitor:
             self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Write and print the loss (nats per token) and the scores of a validation."""
+        """Record the `figures` of a validation (loss in nats per token, scores); print `words`."""
         perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",
@@ -210,7 +211,7 @@ class Monitor:
         )
 
     def record_roll_back(self, step: int, to: int) -> None:
-        """Write that the weights of step `to` have replaced those of `step`."""
+        """Record that after the divergent `step` the weights of step `to` were loaded again."""
         self._write(event="roll_back", step=step, to=to, seconds=round(self.seconds, 2))
 
     def _write(self, **record: Any) -> None:
@@ -220,7 +221,7 @@ class Monitor:
         self.flush()
 
     def flush(self) -> None:
-        """Write all records; on a full disk they stay in memory until the next call."""
+        """Append all unwritten records to metrics.jsonl; on a full disk, keep them and say so."""
         if self._silent or not self._unwritten:
             return
         size = self.metrics.stat().st_size if self.metrics.is_file() else 0
@@ -234,7 +235,7 @@ class Monitor:
             self.say(f"{self.metrics}: not written: {error.strerror}; will be tried again")
 
     def say(self, message: str) -> None:
-        """Print a message on stderr, above the bar."""
+        """Print a message on stderr, above the progress bar, unless `silent`."""
         if not self._silent:
             with contextlib.suppress(OSError):  # the program that reads it may have ended
                 tqdm.write(message, file=sys.stderr)

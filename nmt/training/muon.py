@@ -16,10 +16,10 @@ EPSILON = 1e-7
 
 
 def orthogonalize(matrices: Tensor) -> Tensor:
-    """Return nearly U V^T for each matrix U S V^T, by Newton-Schulz iterations.
+    """Return nearly U V^T for N matrices U S V^T (their singular value decompositions).
 
-    Shapes are (N, A, B) -> (N, A, B). The singular values of the result are between 0.7 and 1.2,
-    so all directions of an update have about the same length.
+    Shapes are (N, A, B) -> (N, A, B). Newton-Schulz iterations move all singular values between
+    0.7 and 1.2, so all directions of an update have about the same length.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -32,7 +32,7 @@ def orthogonalize(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalize(momentum), with Nesterov momentum.
+    """W <- W - lr * 0.2 sqrt(max(A, B)) * orthogonalize(Nesterov momentum), for matrices (A, B).
 
     The factor gives an update the size of an update by Adam (Liu et al., 2025, arXiv 2502.16982),
     so that one learning rate suits both. Matrices of the same shape are orthogonalised together,
@@ -42,7 +42,7 @@ class Muon(torch.optim.Optimizer):
     def __init__(self, matrices: Iterable[Tensor], weight_decay: float, dtype: torch.dtype) -> None:
         """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough.
 
-        The learning rate is 0 until it is set in the parameter group, as `update_weights` does.
+        The learning rate is 0 until `update_weights` sets it in the parameter group.
         """
         super().__init__(matrices, {"lr": 0.0, "momentum": 0.95, "weight_decay": weight_decay})
         self._dtype = dtype
@@ -51,7 +51,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Update every matrix that has a gradient."""
+        """Update every matrix that has a gradient, and its momentum, unless `found_inf` is 1."""
         (group,) = self.param_groups
         same_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
         for matrix in group["params"]:

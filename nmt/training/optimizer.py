@@ -1,6 +1,6 @@
-"""Section 5.3: Adam, over the sum of a step's gradients divided by its tokens; or Muon with it.
+"""Section 5.3: Adam, or Muon for the linear maps and Adam for the rest.
 
-Beside the weights, a moving average of them may be kept.
+Also the moving average of the weights, if the recipe sets one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,10 @@ from nmt.training.muon import Muon
 def build_optimizers(
     model: nn.Module, config: TrainingConfig, precision: str
 ) -> list[torch.optim.Optimizer]:
-    """Return Adam for all weights; or Muon for the linear maps and Adam for all other weights.
+    """Return [Adam] for all weights, or [Muon, Adam] if the recipe's optimizer is muon.
 
-    The other weights are embeddings (with the output projection), norms and biases. Weight decay
-    is decoupled.
+    Muon gets the matrices of the linear maps, Adam the embeddings (with the output projection),
+    norms and biases. Weight decay is decoupled; `update_weights` sets the learning rate.
     """
     optimizers: list[torch.optim.Optimizer] = []
     rest = list(model.parameters())
@@ -47,10 +47,11 @@ def update_weights(
     clip_norm: float | None,
     rejected: Tensor | None = None,
 ) -> None:
-    """Take one optimiser step; the gradients are `divisor` times those of the mean loss.
+    """Take one optimiser step with the gradients in `Parameter.grad`, and delete them.
 
-    If `rejected` (scalar float32) is 1, weights and moments stay as they are. The device itself
-    reads it, so Python need not wait for a GPU.
+    First they are divided by `divisor`, which makes them those of the mean loss per target token,
+    and clipped to the L2 norm `clip_norm`. If `rejected` (scalar float32) is 1, weights and moments
+    do not change. The device itself reads it, so Python need not wait for a GPU.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
@@ -68,29 +69,27 @@ def update_weights(
 
 
 class MovingAverage:
-    """An exponential moving average of the weights, as smooth as a mean of many checkpoints.
+    """An exponential moving average of the weights, used in place of an average of checkpoints.
 
-    average <- d * average + (1 - d) * weights, after every step.
-
-    d is `decay`, but at step t at most (1 + t) / (10 + t), so that the random initial weights soon
-    have no influence.
+    After every step: average <- d * average + (1 - d) * weights. d is `decay`, but at step t at
+    most (1 + t) / (10 + t), so that the random initial weights soon have no influence.
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self._parameters = dict(model.named_parameters())
         self._decay = decay
         self.weights = {name: p.detach().clone() for name, p in self._parameters.items()}
-        """the average by the names of the parameters, on the device of the model"""
+        """the average of each parameter by its name, on the device of the model"""
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the weights after `step`, which counts from 1."""
+        """Add the weights of the model after step `step` (from 1) to the average, in place."""
         decay = min(self._decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(
             list(self.weights.values()), list(self._parameters.values()), 1 - decay
         )
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Continue from the `weights` of an earlier average."""
+        """Copy the `weights` of an earlier session's average into this one, by name."""
         for name, weight in self.weights.items():
             weight.copy_(weights[name])

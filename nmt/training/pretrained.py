@@ -18,20 +18,20 @@ _NAMES_IN_MESSAGE = 8
 def load_pretrained(
     folder: Path, model: Transformer, tokenizer: Tokenizer, log: Callable[[str], None]
 ) -> None:
-    """Copy the weights of a checkpoint folder that fit into the model; log those that do not.
+    """Copy the weights of a checkpoint `folder` that fit into `model`, and log which do not fit.
 
-    A tensor fits if name and shape are the same. An embedding fits by row: the rows of all pieces
-    that are in both vocabularies are copied.
+    A tensor fits if name and shape are the same. An embedding is copied row by row, for all pieces
+    that are in both vocabularies; `tokenizer` is that of `model`.
 
     Raises:
-        ConfigError: nothing fits.
+        ConfigError: no tensor fits.
         CheckpointError: the weights are missing or damaged.
     """
     weights = load_weights(folder)
     saved_tokenizer = Tokenizer.load(find_run(folder).tokenizer)
     parameters = dict(model.named_parameters())
     incomplete: dict[str, str] = {}
-    """why tensors, or rows of them, keep their random values"""
+    """why a tensor, or some of its rows, keeps its random values, by name"""
     missing = 0
     for name, parameter in parameters.items():
         saved = weights.pop(name, None)
@@ -63,18 +63,18 @@ def load_pretrained(
 
 
 @torch.no_grad()
-def _copy_rows(here: Tensor, there: Tensor, pieces_there: list[str], pieces: list[str]) -> int:
-    """Copy the rows of the pieces that both have; return how many those are."""
-    places = {piece: place for place, piece in enumerate(pieces_there)}
-    rows = [(row, places[piece]) for row, piece in enumerate(pieces) if piece in places]
-    if rows:
-        to, of = map(list, zip(*rows, strict=True))
-        here[to] = there[of].to(here.device)
-    return len(rows)
+def _copy_rows(new: Tensor, saved: Tensor, saved_pieces: list[str], pieces: list[str]) -> int:
+    """Copy the embeddings of pieces in both lists from `saved` to `new`; return their number."""
+    saved_ids = {piece: index for index, piece in enumerate(saved_pieces)}
+    ids = [(index, saved_ids[piece]) for index, piece in enumerate(pieces) if piece in saved_ids]
+    if ids:
+        to, of = map(list, zip(*ids, strict=True))
+        new[to] = saved[of].to(new.device)
+    return len(ids)
 
 
 def _describe(incomplete: dict[str, str]) -> str:
-    """Return the first tensors with their reasons as text."""
+    """Return the first tensors, each with its reason, as text."""
     shown = [f"{name} ({why})" for name, why in list(incomplete.items())[:_NAMES_IN_MESSAGE]]
     more = len(incomplete) - len(shown)
     return ", ".join([*shown, f"and {more} more"] if more else shown)

@@ -1,8 +1,8 @@
 """The result of a run: the weights that translate best, and what they score on the test set.
 
-The validation set chooses the weights, which `best.json` names. The test set is translated once
-with them, in the way of `nmt eval-bleu --model RUN`. Its scores, and how the run was trained, are
-in `result.json`; `scripts/results` makes tables of such files.
+The weights with the best score on the validation set are named in `best.json`. The test set is
+translated once with them, as `nmt eval-bleu --model RUN` would. `result.json` holds its scores and
+how the run was trained; `scripts/results` makes tables of such files.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from nmt.translation.translator import Translator
 FORMAT = 1
 """version of result.json; a file without a version has format 1"""
 _PRECISION = "fp32"
-"""that of `nmt eval-bleu`, whatever the precision of training was"""
+"""the precision of `nmt eval-bleu`, whatever the precision of training was"""
 _HARDWARE = ("system", "processor", "cores", "processes", "threads", "device", "precision")
 _VERSIONS = ("nmt", "git", "python", "libraries")
 _LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
@@ -48,7 +48,7 @@ def choose_best_weights(trainer: Trainer) -> None:
     """Translate the validation set with each candidate and write the best one into best.json.
 
     The candidates are the average of checkpoints, the best single checkpoint and the moving
-    average, where they exist.
+    average, where they exist. Averages are saved in the run; the weights in the model change.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
     log = trainer.log
@@ -87,7 +87,7 @@ def choose_best_weights(trainer: Trainer) -> None:
 
 
 def read_test_set(config: Config) -> list[SentencePair]:
-    """Return the test set on which a finished run is scored; empty if there is none.
+    """Return the test set on which a finished run is scored; empty if the recipe has none.
 
     Raises:
         DataError: the test set cannot be read.
@@ -105,7 +105,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
 
 
 def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
-    """Return whether result.json holds the scores of the best weights on this test set."""
+    """Return whether result.json holds the scores of the best weights on the test set `pairs`."""
     result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
     known, validation = result.get("test_set"), result.get("validation")
     if not isinstance(known, dict) or not isinstance(validation, dict):
@@ -117,10 +117,10 @@ def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
 
 
 def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
-    """Score the best weights of the run on the test set and write result.json.
+    """Translate the test set `pairs` with the best weights of the run and write result.json.
 
-    Hardware and versions are those of the session that finished training; `scored_with` holds the
-    versions of the session that translated the test set, which may be a later one.
+    Hardware and versions in it are from the session that finished training; `scored_with` holds
+    the versions of the session that translated the test set, which may be a later one.
     """
     directory, log = trainer.directory, trainer.log
     run = load_run(directory.path, trainer.device)
@@ -167,7 +167,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
 
 
 def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
-    """Return the SHA-256 of the text of sentence pairs, which does not depend on their files."""
+    """Return the SHA-256 of the text of sentence pairs, whatever the format of their files."""
     digest = hashlib.sha256()
     for pair in pairs:
         digest.update(f"{pair.source}\n{pair.target}\n".encode())
@@ -177,7 +177,7 @@ def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
 def configuration_digest(config: Config) -> str:
     """Return the SHA-256 of all settings that differ from the defaults, except data.directory.
 
-    So a setting that a later version adds does not change it.
+    A setting that a later version of nmt adds does not change it, as long as it has its default.
     """
     chosen = config.model_dump(mode="json", exclude_defaults=True)
     chosen["data"].pop("directory", None)
@@ -185,7 +185,7 @@ def configuration_digest(config: Config) -> str:
 
 
 def portable_command(argv: Sequence[str]) -> str:
-    """Return a command line without the options that name folders of this machine."""
+    """Return the command line `argv` as text, without the names of folders of this machine."""
     words, joined = iter(argv[1:]), ["nmt"]
     for word in words:
         option, separator, value = word.partition("=")

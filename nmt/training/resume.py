@@ -1,4 +1,4 @@
-"""Continuing a run: what may have changed since it began, and where to continue."""
+"""Continuing a run: check what may not change, load the last checkpoint, roll back."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ from nmt.training.state import check_version
 from nmt.training.trainer import Trainer
 from nmt.training.validation import delete_examples_after
 
-# Keys that may change when a run is resumed: none of them alters a step already taken.
+# Keys that may change when a run is resumed: none of them affects a step already taken.
 CHANGEABLE_KEYS = {
     "training.max_steps",
     "training.micro_batch_tokens",
@@ -42,17 +42,17 @@ CHANGEABLE_KEYS = {
 _CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
 
 FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
-"""digests of the text of a run, by their names in environment.json"""
+"""names of the digests of text in environment.json, and what each is a digest of"""
 MAX_ROLL_BACKS = 10
-"""in one run; a recipe that needs more does not work"""
+"""limit for one run; a recipe that needs more does not work"""
 
 
 def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     """Check that a run, if it has begun, can be resumed with this recipe.
 
     Raises:
-        ConfigError: it contradicts the recipe of the run, and the message names each key with both
-            values; or another `max_steps` would change the learning rates of steps already taken.
+        ConfigError: a key that may not change has another value (the message names each with both
+            values); or another `max_steps` would change the learning rates of steps already taken.
     """
     saved = directory.saved_checkpoints()
     if not saved:
@@ -97,9 +97,10 @@ def _flatten(section: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 def check_text_unchanged(
     directory: RunDirectory, fingerprints: Mapping[str, str], tokenizer: Tokenizer
 ) -> None:
-    """Check that a run, if it has begun, is resumed with its own text and its own tokenizer.
+    """Check that a run, if it has begun, is resumed with the same text and the same tokenizer.
 
-    Another tokenizer gives ids to other words. One that was lost is written again.
+    With another tokenizer the ids have other meanings. If the run's tokenizer was lost, `tokenizer`
+    is written into it. `fingerprints` are digests of the text, by the names in `FINGERPRINTS`.
 
     Raises:
         ConfigError: the training text, the settings of the tokenizer, the validation set or the
@@ -116,11 +117,11 @@ def check_text_unchanged(
                 f"{before}, now {now}); restore it, or choose another --run-dir"
             )
     try:
-        own = Tokenizer.load(directory.tokenizer)
+        saved = Tokenizer.load(directory.tokenizer)
     except DataError:
         tokenizer.save(directory.tokenizer)
         return
-    if own.differs_from(tokenizer):
+    if saved.differs_from(tokenizer):
         raise ConfigError(
             f"{directory.path}: its tokenizer differs from the one that was learnt from the same "
             "text now, perhaps by another version of SentencePiece; set tokenizer.model to a copy "
@@ -129,7 +130,7 @@ def check_text_unchanged(
 
 
 def resume(trainer: Trainer) -> None:
-    """Continue from the newest intact checkpoint; a run without checkpoints starts at step 0.
+    """Load the newest intact checkpoint, if any, and remove the records of later steps.
 
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
@@ -139,12 +140,13 @@ def resume(trainer: Trainer) -> None:
 
 
 def roll_back(trainer: Trainer, error: DivergedError) -> None:
-    """After a step that diverged, continue with the weights of the last checkpoint.
+    """After a divergent step, load the last checkpoint and save it as the state of that step.
 
-    The place in the data and in the schedule stays: the steps since then are left out.
+    The run continues with the next step: data and learning rates of the steps between are skipped.
 
     Raises:
-        DivergedError: with advice, if the recipe does not allow it or it did not help.
+        DivergedError: `error` with advice, if the recipe does not allow it, there is no checkpoint,
+            or the run was rolled back `MAX_ROLL_BACKS` times already.
     """
     trainer.checkpointer.wait()
     state = trainer.state
@@ -178,8 +180,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
 def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     """Load the newest intact checkpoint and return its folder; return None if there is none.
 
-    The records and example translations of all steps that will be taken again are removed; without
-    a checkpoint, those of a start that failed.
+    Records and example translations of all later steps are removed; without checkpoint, all are.
     """
     saved = trainer.directory.saved_checkpoints
     path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))

@@ -1,4 +1,4 @@
-"""Which checkpoints stay on disk: the last ones, the best by validation, and those to average."""
+"""Which checkpoints are not deleted: the last, the best by validation, and those to average."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,51 +13,51 @@ from nmt.run_directory import RunDirectory
 class Ranking:
     """Up to `size` validated steps, best first; of equal scores the earlier step is better.
 
-    `add` ranks a validated step. `commit` says that the ranked steps have been saved; if saving
-    failed, `rollback` restores the steps of the last commit.
+    `add` ranks a step before its checkpoint is written. Call `commit` when it is written; if that
+    fails, `rollback` restores the ranking of the last commit.
     """
 
     def __init__(self, size: int) -> None:
         self._size = size
         self.entries: Sequence[dict[str, Any]] = ()
-        """step, score and figures of each; never changed in place"""
+        """dicts of step, score and figures (loss, metrics), best first; not changed in place"""
         self._committed: Sequence[dict[str, Any]] = ()
         self.without_gain = 0
-        """validations in a row that were no better than the best one"""
+        """number of validations since the best one, for early stopping"""
 
     @property
     def steps(self) -> list[int]:
-        """The ranked steps, best first."""
+        """The numbers of the ranked steps, best first."""
         return [entry["step"] for entry in self.entries]
 
     def add(self, step: int, score: float, figures: Mapping[str, float]) -> bool:
-        """Rank a validation; return whether it is among the best."""
+        """Rank a validation (a higher score is better); return whether `step` is in `steps`."""
         entry = {"step": step, "score": score, **figures}
         ranked = sorted([*self.entries, entry], key=lambda entry: -entry["score"])
         self.entries = ranked[: self._size]
         self.without_gain = 0 if ranked[0] is entry else self.without_gain + 1
-        return any(kept is entry for kept in self.entries)
+        return any(each is entry for each in self.entries)
 
     def commit(self) -> None:
-        """Note that the checkpoints of all ranked steps have been saved."""
+        """Make the ranking permanent: the checkpoints of all ranked steps have been saved."""
         self._committed = self.entries
 
     def rollback(self) -> None:
-        """Return to the last commit, because the checkpoint of a step was not saved."""
+        """Return to the ranking of the last commit: the checkpoint of a step was not saved."""
         self.entries = self._committed
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs."""
+        """Return entries and `without_gain`, for `load_state`."""
         return {"entries": list(self.entries), "without_gain": self.without_gain}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `state()` whose steps have been saved."""
+        """Continue from a `state()` whose checkpoints have been saved."""
         self.entries = self._committed = state["entries"][: self._size]
         self.without_gain = state["without_gain"]
 
 
 def ranking_size(training: TrainingConfig) -> int:
-    """Return how many of the best checkpoints stay."""
+    """Return how many of the best checkpoints must not be deleted: to keep or to average them."""
     averaged = training.average_checkpoints if training.average == "best" else 1
     return max(training.keep_best, averaged)
 
@@ -65,12 +65,11 @@ def ranking_size(training: TrainingConfig) -> int:
 def checkpoints_to_average(
     directory: RunDirectory, training: TrainingConfig, ranked: Sequence[int]
 ) -> list[Path]:
-    """Return the best few of the `ranked` steps (best first), or else the last few checkpoints.
+    """Return the folders of up to `training.average_checkpoints` checkpoints, oldest first.
 
-    The last few are those at multiples of `checkpoint_every`: a checkpoint that was kept only
-    because it validated best is at no regular distance from them. If there are none, the last
-    checkpoint stands alone. The oldest comes first, because another order would round the sum of
-    the weights differently.
+    With `training.average: best` they are those of the first `ranked` steps (best first). Else, or
+    if none exists, they are the last ones at multiples of `checkpoint_every`, or the very last one.
+    Another order would round the sum of the weights differently.
     """
     best = sorted(ranked[: training.average_checkpoints] if training.average == "best" else [])
     existing = [path for step in best if (path := directory.checkpoint(step)).exists()]
@@ -85,15 +84,11 @@ def update_after_checkpoint(
     last: int,
     ranked: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write last.json and best.json, and delete the checkpoints that are needed no longer.
+    """Write last.json and best.json, and delete the checkpoints that are not needed any more.
 
-    Those that will be averaged, the `ranked` ones and the last ones stay.
-
-    Args:
-        directory: The run.
-        training: How many checkpoints are kept and averaged.
-        last: The step whose checkpoint was written last.
-        ranked: The entries of a `Ranking`; best.json is not written if there are none.
+    `last` is the step whose checkpoint was just written, `ranked` the entries of a `Ranking`;
+    without entries, best.json is not written. Needed are the checkpoints of `ranked`, those to
+    average, and the last `training.keep_last`.
     """
     pointers: list[tuple[Path, int, Mapping[str, Any]]] = [(directory.last, last, {})]
     pointers += [(directory.best, entry["step"], entry) for entry in ranked[:1]]

@@ -8,34 +8,33 @@ ONE_CYCLE_START, ONE_CYCLE_END = 1 / 25, 1e-4 / 25  # of the peak, as in Smith a
 
 
 def inverse_square_root(step: int, peak: float, warmup_steps: int) -> float:
-    """Return a linear warm-up to `peak`, then a decay with the inverse square root of the step.
+    """Return the learning rate: a linear warm-up to `peak`, then a decay with 1 / sqrt(step).
 
-    lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)    (Eq. 3)
-
-    is this function with peak = d_model^-0.5 * warmup_steps^-0.5.
+    With peak = d_model^-0.5 * warmup_steps^-0.5 this is the schedule of the paper (Eq. 3):
+    lrate = d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5)
     """
     return peak * warmup_steps**0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
 def constant(step: int, peak: float, warmup_steps: int) -> float:
-    """Return a linear warm-up to `peak`, then `peak`."""
+    """Return the learning rate: a linear warm-up to `peak`, then `peak` for all later steps."""
     return peak * min(1.0, step / warmup_steps)
 
 
 def linear(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return a linear warm-up to `peak`, then a line that reaches zero one step after the last."""
+    """Return the learning rate: linear warm-up to `peak`, then a line to 0 at `max_steps` + 1."""
     return peak * min(step / warmup_steps, _remaining(step, warmup_steps, max_steps))
 
 
 def cosine(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return a linear warm-up to `peak`, then half a cosine to zero one step after the last."""
+    """Return the learning rate: linear warm-up to `peak`, half a cosine to 0 at `max_steps` + 1."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     return peak * _half_cosine(_remaining(step, warmup_steps, max_steps))
 
 
 def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> float:
-    """Return half a cosine from peak / 25 up to `peak`, then half a cosine down to almost zero.
+    """Return the learning rate: half a cosine from peak / 25 to `peak`, then one to almost 0.
 
     This is the policy of Smith and Topin (arXiv 1708.07120), with cosines as in PyTorch.
     """
@@ -47,16 +46,16 @@ def one_cycle(step: int, peak: float, warmup_steps: int, max_steps: int) -> floa
 
 
 def cooldown(step: int, cooldown_steps: int, max_steps: int) -> float:
-    """Return the factor that ends any schedule: 1, then a line to 0 over `cooldown_steps`."""
+    """Return a factor for the rate: 1, then a line to 0 over the last `cooldown_steps` steps."""
     if cooldown_steps == 0:
         return 1.0
     return min(1.0, max(0.0, max_steps + 1 - step) / (cooldown_steps + 1))
 
 
 def learning_rate(step: int, config: Config) -> float:
-    """Return the learning rate of a step for the schedule in the recipe.
+    """Return the learning rate of a step (from 1) for the schedule in the recipe.
 
-    A new schedule needs a function above, a case here and its name in `config.TrainingConfig`.
+    A new schedule needs a function above, a case here and its name in `nmt.config.TrainingConfig`.
     """
     training = config.training
     warmup, last = training.warmup_steps, training.max_steps
@@ -77,7 +76,7 @@ def learning_rate(step: int, config: Config) -> float:
 
 
 def _remaining(step: int, warmup_steps: int, max_steps: int) -> float:
-    """Return how much of the steps after the warm-up is left: 1 at its end, 0 after the last."""
+    """Return the fraction of the steps after the warm-up that is left: 1 at its end, then to 0."""
     after_warmup = max(1, max_steps + 1 - warmup_steps)
     return min(1.0, max(0, max_steps + 1 - step) / after_warmup)
 

@@ -1,4 +1,4 @@
-"""The state of a run: everything that training changes, beside the weights of the model."""
+"""The state of a run: everything that training changes, except the weights of the model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,11 +15,11 @@ from nmt.training.retention import Ranking, ranking_size
 
 FORMAT = 1
 """version of what `RunState.state` returns; a state without a version has format 1"""
-_ALWAYS_SAVED = {"optimizers", "ranking", "shares", "micro_batches"}
+_REQUIRED_KEYS = {"optimizers", "ranking", "shares", "micro_batches"}
 
 
 class RunState:
-    """The step that was taken last, the moments of the optimizers and all that is counted.
+    """The number of the last step, the optimizers, the moving average, the ranking and counters.
 
     A step depends on the weights, on this state and on its own number: its pairs and its dropout
     masks are functions of (seed, step). So a run that is resumed from a saved state takes exactly
@@ -29,10 +29,10 @@ class RunState:
     def __init__(
         self, run: LoadedModel, precision: str, gradients: GradientComputer, monitor: Monitor
     ) -> None:
-        """Start at step 0; `gradients` and `monitor` keep a part of the state themselves."""
+        """Start at step 0; the states of `gradients` and `monitor` are saved with this one."""
         training = run.config.training
         self.step = 0
-        """the last step that was taken, counted from 1"""
+        """the number of the last step, from 1; 0 before the first step"""
         self.validation_due = False
         """whether the weights of `step` still have to be validated"""
         self.roll_backs = 0
@@ -47,9 +47,9 @@ class RunState:
         self._gradients, self._monitor = gradients, monitor
 
     def state(self) -> dict[str, Any]:
-        """Return what a resumed run needs beside the weights: plain types and tensors only.
+        """Return what a resumed run needs beside the weights, as the checkpoint stores it.
 
-        All processes of a group must call this together.
+        It has plain types and tensors only. All processes of a group must call this together.
         """
         return {
             "format": FORMAT,
@@ -57,21 +57,21 @@ class RunState:
             **self.large_tensors(),
             "ranking": self.ranking.state(),
             "monitor": self._monitor.state(),
-            "usual_loss": self.divergence.running_loss,
+            "usual_loss": self.divergence.running_loss,  # the running mean
             "roll_backs": self.roll_backs,
             "validation_due": self.validation_due,
             **self._gradients.state(),
         }
 
     def large_tensors(self) -> dict[str, Any]:
-        """Return the part of `state` that takes memory."""
+        """Return the large entries of `state`: moments of the optimizers and moving average."""
         return {
             "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
             "moving_average": self.moving_average.weights if self.moving_average else None,
         }
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned; the weights are already in the model."""
+        """Continue from a `state()` of an earlier session; the weights are loaded separately."""
         self.step = saved["step"]
         for optimizer, moments in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(moments)
@@ -92,7 +92,7 @@ def check_version(saved: Mapping[str, Any], path: Path) -> None:
         CheckpointError: a newer version of nmt wrote it, or one that is too old.
     """
     check_format(saved, FORMAT, path, "choose another --run-dir", CheckpointError)
-    if not saved.keys() >= _ALWAYS_SAVED:
+    if not saved.keys() >= _REQUIRED_KEYS:
         raise CheckpointError(
             f"{path}: its training state is of an earlier version of nmt; "
             "continue the run with that version, or choose another --run-dir"

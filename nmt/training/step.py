@@ -17,8 +17,8 @@ class Stepper:
     """Takes the steps of a run.
 
     A GPU is usually still computing a step when `take` returns. Its loss is read when the next
-    step has been given to the GPU, so that the GPU never waits for Python. A step that diverged
-    changes nothing meanwhile: the update on the device reads the result of the check there.
+    step has been given to the GPU, so that the GPU never waits for Python. A divergent step does
+    not change the weights even so: the update on the device reads the result of the check there.
     """
 
     def __init__(
@@ -33,10 +33,10 @@ class Stepper:
         self._config, self._state, self._gradients = config, state, gradients
         self._monitor, self._signals = monitor, signals
         self._pending: tuple[StepGradient, PendingCheck] | None = None
-        """a step that was given to the device and whose result has not been read yet"""
+        """the step that the device may still be computing: its loss has not been read yet"""
 
     def take(self) -> StepGradient:
-        """Update the weights once, from `batch_tokens` tokens; return loss, norm and pairs.
+        """Compute the gradient of the next step and update the weights; return loss, norm, pairs.
 
         Raises:
             DivergedError: this step or the one before has diverged. `state.step` is the
@@ -47,7 +47,7 @@ class Stepper:
         # with several processes, the others would wait for one that is interrupted
         with self._signals.interruptible(self._gradients.group.size == 1):
             gradient = self._gradients.compute(state.step + 1)
-        state.step += 1
+        state.step += 1  # not before: an interrupted step has not been taken
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
         if is_synchronous(gradient.loss.device):
             self._pending = gradient, check
@@ -60,9 +60,10 @@ class Stepper:
         return gradient
 
     def update(self, gradient: StepGradient, rejected: Tensor | None = None) -> None:
-        """Update the weights and their moving average from the gradient of the current step.
+        """Update the weights and their moving average by the gradient in `Parameter.grad`.
 
-        Nothing changes if `rejected` (scalar float32) is 1.
+        `gradient` describes the current step. If `rejected` (scalar float32) is 1, weights and
+        moments do not change.
         """
         state = self._state
         # the gradients are means over the processes, of sums over their tokens
@@ -74,7 +75,7 @@ class Stepper:
             state.moving_average.update(state.step)
 
     def synchronize(self) -> None:
-        """Wait for the last step and count it; call this before anything is validated or saved.
+        """Read the loss of the last step and count it; call this before validating or saving.
 
         Raises:
             DivergedError: as in `take`.

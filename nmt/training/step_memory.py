@@ -1,4 +1,4 @@
-"""The memory that a training step takes, in bytes by part, and how many tokens fit at once."""
+"""Estimate of the memory that a training step takes, and of how many tokens fit at once."""
 
 import math
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ from nmt.run_directory import LoadedModel
 from nmt.training.loss import PROJECTION_ROWS, SOFTMAX_ROWS
 
 FP32, BF16 = 4, 2
-"""bytes of a number"""
+"""bytes of one number"""
 
 LARGEST_MICRO_BATCH = {"cpu": 8192, "cuda": 32_768}
 """padded tokens per side; larger micro-batches are no faster"""
-_SMALLEST = 512
+_SMALLEST_MICRO_BATCH = 512
 _USABLE = {"cpu": 0.5, "cuda": 0.8}
-"""part of the memory of a device that is used: the rest is for PyTorch itself, for gaps between
+"""fraction of the memory of a device that is used: the rest is for PyTorch itself, for gaps between
 tensors and, on a CPU, for other programs"""
 KEPT_ON_CPU = 2_300_000_000
 """bytes that a long training on a CPU takes in addition: PyTorch, freed memory, compiled kernels
@@ -31,24 +31,25 @@ below explain 0.3."""
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes on one device, by part, without those of PyTorch itself."""
+    """Bytes that a training step takes on one device, by purpose, without PyTorch itself."""
 
     weights: int
-    """in float32, and copied to bfloat16 for matrix products"""
+    """the weights in float32, and in bf16 training their bfloat16 copies for matrix products"""
     gradients: int
+    """one per weight, times the copies for shards and for the all-reduce"""
     optimizer: int
     """moments, and the moving average of the weights if there is one"""
     activations: int
-    """what a micro-batch keeps for the backward pass"""
+    """what PyTorch stores for the backward pass of a micro-batch"""
     logits: int
-    """of the positions that are projected at once, with their softmax and the gradient of the
-    embeddings; of all shards together"""
+    """logits of the positions that are projected at once, their softmax, and the gradient of the
+    embeddings, of all shards together"""
     tokens: int
-    """padded tokens per side of a micro-batch, of all shards together"""
+    """not bytes: padded tokens per side of a micro-batch, of all shards together"""
 
     @property
     def total(self) -> int:
-        """The sum of all parts."""
+        """The sum of all bytes."""
         return self.weights + self.gradients + self.optimizer + self.activations + self.logits
 
 
@@ -57,24 +58,24 @@ class Hardware:
     """The device of a step, and how the step is divided."""
 
     device: str
-    """cpu or cuda, as `device.hardware_kind` says"""
+    """cpu or cuda, see `device.hardware_kind`"""
     precision: str
     """fp32 or bf16"""
     memory: float | None = None
     """bytes of the device that this process may use, free or not; None if unlimited"""
     cpu_shards: int = 1
-    """parts of a step that are computed at the same time, each with its own gradient"""
+    """parts of a step that threads compute at the same time, each with its own gradient"""
     processes: int = 1
-    """that train together; each has a second gradient, for the all-reduce"""
+    """processes that train together; each stores a second gradient, for the all-reduce"""
 
 
 def training_memory(
     config: Config, model: Transformer, hardware: Hardware, length: float, tokens: int | None = None
 ) -> Memory:
-    """Return the memory of a typical step whose sentences have `length` tokens.
+    """Return the memory of a step whose sentences have `length` tokens, the mean of the text.
 
-    `tokens` is how many padded tokens per side are computed at once; by default as many as
-    training computes.
+    `tokens` is how many padded tokens per side are computed at once, in all shards together; by
+    default as many as in training.
     """
     if tokens is None:
         most = micro_batch_tokens(config, model, hardware, length)
@@ -85,11 +86,11 @@ def training_memory(
     size, embedding = parameter_count(model), model.output_embedding.weight
     copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0
     per_token = activation_bytes(config.model, device, hardware.precision, length)
-    # each layer keeps its input only, and one layer at a time is computed again
+    # each layer stores its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
-        kept = p if device == "cpu" else FP32
-        per_token = layers * kept * config.model.d_model + per_token / layers
+        input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
+        per_token = layers * input_bytes + per_token / layers
     per_entry = (
         min(tokens, shards * PROJECTION_ROWS[device]) * p
         + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
@@ -115,15 +116,15 @@ def micro_batch_tokens(
 ) -> int:
     """Return how many padded tokens per side are computed at once at most, in all shards together.
 
-    If the recipe leaves it open, the largest useful number is halved until it fits into the memory
-    of the device. The free memory does not matter: it would give another number each time.
+    With `micro_batch_tokens: auto`, the largest useful number is halved until a step fits into the
+    memory of the device. Free memory does not matter: the number should be the same in each run.
     """
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":
         return wanted
     tokens = LARGEST_MICRO_BATCH[hardware.device]
     usable = _USABLE[hardware.device] * (hardware.memory or math.inf)
-    while tokens > _SMALLEST and (
+    while tokens > _SMALLEST_MICRO_BATCH and (
         training_memory(config, model, hardware, length, tokens).total > usable
     ):
         tokens //= 2
@@ -131,14 +132,14 @@ def micro_batch_tokens(
 
 
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:
-    """Return the bytes that one source and one target token keep for the backward pass, together.
+    """Return the bytes that PyTorch stores for the backward pass of one source and target token.
 
-    With p bytes per element of a matrix product, this is kept:
+    `length` is that of the sentences. With p bytes per element of a matrix product, it stores
 
-    - by attention: the inputs of its linear maps, queries, keys, values and its result;
-    - by the feed-forward network: the inputs of its two linear maps, of an activation other than
-      ReLU also its input, and of ReLU with dropout also its result;
-    - by both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
+    - for attention: the inputs of its linear maps, queries, keys, values and its result;
+    - for the feed-forward network: the inputs of its two linear maps, for an activation other than
+      ReLU also its input, and for ReLU with dropout also its result;
+    - for both: the dropout mask (p bytes per element on a CPU, one byte on a GPU) and the input of
       the norm;
     - on a GPU in bf16: a bf16 copy of the input of each linear map, because norms are in float32;
     - on a CPU in bf16: the attention weights, because Eq. 1 is computed unfused.
@@ -161,14 +162,14 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
-    """Return the bytes of the moments (Adam: two per weight, Muon: one) and of a moving average."""
+    """Return the bytes of moments (Adam: two per weight, Muon: one) and of the moving average."""
     size, training = parameter_count(model), config.training
     in_muon = _linear_weights(model) if training.optimizer == "muon" else 0
     return FP32 * (2 * size - in_muon + (size if training.moving_average else 0))
 
 
 def parameter_count(module: nn.Module) -> int:
-    """Return the number of weights of a model or of a part of it."""
+    """Return the number of weights of a model, or of one of its modules."""
     return sum(parameter.numel() for parameter in module.parameters())
 
 
@@ -179,20 +180,20 @@ def _linear_weights(model: Transformer) -> int:
 
 
 class MicroBatchSize:
-    """The size in the recipe, or an estimate of what fits; halved if memory runs out."""
+    """Padded tokens per side of a micro-batch: from the recipe or estimated, and halved at need."""
 
     def __init__(self, run: LoadedModel, store: TokenStore, precision: str, processes: int) -> None:
-        """`processes` compute each step together, this is one of them."""
+        """`store` gives the mean length; `processes` is how many compute each step together."""
         self._run, self._precision, self._processes = run, precision, processes
         self._auto = run.config.training.micro_batch_tokens == "auto"
         self._length = max(float(side.lengths.mean()) for side in (store.source, store.target))
         self.tokens = 0
-        """rows times the longest side, of all shards together"""
+        """the size: sentences times the longest one on a side, of all shards together"""
         self.halved = False
         """whether a larger size was tried and memory ran out"""
 
     def fit(self, cpu_shards: int) -> None:
-        """Set the size for this many shards that are computed at the same time."""
+        """Set `tokens` for shards that are computed at the same time; never above a halved size."""
         model, device = self._run.model, next(self._run.model.parameters()).device
         hardware = Hardware(
             hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
@@ -201,7 +202,7 @@ class MicroBatchSize:
         self.tokens = min(tokens, self.tokens) if self.halved else tokens
 
     def halve(self, smallest: int) -> bool:
-        """Halve the size down to `smallest`; returns False if it is that small already."""
+        """Halve `tokens`, but not below `smallest`; return False if it cannot become smaller."""
         if self.tokens <= smallest:
             return False
         self.tokens = max(self.tokens // 2, smallest)
@@ -209,13 +210,13 @@ class MicroBatchSize:
         return True
 
     def state(self) -> dict[str, Any]:
-        """Return what `load_state` needs."""
+        """Return the size and where it is from, for `load_state`."""
         return {"tokens": self.tokens, "auto": self._auto, "halved": self.halved}
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Use the saved size, unless the recipe now sets another one.
+        """Use the saved size if both are estimated; otherwise the size in the recipe.
 
-        A size for which memory ran out once is never tried again, whatever the recipe says.
+        If memory ran out in an earlier session, the size is never above the saved one.
         """
         if saved["halved"] or (saved["auto"] and self._auto):
             self.tokens = min(self.tokens, saved["tokens"])

@@ -15,17 +15,17 @@ from nmt.errors import StoppedBySignal
 
 
 class Interrupted(BaseException):
-    """A stop signal has interrupted a computation, which has changed nothing."""
+    """A stop signal has interrupted a computation, whose result is lost; no state has changed."""
 
 
 class StopSignals:
     """A context in which SIGINT and SIGTERM are recorded and do not end the process."""
 
     def __init__(self, *, second_stops_at_once: bool = True) -> None:
-        """Without `second_stops_at_once` all signals after the first are ignored."""
+        """A second signal raises `StoppedBySignal` if `second_stops_at_once`, else is ignored."""
         self._second_stops_at_once = second_stops_at_once
         self.number = 0
-        """number of the first signal that came; 0 if none has come"""
+        """the first signal that was received, such as 15 for SIGTERM; 0 if there was none"""
         self._may_interrupt = False
         self._handlers: dict[int, Any] = {}
 
@@ -39,10 +39,10 @@ class StopSignals:
 
     @contextlib.contextmanager
     def interruptible(self, allowed: bool = True) -> Iterator[None]:
-        """Let a signal interrupt the block at any point, if `allowed`.
+        """If `allowed`, a stop signal interrupts the `with` block at any point.
 
         Raises:
-            Interrupted: a signal has come.
+            Interrupted: a signal was received inside the block, or earlier.
         """
         self._may_interrupt = allowed
         try:
@@ -53,7 +53,7 @@ class StopSignals:
             self._may_interrupt = False
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Ask for a stop at the first signal; stop at once at the second one."""
+        """Handle a signal: record the first one, and stop at once at the second one."""
         if self.number:
             if not self._second_stops_at_once:
                 return

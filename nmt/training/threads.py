@@ -15,47 +15,47 @@ from nmt.config import TrainingConfig
 
 _T = TypeVar("_T")
 
-# Bytes for all gradients together: each thread holds one of the whole model for a moment.
+# Limit in bytes of all gradients together: each thread computes one of the whole model.
 _GRADIENT_BYTES = 1 << 30
 
 
 def number_of_shards(threads: int, parameters: int) -> int:
-    """Return how many shards a step is cut into, for a model of so many float32 parameters."""
+    """Return the number of shards: one per thread, or fewer if gradients take too much memory."""
     return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))
 
 
 def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
     """Return whether threads can compute shards of a step: on a CPU, in a single process.
 
-    Activation checkpointing excludes it: it restores only the global random generator.
+    Not with activation checkpointing: PyTorch restores only the global random generator for it.
     """
     return device.type == "cpu" and processes == 1 and not training.activation_checkpointing
 
 
 class ThreadTeam:
-    """Threads that divide the cores among them; PyTorch operations of a thread use its cores."""
+    """Python threads, each of which runs its PyTorch operations on its share of the cores."""
 
-    def __init__(self, members: int, threads: int) -> None:
-        """Start `members` threads that share the cores of `threads`."""
+    def __init__(self, members: int, cores: int) -> None:
+        """Start `members` threads that divide `cores` among them."""
         self.members = members
-        # the first members get the cores that cannot be divided evenly
-        cores = iter([len(range(number, threads, members)) for number in range(members)])
+        # member i gets every `members`-th core from i on, so the first may get one more
+        counts = iter([len(range(i, cores, members)) for i in range(members)])
         self._pool = ThreadPoolExecutor(
-            members, "gradient", lambda: torch.set_num_threads(next(cores))
+            members, "gradient", lambda: torch.set_num_threads(next(counts))
         )
         self.cancelled = threading.Event()
-        """set when the results of the running tasks are not needed any more"""
+        """set when the running tasks should end early, because one of them has failed"""
 
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
-        """Return `compute(number)` for each number below `count`; raises the first exception.
+        """Return [compute(0), …, compute(count - 1)], or raise the first exception.
 
-        No task is running any more when this returns or raises, so a long task should look at
-        `cancelled` now and then.
+        It waits for all running tasks, even if one has failed. So a long task should check
+        `cancelled` from time to time and end early.
         """
         self.cancelled.clear()
         tasks: list[Future[_T]] = []
         try:
-            tasks += [self._pool.submit(compute, number) for number in range(count)]
+            tasks += [self._pool.submit(compute, index) for index in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
             self._stop(tasks)
             return list(map(Future.result, tasks))

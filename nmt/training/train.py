@@ -49,9 +49,10 @@ NO_MEMORY = (
 
 
 def train(config: Config, path: Path, log: Log) -> RunDirectory:
-    """Train `config` in the run directory `path`; call it again to resume.
+    """Train a model in the run directory `path`, and score it; call this again to resume.
 
-    Under `torchrun` every process calls this; only the main process writes and logs.
+    A finished run is not trained again. Under `torchrun` every process calls this; only the main
+    process writes files and calls `log`.
 
     Raises:
         NmtError: training cannot start or continue; the message says why.
@@ -77,9 +78,9 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
 def _build_trainer(
     config: Config, directory: RunDirectory, group: ProcessGroup, log: Log
 ) -> tuple[Trainer, dict[str, str]]:
-    """Return a trainer at step 0 and the fingerprints of its text.
+    """Check everything, prepare the data; return a trainer at step 0 and its text's fingerprints.
 
-    What can be wrong is checked here; quick checks come first.
+    Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
     training = config.training
     device = pick_device(training.device)
@@ -94,7 +95,7 @@ def _build_trainer(
         pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    read_test_set(config)  # only to check it: a mistake is better reported now than at the end
+    read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
@@ -132,10 +133,14 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         )
     )
     if group.is_main and not is_trained:
-        _write_recipe(trainer, fingerprints)
         if state.step:  # a process may have been killed after it had written this checkpoint
             training, ranked = trainer.config.training, state.ranking.entries
             update_after_checkpoint(directory, training, state.step, ranked)
+        else:  # replace files of a start that failed
+            trainer.run.tokenizer.save(directory.tokenizer)
+            directory.environment.unlink(missing_ok=True)
+        write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
+        directory.write_config(trainer.config)
     while not trainer.finished():
         try:
             trainer.train()
@@ -155,15 +160,3 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {directory.path}")
-
-
-def _write_recipe(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
-    """Write the tokenizer, the recipe and the environment into the run directory."""
-    directory = trainer.directory
-    if not directory.saved_checkpoints():  # may hold files of a start that failed
-        trainer.run.tokenizer.save(directory.tokenizer)
-        directory.environment.unlink(missing_ok=True)
-    write_environment(
-        directory, trainer.device, trainer.precision, trainer.group.size, fingerprints
-    )
-    directory.write_config(trainer.config)

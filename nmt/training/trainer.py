@@ -24,7 +24,7 @@ from nmt.training.validation import Validator, write_examples
 class Trainer:
     """Trains one model: connects the data, the steps, the validation and the checkpoints.
 
-    What changes during training is in the model and in `state`.
+    Training changes only the model and `state`.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Trainer:
         group: ProcessGroup | None = None,
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Start at step 0; `corpus_weights` has an entry for each training text in `store`."""
+        """Start at step 0; `corpus_weights` has an entry for each training text, as in `store`."""
         self.run, self.config, self.model = run, run.config, run.model
         self.directory = directory = RunDirectory(run.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
@@ -59,14 +59,14 @@ class Trainer:
         self.checkpointer = Checkpointer(run, self.state, self.monitor, self.group)
 
     def train(self) -> None:
-        """Train until `max_steps` or early stopping.
+        """Train from `state` until `max_steps` or early stopping, and save checkpoints meanwhile.
 
         Raises:
-            StoppedBySignal: SIGINT or SIGTERM came; the run is saved.
+            StoppedBySignal: SIGINT or SIGTERM was received; steps that were taken are saved.
             DivergedError: a step or a validation has diverged; see `Stepper.take`.
         """
         with self._signals:
-            gc.freeze()  # the collector need not look at objects that stay until the end
+            gc.freeze()  # garbage collection is faster without objects that live until the end
             self.model.train()
             self.monitor.open_bar(self.state.step, self.config.training.max_steps)
             try:
@@ -82,13 +82,11 @@ class Trainer:
                 gc.unfreeze()
 
     def finished(self) -> bool:
-        """Return whether nothing is left to do."""
-        patience = self.config.training.early_stopping
-        stops_early = patience is not None and self.state.ranking.without_gain >= patience
-        return not self.state.validation_due and (stops_early or self._at_last_step())
-
-    def _at_last_step(self) -> bool:
-        return self.state.step >= self.config.training.max_steps
+        """Return whether all steps are taken, or training stops early, and all is validated."""
+        state, patience = self.state, self.config.training.early_stopping
+        stops_early = patience is not None and state.ranking.without_gain >= patience
+        at_last_step = state.step >= self.config.training.max_steps
+        return not state.validation_due and (stops_early or at_last_step)
 
     def _advance(self) -> None:
         """Take one step; then record, validate and save if that is due."""
@@ -103,7 +101,8 @@ class Trainer:
                 epoch = state.step / self.plan.steps_per_epoch
                 rate = learning_rate(state.step, self.config)
                 self.monitor.record_training(state.step, epoch, rate)
-            state.validation_due = state.step % training.validate_every == 0 or self._at_last_step()
+            at_last_step = state.step >= training.max_steps
+            state.validation_due = at_last_step or state.step % training.validate_every == 0
             self._check_stop_signal()
         improved = state.validation_due and self._validate()
         self.checkpointer.poll()
@@ -144,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint of this step in the background; see `Checkpointer.save`."""
+        """Wait for the last step, then write its checkpoint as `Checkpointer.save` does."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 

@@ -1,7 +1,7 @@
-"""Validation: the loss on sentences that the model never learns from, and BLEU or chrF.
+"""Validation: the loss on sentences that are not in the training data, and BLEU or chrF.
 
-Each validation also writes its translations of the same few sentences into a small text file,
-`translations/step-00000250.txt`.
+Each validation also writes translations of the first sentences into `translations` in the run
+directory, such as `step-00000250.txt`.
 """
 
 import math
@@ -23,7 +23,7 @@ from nmt.run_directory import LoadedModel
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
 
-BATCH_TOKENS = 4096
+BATCH_TOKENS = 4096  # padded tokens per side of a batch for the loss
 EXAMPLES = 8
 """number of example translations: those of the first sentences of the validation set"""
 _EXAMPLE = "source     {}\nreference  {}\nmodel      {}\n"
@@ -36,16 +36,17 @@ class Validation:
     loss: float
     """cross-entropy without smoothing, nats per target token"""
     quality: dict[str, float]
-    """score of the translations by the name of the metric; empty if nothing was translated"""
+    """one score, {"bleu": …} or {"chrf": …}; empty if nothing was translated"""
     translations: list[str]
+    """of all validation sentences, or empty"""
 
     @property
     def score(self) -> float:
-        """The figure by which models are chosen, higher is better: quality, or else minus loss."""
+        """The number by which weights are chosen, higher is better: quality, or else -loss."""
         return next(iter(self.quality.values()), -self.loss)
 
     def figures(self) -> dict[str, float]:
-        """Return the figures that are recorded."""
+        """Return loss and quality by name, for records and files."""
         return {"loss": self.loss, **self.quality}
 
     def __str__(self) -> str:
@@ -63,7 +64,7 @@ class ExampleTranslation:
 
 
 class Validator:
-    """A validation set, encoded once, in batches of similar length."""
+    """Validates the model of a run on `pairs`, which are encoded once in batches."""
 
     def __init__(self, pairs: Sequence[SentencePair], run: LoadedModel, precision: str) -> None:
         self.pairs = pairs
@@ -74,11 +75,14 @@ class Validator:
             run.tokenizer.target.encode([pair.target for pair in pairs]),
         )
         lengths = encoded.source.lengths, encoded.target.lengths
-        parts = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
-        self.batches: list[Batch] = [collate(encoded, part) for part in parts]
+        batches = micro_batches(np.arange(len(pairs)), *lengths, BATCH_TOKENS)
+        self.batches: list[Batch] = [collate(encoded, rows) for rows in batches]
 
     def validate(self, beam_size: int = 1) -> Validation:
-        """Compute the loss, and score the translations unless the recipe's metric is the loss."""
+        """Compute the loss; translate and score, unless `training.validation_metric` is the loss.
+
+        The model is in training mode afterwards.
+        """
         model, metric = self.run.model, self.run.config.training.validation_metric
         model.eval()
         loss = self._loss()
@@ -94,7 +98,7 @@ class Validator:
         return Validation(loss, quality, translations)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
-        """Return the first sentences with their translations, to be kept beside the metrics."""
+        """Return the first `EXAMPLES` sentences with their translations, for `write_examples`."""
         examples = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
         return [ExampleTranslation(pair.source, pair.target, text) for pair, text in examples]
 
@@ -109,7 +113,7 @@ class Validator:
         return total / tokens
 
     def _score(self, metric: str, translations: list[str]) -> float:
-        """Return what the translations score by a metric of `METRIC_NAMES`."""
+        """Return the score of the translations by the metric bleu or chrf."""
         references = [pair.target for pair in self.pairs]
         if metric == "chrf":
             return chrf_metric().score(translations, references, confidence=False).value
@@ -119,10 +123,10 @@ class Validator:
 
 
 def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslation]) -> None:
-    """Write the examples of the validation at `step`, if there are any.
+    """Write the examples of a validation into the file of its step in `folder`, if there are any.
 
     Raises:
-        OSError: the file cannot be written; no part of it is left.
+        OSError: the file cannot be written; no incomplete file remains.
     """
     if not examples:
         return
@@ -132,21 +136,22 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
 
 
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
-    """Return the examples of all validations, in order of their steps; skip what is damaged."""
-    found, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
+    """Return the examples of all validations by step, ascending; skip damaged files."""
+    # the template of the file as a pattern: each of its three fields is a rest of a line
+    examples, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
     for step, path in _example_files(folder):
         try:
-            # not read_text, which would take a carriage return for a line end
+            # not read_text, which would turn a carriage return into a line feed
             text = path.read_bytes().decode("utf-8")
         except (OSError, UnicodeDecodeError):
             continue
         if blocks := pattern.findall(text):
-            found[step] = [ExampleTranslation(*block) for block in blocks]
-    return found
+            examples[step] = [ExampleTranslation(*block) for block in blocks]
+    return examples
 
 
 def delete_examples_after(folder: Path, step: int) -> None:
-    """Delete the examples of later steps, which a resumed run validates again."""
+    """Delete the example files of steps after `step`, which a resumed run validates again."""
     for later, path in _example_files(folder):
         if later > step:
             path.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ def batch(rows: int, longest: int, seed: int) -> Tensor:
 
 
 def without_padding(source: Tensor, target: Tensor) -> tuple[Layout, Layout]:
-    return UnpaddedLayout(target, PAD), UnpaddedLayout(source, PAD)
+    return UnpaddedLayout(source, PAD), UnpaddedLayout(target, PAD)
 
 
 @pytest.mark.parametrize(("rows", "longest"), [(1, 1), (1, 9), (4, 32), (7, 19), (40, 30)], ids=str)
@@ -46,7 +46,7 @@ def test_loss_and_gradients_are_those_of_padded_rows(
     gradients = []
     for layouts in ((PADDED, PADDED), without_padding(source, target)):
         x, matrix = model.outputs(source, target, layouts=layouts), model.output_embedding.weight
-        right = layouts[0].tokens(target)
+        right = layouts[1].tokens(target)
         loss = label_smoothed_cross_entropy(x, matrix, right, PAD, 0.1).total
         gradients.append(torch.autograd.grad(loss, list(model.parameters())))
     for padded, unpadded in zip(*gradients, strict=True):

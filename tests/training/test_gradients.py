@@ -265,7 +265,7 @@ def test_processes_divide_a_step_alike_whatever_segmentations_they_draw(
     )
     for rank in range(2):
         gradients = GradientComputer(run, store, trainer.plan, "fp32", ProcessGroup(rank, 2))
-        own, rows = gradients.own_pairs(3, pairs)
+        own, rows = gradients.pairs_of_process(3, pairs)
         assert len(own) == (len(rows) if sampling else len(store))
         if not sampling:
             drawn.extend(rows.tolist())
