@@ -35,7 +35,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "sentencepiece": "data/tokens/",
     "sacrebleu": (
         "evaluation/metrics.py",
-        "evaluation/significance.py",
+        "evaluation/compare.py",
         "evaluation/test_sets.py",
     ),
     "sacremoses": "evaluation/paper_bleu.py",

@@ -39,6 +39,18 @@ class Row:
     """0 to 100, in the order of the systems"""
 
 
+@dataclass(frozen=True)
+class Breakdown:
+    """A table of scores by groups of sentences or words."""
+
+    title: str
+    grouped_by: str
+    """the unit of the rows' labels: words or times"""
+    counted: str
+    """what the groups consist of: sentences or words"""
+    rows: list[Row]
+
+
 def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
     """Return how often each word occurs; `tokenize` names a tokenizer of sacreBLEU."""
     counts: Counter[str] = Counter()
@@ -161,3 +173,24 @@ def local_training_words(config: DataConfig) -> TrainingWords | None:
         return training_words(config) if find_splits(config) else None
     except NmtError:
         return None
+
+
+def breakdowns(
+    systems: Systems, test_set: EvaluationSet, training_words: TrainingWords | None
+) -> list[Breakdown]:
+    """Return tables of scores by sentence length, by rarest word and by rarity of words."""
+    if training_words:
+        where, frequencies = training_words.origin, training_words.counts
+    else:
+        where = "the references"
+        frequencies = count_words(test_set.references, test_set.tokenizer)
+    by_length = bleu_by_length(systems, test_set)
+    by_rarity = bleu_by_rarity(systems, test_set, frequencies)
+    words = word_f1_by_rarity(systems, test_set, frequencies)
+    rarest_word = f"BLEU by how often the rarest word of the reference occurs in {where}"
+    each_word = f"F-score of words by how often they occur in {where}"
+    return [
+        Breakdown("BLEU by the length of the reference", "words", "sentences", by_length),
+        Breakdown(rarest_word, "times", "sentences", by_rarity),
+        Breakdown(each_word, "times", "words", words),
+    ]

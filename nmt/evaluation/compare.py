@@ -1,22 +1,30 @@
-"""Several systems on one test set: scores, whether they differ by chance, and where they differ."""
+"""Several systems on one test set: scores, whether they differ by chance, and where they differ.
 
+Koehn, 2004: Statistical Significance Tests for Machine Translation Evaluation (paired bootstrap);
+Riezler and Maxwell, 2005: On Some Pitfalls in Automatic Evaluation and Significance Testing for MT
+(approximate randomisation).
+"""
+
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
 
+from sacrebleu.significance import PairedTest
+
 from nmt.errors import ConfigError
-from nmt.evaluation.breakdown import (
-    Row,
-    TrainingWords,
-    bleu_by_length,
-    bleu_by_rarity,
-    count_words,
-    word_f1_by_rarity,
-)
-from nmt.evaluation.metrics import Score, chrf_metric
+from nmt.evaluation.breakdown import Breakdown, Systems, TrainingWords, breakdowns
+from nmt.evaluation.metrics import Score, bleu_metric, chrf_metric
 from nmt.evaluation.score_sheet import score_text
-from nmt.evaluation.significance import Difference, differences
 from nmt.evaluation.test_sets import EvaluationSet
+
+RESAMPLES = {"bs": 1000, "ar": 10_000}
+"""resamples of each test: paired bootstrap (bs) and approximate randomisation (ar)"""
+MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
+"""the most resamples times sentences of each test; sacreBLEU has several copies in memory"""
+LEVEL = 0.05
+"""a difference is significant if its p-value is below this level"""
 
 
 @dataclass(frozen=True)
@@ -46,16 +54,58 @@ class ComparedSentence:
     """chrF++ of these translations; the keys are labels"""
 
 
-@dataclass(frozen=True)
-class Breakdown:
-    """A table of scores by groups of sentences or words."""
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference in BLEU of two systems on the same sentences; `str()` says it in words."""
 
-    title: str
-    grouped_by: str
-    """the unit of the rows' labels: words or times"""
-    counted: str
-    """what the groups consist of: sentences or words"""
-    rows: list[Row]
+    first: str
+    second: str
+    """names of the systems"""
+    bleu: float
+    """BLEU of the second system minus BLEU of the first"""
+    bootstrap: float
+    """p-value of the paired bootstrap: the probability that chance makes a difference as large"""
+    randomisation: float
+    """p-value of approximate randomisation"""
+    level: float
+    """the p-value below which the difference is significant"""
+
+    @property
+    def significant(self) -> bool | None:
+        """Whether both tests find the difference significant; None if they disagree."""
+        agreed = self.bootstrap < self.level, self.randomisation < self.level
+        return agreed[0] if agreed[0] == agreed[1] else None
+
+    def __str__(self) -> str:
+        if self.bleu == 0:
+            return f"{self.first} and {self.second} score the same."
+        better, worse = (self.second, self.first) if self.bleu > 0 else (self.first, self.second)
+        gap = f"{abs(self.bleu):.{1 if abs(self.bleu) >= 0.1 else 3}f} BLEU"
+        tests = (
+            f"(paired bootstrap p = {self.bootstrap:.2g}, approximate randomisation "
+            f"p = {self.randomisation:.2g})"
+        )
+        if self.significant:
+            return f"{better} is better than {worse} by {gap}: unlikely to be chance {tests}."
+        if self.significant is None:
+            return (
+                f"{better} is {gap} above {worse}: the tests disagree whether that may be chance "
+                f"{tests}; take a larger test set."
+            )
+        return f"{better} is {gap} above {worse}, which may well be chance {tests}."
+
+    def as_json(self) -> dict[str, object]:
+        """Return the difference and its verdict as values that JSON can hold."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "bleu_difference": round(self.bleu, 2),
+            "paired_bootstrap_p": self.bootstrap,
+            "approximate_randomisation_p": self.randomisation,
+            "level": self.level,
+            "significant": self.significant,
+            "verdict": str(self),
+        }
 
 
 @dataclass(frozen=True)
@@ -116,29 +166,46 @@ def compare(
         systems,
         test_set,
         differences=differences(by_label, test_set),
-        breakdowns=_breakdowns(by_label, test_set, training_words),
+        breakdowns=breakdowns(by_label, test_set, training_words),
         examples=_examples(by_label, test_set, examples),
     )
 
 
-def _breakdowns(
-    systems: Mapping[str, list[str]], test_set: EvaluationSet, training_words: TrainingWords | None
-) -> list[Breakdown]:
-    if training_words:
-        where, frequencies = training_words.origin, training_words.counts
-    else:
-        where = "the references"
-        frequencies = count_words(test_set.references, test_set.tokenizer)
-    by_length = bleu_by_length(systems, test_set)
-    by_rarity = bleu_by_rarity(systems, test_set, frequencies)
-    words = word_f1_by_rarity(systems, test_set, frequencies)
-    rarest_word = f"BLEU by how often the rarest word of the reference occurs in {where}"
-    each_word = f"F-score of words by how often they occur in {where}"
-    return [
-        Breakdown("BLEU by the length of the reference", "words", "sentences", by_length),
-        Breakdown(rarest_word, "times", "sentences", by_rarity),
-        Breakdown(each_word, "times", "words", words),
-    ]
+def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
+    """Return the difference of every two of the systems in BLEU, tested for significance.
+
+    With several pairs the level is divided by their number (Bonferroni), because the more pairs
+    are compared, the more often one of them differs by chance.
+    """
+    pairs = list(itertools.combinations(systems, 2))
+    level = LEVEL / max(1, len(pairs))
+    return [_difference(systems, pair, test_set, level) for pair in pairs]
+
+
+def _difference(
+    systems: Systems, pair: tuple[str, str], test_set: EvaluationSet, level: float
+) -> Difference:
+    if list(systems[pair[0]]) == list(systems[pair[1]]):  # sacreBLEU would find a difference
+        return Difference(*pair, bleu=0.0, bootstrap=1.0, randomisation=1.0, level=level)
+    # There are 2^n ways to exchange n different translations. Two of them, none and all, always
+    # leave a difference as large, and sacreBLEU does not count them: its p can be too small.
+    differing = sum(a != b for a, b in zip(systems[pair[0]], systems[pair[1]], strict=True))
+    smallest = min(1.0, 2.0 ** (1 - differing))
+    p_values = []
+    for test in ("bs", "ar"):
+        # fewer resamples for a long text, but enough for a p-value below the level
+        affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
+        _, found = PairedTest(
+            [(name, list(systems[name])) for name in pair],
+            {"BLEU": bleu_metric(test_set.tokenizer).corpus},
+            [test_set.references],
+            test_type=test,
+            n_samples=max(100, affordable, math.ceil(2 / level)),
+        )()
+        first, second = (result for result in found["BLEU"] if not isinstance(result, str))
+        p_values.append(max(smallest, float(second.p_value or 0.0)))
+    bootstrap, randomisation = p_values
+    return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)
 
 
 def _examples(

@@ -64,7 +64,11 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     for folder in dict.fromkeys(map(_existing_parent, folders)):  # each one once
         yield _disk(folder)
         yield _write_access(folder)
-    yield from map(_extra, _EXTRAS)
+    for extra, (module, purpose) in _EXTRAS.items():
+        found = f"{extra}: {purpose}"
+        if not importlib.util.find_spec(module):
+            found = f"{extra} is not installed; with pip install 'nmt[{extra}]' {purpose}"
+        yield Check("extra", "ok", found)
 
 
 def _torch() -> Check:
@@ -230,11 +234,3 @@ def _write_access(folder: Path) -> Check:
         found = f"{folder} cannot be written to: {error.strerror}"
         remedy = "choose other folders with data.directory and --run-dir"
         return Check("writing", "failure", found, remedy)
-
-
-def _extra(extra: str) -> Check:
-    module, purpose = _EXTRAS[extra]
-    if importlib.util.find_spec(module):
-        return Check("extra", "ok", f"{extra}: {purpose}")
-    found = f"{extra} is not installed; with pip install 'nmt[{extra}]' {purpose}"
-    return Check("extra", "ok", found)

@@ -107,8 +107,13 @@ def _vocabulary(config: Config) -> Check:
     """Check that the vocabulary has all ids of prepared data, or that it can be learnt."""
     try:
         prepared = find_prepared(config)
+        if prepared is None and config.tokenizer.models:
+            size = adopt_vocabulary(config.tokenizer).target.size
+            return Check("tokenizer", "ok", f"{size:,} entries of {config.tokenizer.models[-1]}")
         if prepared is None:
-            return _future_vocabulary(config)
+            settings = config.tokenizer
+            found = f"{settings.vocabulary_size:,} {settings.kind} entries, to be learnt"
+            return Check("tokenizer", "ok", found)
         sides = prepared.train.source, prepared.train.target
         source, target = (int(side.ids.max(initial=0)) for side in sides)
     except NmtError as error:
@@ -123,14 +128,6 @@ def _vocabulary(config: Config) -> Check:
         return Check("tokenizer", "failure", found, f"delete {folder} and run `nmt prepare`")
     found = f"{sizes[1]:,} entries, ids up to {largest:,} of {len(prepared.train):,} pairs"
     return Check("tokenizer", "ok", found)
-
-
-def _future_vocabulary(config: Config) -> Check:
-    if config.tokenizer.models:
-        size = adopt_vocabulary(config.tokenizer).target.size
-        return Check("tokenizer", "ok", f"{size:,} entries of {config.tokenizer.models[-1]}")
-    size = config.tokenizer.vocabulary_size
-    return Check("tokenizer", "ok", f"{size:,} {config.tokenizer.kind} entries, to be learnt")
 
 
 def _fit(config: Config, runs: Path) -> Iterator[Check]:

@@ -55,7 +55,11 @@ def align(
     sources = [lines[i].ids for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
-    for indices, batch in pair_batches(sources, targets, batch_tokens, _attention_cost):
+
+    def cost(length: int) -> int:
+        return max(length, length * length // EVEN_LENGTH)
+
+    for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         batch = batch.to(searcher.device)
         with autocast(searcher.device, searcher.precision):
             positions, scores = attend(searcher.run.model, batch)
@@ -70,10 +74,6 @@ def align(
             alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
             aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned
-
-
-def _attention_cost(length: int) -> int:
-    return max(length, length * length // EVEN_LENGTH)
 
 
 def align_words(

@@ -6,9 +6,8 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.evaluation.breakdown import TrainingWords, bleu_by_length, bleu_by_rarity, count_words
-from nmt.evaluation.compare import Comparison, compare
+from nmt.evaluation.compare import Comparison, compare, differences
 from nmt.evaluation.score_sheet import score_text
-from nmt.evaluation.significance import differences
 from nmt.evaluation.test_sets import EvaluationSet
 
 REFERENCES = ["the cat sat on the mat.", "a dog barks at me.", "no.", "it rains in the old town."]

@@ -3,9 +3,9 @@ import random
 
 import pytest
 
-from nmt.evaluation import significance
+from nmt.evaluation import compare
+from nmt.evaluation.compare import Difference, differences
 from nmt.evaluation.metrics import bleu
-from nmt.evaluation.significance import Difference, differences
 from nmt.evaluation.test_sets import EvaluationSet
 
 TEXT = "the cat dog sat on a mat , it's late and old trees sing ."
@@ -76,7 +76,7 @@ def test_large_sets_take_fewer_draws_but_enough_for_each_pair(
     references: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The level of 0.05 is shared by the pairs; no p of 101 draws is below a tenth of it."""
-    monkeypatch.setattr(significance, "MAX_DRAWS", {"bs": 1, "ar": 1})
+    monkeypatch.setattr(compare, "MAX_DRAWS", {"bs": 1, "ar": 1})
     worse = {f"system {seed}": noisy(references, 0.9, seed) for seed in range(4)}
     systems = {"A": references, **worse}
     (found,) = compared({name: systems[name] for name in ("A", "system 0")}, references)

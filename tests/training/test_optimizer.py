@@ -11,8 +11,13 @@ from torch import Tensor, nn
 
 from nmt.config import ModelConfig, TrainingConfig
 from nmt.model.transformer import Transformer
-from nmt.training.muon import Muon, orthogonalize
-from nmt.training.optimizer import MovingAverage, build_optimizers, update_weights
+from nmt.training.optimizer import (
+    MovingAverage,
+    Muon,
+    build_optimizers,
+    orthogonalize,
+    update_weights,
+)
 
 TOKENS, RATES = 7, (0.1, 0.02, 0.3, 0.05)
 MATRICES = [(16, 16), (16, 16), (24, 16), (16, 24), (16, 24), (3, 1)]

@@ -132,9 +132,16 @@ class BatchPlan:
         return np.random.default_rng([self._seed, *key])
 
     def _noisy_layout(self, epoch: int, attempt: int) -> _Layout:
-        """Return a layout of an epoch, sorted with noise; each attempt draws other noise."""
-        pairs = self._pairs_of_epoch(epoch)
-        order = self._noisy_order(pairs, self._generator(epoch, attempt))
+        """Return a layout of an epoch, sorted with noise; each attempt draws other noise.
+
+        It has bands of similar target length, and inside each the pairs stand by source length.
+        """
+        pairs, random = self._pairs_of_epoch(epoch), self._generator(epoch, attempt)
+        order = pairs[_argsort(_length_noise(random, len(pairs)) + _sort_key(self._target[pairs]))]
+        bands = self._bands(order, random)
+        source = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
+        np.subtract(_LONGEST_KEY, source, out=source, where=bands % 2 == 1)
+        order = order[_argsort(bands, source)]
         return _Layout(order, self._cut(order))
 
     def _noiseless_layout(self, pairs: Indices) -> _Layout:
@@ -159,14 +166,6 @@ class BatchPlan:
                 occurrences.append(pairs[np.floor(clock + fraction) > np.floor(clock)])
             first += count
         return np.concatenate(occurrences)
-
-    def _noisy_order(self, pairs: Indices, random: np.random.Generator) -> Indices:
-        """Return pairs sorted into bands by target length, by source length in each, with noise."""
-        order = pairs[_argsort(_length_noise(random, len(pairs)) + _sort_key(self._target[pairs]))]
-        bands = self._bands(order, random)
-        source = _length_noise(random, len(pairs)) + _sort_key(self._source[order])
-        np.subtract(_LONGEST_KEY, source, out=source, where=bands % 2 == 1)
-        return order[_argsort(bands, source)]
 
     def _bands(self, order: Indices, random: np.random.Generator) -> _Keys:
         """Return the number of the band of each pair in `order`, from 0."""
