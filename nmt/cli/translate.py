@@ -21,7 +21,6 @@ from nmt.cli.options.model import (
     make_translator,
 )
 from nmt.errors import ConfigError
-from nmt.processor import available_cores
 
 if TYPE_CHECKING:
     from nmt.translation.line import Terminology
@@ -91,6 +90,8 @@ class JobOptions:
         """
         if self.workers == "auto":
             single = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
+            from nmt.processor import available_cores
+
             return 1 if single else available_cores()
         processes = int(self.workers)
         if device == "cpu":

@@ -7,7 +7,6 @@ shift every later line.
 
 import codecs
 import contextlib
-import gzip
 import io
 import lzma
 import zlib
@@ -76,6 +75,8 @@ def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
 
 def _decompressed(path: Path) -> io.BufferedIOBase:
     if path.suffix == ".gz":
+        import gzip
+
         return gzip.open(path, "rb")
     if path.suffix == ".xz":
         return lzma.open(path, "rb")
