@@ -148,7 +148,7 @@ def load_state(path: Path) -> dict[str, Any]:
     """Return the training state of the checkpoint folder `path`, with tensors on the CPU.
 
     Raises:
-        CheckpointError: as in `load_weights`.
+        CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
     data = io.BytesIO(_read_verified(path, STATE))
     try:

@@ -172,8 +172,8 @@ def find_run(path: Path) -> RunDirectory:
     Raises:
         CheckpointError: there is none; says what is missing.
     """
-    inside = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
-    for folder in (path, *inside):
+    parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
+    for folder in (path, *parents):
         run = RunDirectory(folder)
         if run.config.is_file():
             return run
@@ -182,16 +182,16 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load the model of a run for translation; the arguments are those of `weights_folder`.
+    """Load the model of the run, or checkpoint folder, `path` for translation.
+
+    `checkpoint` is best, last, averaged, moving-average or step-N.
 
     Raises:
         CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite.
     """
     run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
-    config = load_config(str(run.config))
-    tokenizer = Tokenizer.load(run.tokenizer)
-    model = build_model(config, tokenizer)
-    weights = load_weights(folder)
+    config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
+    model, weights = build_model(config, tokenizer), load_weights(folder)
     load_into(model, weights, folder)
     check_finite(weights, folder)
     return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
@@ -225,7 +225,7 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):
         folder = run.checkpoint(int(checkpoint[5:]))
     if folder is None or not folder.is_dir():
-        others = [path.name for path in (run.averaged, run.moving_average) if path.is_dir()]
-        known = ", ".join([*(path.name for path in saved), *others]) or "no checkpoint yet"
+        others = [extra.name for extra in (run.averaged, run.moving_average) if extra.is_dir()]
+        known = ", ".join([*(step.name for step in saved), *others]) or "no checkpoint yet"
         raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {known}")
     return folder

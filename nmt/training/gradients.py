@@ -120,7 +120,7 @@ class GradientComputer:
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
-        pairs = self._plan.step(step - 1)  # which counts from 0
+        pairs = self._plan.step(step - 1)  # the plan counts from 0
         store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
         if store is not self._store:  # sampled segmentations have other lengths

@@ -108,9 +108,9 @@ def check_text_unchanged(
     """
     if not directory.saved_checkpoints():
         return
-    known = read_json_or_empty(directory.environment)
+    recorded = read_json_or_empty(directory.environment)
     for name, text in FINGERPRINTS.items():
-        before, now = known.get(name), fingerprints[name]
+        before, now = recorded.get(name), fingerprints[name]
         if before and before != now:
             raise ConfigError(
                 f"{directory.path}: the {text} has changed since this run began (fingerprint "

@@ -78,7 +78,7 @@ class Stepper:
         """Read the loss of the last step and count it; call this before validating or saving.
 
         Raises:
-            DivergedError: as in `take`.
+            DivergedError: the last step has diverged; `state.step` is then its number.
         """
         if self._pending is None:
             return

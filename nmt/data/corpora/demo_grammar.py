@@ -217,7 +217,7 @@ def complex_sentence(main: Pair, inner: Pair, mark: str = ".") -> Pair:
 def number(value: int) -> Pair:
     """Return a number from 2 to 99 in words: "twenty-one", "einundzwanzig"."""
     numbers = words.PHRASES["number"]
-    tens, ones = numbers[18 + value // 10], numbers[value % 10]
+    tens, ones = numbers[18 + value // 10], numbers[value % 10]  # 20 has index 20, 30 has 21
     if value < 20 or value % 10 == 0:
         return numbers[value] if value < 20 else tens
     return f"{tens[0]}-{ones[0]}", f"{ones[1]}und{tens[1]}"

@@ -122,7 +122,7 @@ class Cleaner:
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return why a pair with so many tokens a side (no EOS) is left out, or None to keep it."""
+        """Return why a pair with these token counts (no EOS) is left out, or None to keep it."""
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)

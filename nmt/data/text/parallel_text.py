@@ -112,8 +112,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: as in `ParallelText.blocks` and `Block.pairs`. A difference in length is found
-            at the end of the shorter file.
+        DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ; the
+            last is found at the end of the shorter file.
     """
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 
