@@ -113,8 +113,8 @@ def find_config(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    bundled = Path(__file__).parent / "configs"  # in an installed package; else in a source tree:
-    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"
+    bundled = Path(__file__).parent / "configs"  # in an installed package
+    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
     stem = name.removesuffix(".yaml")
     if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
         return folder / f"{stem}.yaml"

@@ -56,7 +56,7 @@ def device_name(device: torch.device) -> str:
 
 
 def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
-    """Return "cpu", or "cuda" for every accelerator: the key of tables of measured sizes.
+    """Return "cpu", or "cuda" for any accelerator: the keys of tables such as batch sizes.
 
     The sizes for "cuda" were measured on NVIDIA GPUs.
     """

@@ -182,16 +182,16 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load the model of the run, or checkpoint folder, `path` for translation.
-
-    `checkpoint` is best, last, averaged, moving-average or step-N.
+    """Load a run for translation; `checkpoint` names its weights: best, last, step-N and so on.
 
     Raises:
         CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite.
     """
     run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
-    config, tokenizer = load_config(str(run.config)), Tokenizer.load(run.tokenizer)
-    model, weights = build_model(config, tokenizer), load_weights(folder)
+    config = load_config(str(run.config))
+    tokenizer = Tokenizer.load(run.tokenizer)
+    model = build_model(config, tokenizer)
+    weights = load_weights(folder)
     load_into(model, weights, folder)
     check_finite(weights, folder)
     return LoadedModel(config, tokenizer, model.to(device).eval(), folder)

@@ -105,7 +105,7 @@ class LayerCache:
     def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
         """Keep the sentences with these indices (N',), in this order.
 
-        `changed` holds the indices i with sentences[i] != i.
+        `changed` holds the new indices i at which another sentence stands: sentences[i] != i.
         """
         for name in ("cross_key", "cross_value", "key", "value"):
             setattr(self, name, _select_rows(getattr(self, name), sentences, changed))

@@ -105,7 +105,7 @@ class Decoder(nn.Module):
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position x of k hypotheses per sentence: (N, k, D) -> (N, k, D).
+        """Apply all layers to the next position of k hypotheses each: (N, k, D) -> (N, k, D).
 
         The cache is extended in place. `record` gets the weights of the cross-attention only.
         """

@@ -117,7 +117,7 @@ def write_split(
 def divide_text(
     text: ParallelText, pair_count: int, names: Sequence[str], folder: Path, rest: str = "train"
 ) -> dict[str, int]:
-    """Split a text into files in `folder`: held-out sets called `names`, the others in `rest`.
+    """Split a text into files in `folder`: held-out sets `names`, and the other pairs as `rest`.
 
     `pair_count` is that of `text`. A sentence of a held-out set, source or target, is in no other
     file; pairs that repeat one are dropped. Returns the number of pairs in each split.

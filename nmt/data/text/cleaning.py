@@ -111,7 +111,7 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """`errors` for `bytes.decode`; it must not raise if a rule leaves invalid UTF-8 out."""
+        """The argument `errors` of `bytes.decode`: "strict", unless a rule drops invalid UTF-8."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:

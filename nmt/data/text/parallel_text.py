@@ -53,7 +53,7 @@ class Block:
         return len(self.lines)
 
     def __getitem__(self, indices: slice) -> "Block":
-        """Return some of the pairs; indices count from 0 in the block."""
+        """Return the block of the pairs at these indices, from 0 in this block."""
         lines, numbers = self.lines[indices], self.numbers[indices]
         return Block(lines, self.source_file, self.target_file, numbers)
 

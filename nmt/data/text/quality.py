@@ -158,7 +158,7 @@ def find_leaks(
 
 
 def normalize(text: str) -> str:
-    """Return a text in NFKC, case folded; what is between letters and digits becomes one space."""
+    """Return a text in NFKC, case folded; punctuation and spaces together become one space."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()

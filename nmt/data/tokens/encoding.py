@@ -109,7 +109,7 @@ def encode_blocks(
     generator before it removes `tokenizer_folder`, which the processes read.
 
     Raises:
-        DataError: a line is not UTF-8 (an error by the rules in `cleaning`), or a process died.
+        DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
     if processes <= 1:
         encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
