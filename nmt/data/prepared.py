@@ -86,7 +86,7 @@ def prepare(config: Config, log: Log) -> Prepared:
 
 
 def find_prepared(config: Config) -> Prepared | None:
-    """Return the prepared data of a configuration or None; downloads and writes nothing.
+    """Find the prepared data of a configuration without any download; return None if missing.
 
     Raises:
         ConfigError: the configuration names no training text.

@@ -148,7 +148,7 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
 
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Join the other processes if `torchrun` has started this one; leave the group at the end.
+    """Yield the group of the processes that `torchrun` started, or this one; leave it at the end.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.

@@ -85,7 +85,7 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut later steps into `shards` parts, if `can_shard`, else 1; fit `micro_batch` too."""
+        """Cut later steps into `shards` parts (1 if not `can_shard`); fit the micro-batch size."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()

@@ -193,7 +193,7 @@ def portable_command(argv: Sequence[str]) -> str:
         if option not in ("--run-dir", "--set", "--config"):
             joined.append(shlex.quote(word))
             continue
-        value = value if separator else next(words, "")
+        value = value if separator else next(words, "")  # --option=value, or two words
         value = Path(value).name if option == "--config" else value
         if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
             joined.append(f"{option} {shlex.quote(value)}")

@@ -150,7 +150,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     """
     trainer.checkpointer.wait()
     state = trainer.state
-    diverged, roll_backs = state.step, state.roll_backs
+    diverged_step, roll_backs = state.step, state.roll_backs
     if trainer.config.training.on_divergence == "stop":
         advice = (
             f"All checkpoints in {trainer.directory.checkpoints} are from before. "
@@ -165,8 +165,8 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     elif path := _load_newest_checkpoint(trainer):
         trainer.model.zero_grad(set_to_none=True)
         trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
-        trainer.monitor.record_roll_back(diverged, state.step)
-        state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
+        trainer.monitor.record_roll_back(diverged_step, state.step)
+        state.step, state.roll_backs, state.validation_due = diverged_step, roll_backs + 1, False
         trainer.save(wait=trainer.finished())
         return
     else:

@@ -49,7 +49,7 @@ class Stepper:
             gradient = self._gradients.compute(state.step + 1)
         state.step += 1  # not before: an interrupted step has not been taken
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
-        if is_synchronous(gradient.loss.device):  # on a CPU: check first, then update
+        if is_synchronous(gradient.loss.device):  # read the check before the update
             self._pending = gradient, check
             self.synchronize()
             self.update(gradient)

@@ -193,7 +193,7 @@ class MicroBatchSize:
         """whether a larger size was tried and memory ran out"""
 
     def fit(self, cpu_shards: int) -> None:
-        """Set `tokens` for shards that are computed at the same time; never above a halved size."""
+        """Set `tokens` so that `cpu_shards` together fit in memory; never above a halved size."""
         model, device = self._run.model, next(self._run.model.parameters()).device
         hardware = Hardware(
             hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
@@ -214,7 +214,7 @@ class MicroBatchSize:
         return {"tokens": self.tokens, "auto": self._auto, "halved": self.halved}
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Use the saved size if both are estimated; otherwise the size in the recipe.
+        """Use the saved size if it is smaller and both are estimated; else keep the present one.
 
         If memory ran out in an earlier session, the size is never above the saved one.
         """

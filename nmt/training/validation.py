@@ -152,8 +152,8 @@ def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
 
 def delete_examples_after(folder: Path, step: int) -> None:
     """Delete the example files of steps after `step`, which a resumed run validates again."""
-    for later, path in _example_files(folder):
-        if later > step:
+    for file_step, path in _example_files(folder):
+        if file_step > step:
             path.unlink(missing_ok=True)
 
 
