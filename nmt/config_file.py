@@ -92,7 +92,7 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
 def replace_settings(
     section: SomeSection, changes: Mapping[str, object], where: str
 ) -> SomeSection:
-    """Return a copy of `section` with the values `changes` of some keys.
+    """Return a copy of `section` in which `changes`, {key: value}, replace the old values.
 
     Raises:
         ConfigError: a value is not allowed; names `where` and the key.

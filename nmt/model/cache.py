@@ -79,7 +79,7 @@ class LayerCache:
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
     def at_step(self, new: slice) -> CachedKeyValues:
-        """Return views for one step, in which attention writes to the positions `new`."""
+        """Return views of keys and values for one step, which writes to the positions `new`."""
         return CachedKeyValues(
             key=self.key,
             value=self.value,
@@ -113,7 +113,7 @@ class LayerCache:
 
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
     """Return x, contiguous, its size in dimension `dim` padded with zeros to a `multiple`."""
-    sides = [0] * (2 * (x.dim() - dim))
+    sides = [0] * (2 * (x.dim() - dim))  # two for each dimension, the last dimension first
     sides[-1] = -x.shape[dim] % multiple
     return F.pad(x, sides).contiguous()
 

@@ -51,10 +51,10 @@ def noun_phrase(
     gender = "p" if plural else noun.gender
 
     def german(determiner: Determiner, case: int) -> str:
-        article, ending = _determiner_and_ending(determiner, case, gender)
+        inflected, ending = _determiner_and_ending(determiner, case, gender)
         form = noun.german_plural if plural else noun.oblique if case else noun.german
         form += "n" if plural and case == 2 and form[-1] not in "ns" else ""
-        return join(article, count[1], adjective.german + ending if adjective else "", form)
+        return join(inflected, count[1], adjective.german + ending if adjective else "", form)
 
     deniable = determiner is words.A or (determiner is words.BARE and not count[0])
     return Phrase(

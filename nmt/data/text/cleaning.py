@@ -180,7 +180,7 @@ class SeenHashes:
         self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add hashes (N,); return a mask (N,): in the set before, or earlier in `hashes`."""
+        """Add hashes (N,); return the mask (N,) of those that are repeated, here or from before."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for array in self._arrays:
