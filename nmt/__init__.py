@@ -50,7 +50,7 @@ def load(
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
-    or another that PyTorch finds; `precision`: auto, fp32, bf16 or int8, which scores with fp32.
+    or another that PyTorch finds; `precision`: auto, fp32, bf16, int8 (scores are then in fp32).
     None leaves a setting as the run has it; `SearchSettings` lists the others.
 
     Raises:

@@ -106,9 +106,8 @@ def save_checkpoint(
     try:
         write_folder_atomically(path, contents)
     except OSError as error:
-        needed = -(
-            -sum(map(len, contents.values())) >> 20
-        )  # MiB, rounded up; free space is rounded down
+        # in MiB: needed space is rounded up, free space down
+        needed = -(-sum(map(len, contents.values())) >> 20)
         message = f"{path}: checkpoint not saved: {error.strerror}"
         with contextlib.suppress(OSError):
             free = shutil.disk_usage(path.parent).free >> 20
@@ -148,7 +147,7 @@ def load_state(path: Path) -> dict[str, Any]:
     """Return the training state of the checkpoint folder `path`, with tensors on the CPU.
 
     Raises:
-        CheckpointError: as in `load_weights`.
+        CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
     data = io.BytesIO(_read_verified(path, STATE))
     try:

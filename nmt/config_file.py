@@ -92,7 +92,7 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
 def replace_settings(
     section: SomeSection, changes: Mapping[str, object], where: str
 ) -> SomeSection:
-    """Return a copy of `section` with the values `changes` of some keys.
+    """Return a copy of `section` in which `changes`, {key: value}, replace the old values.
 
     Raises:
         ConfigError: a value is not allowed; names `where` and the key.
@@ -113,20 +113,20 @@ def find_config(name: str) -> Path:
     path = Path(name)
     if path.is_file():
         return path
-    bundled = Path(__file__).parent / "configs"
-    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"
+    bundled = Path(__file__).parent / "configs"  # in an installed package
+    folder = bundled if bundled.is_dir() else bundled.parent.parent / "configs"  # source tree
     stem = name.removesuffix(".yaml")
     if (folder / f"{stem}.yaml").is_file() and "/" not in stem:
         return folder / f"{stem}.yaml"
-    known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
-    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({known})")
+    recipes = ", ".join(sorted(p.stem for p in folder.glob("*.yaml")))
+    raise ConfigError(f"{name}: no such file and no bundled recipe of that name ({recipes})")
 
 
 def load_config(name: str, settings: Iterable[str] = ()) -> Config:
     """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
 
     Raises:
-        ConfigError: the file cannot be read, or as in `parse_config`.
+        ConfigError: the file cannot be read, or has mistakes; names line and key of each.
     """
     path = find_config(name)
     try:

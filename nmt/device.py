@@ -56,7 +56,7 @@ def device_name(device: torch.device) -> str:
 
 
 def hardware_kind(device: torch.device) -> Literal["cpu", "cuda"]:
-    """Return "cpu", or "cuda" for every accelerator: the key of tables of measured sizes.
+    """Return "cpu", or "cuda" for any accelerator: the keys of tables such as batch sizes.
 
     The sizes for "cuda" were measured on NVIDIA GPUs.
     """
@@ -100,7 +100,7 @@ def autocast(
 def use_threads(threads: int | Literal["auto"]) -> int:
     """Set the number of CPU threads of PyTorch's operations, and return it.
 
-    `auto` is the number of cores, divided by that of torchrun's processes on this machine.
+    `auto` is the number of cores, divided by the number of torchrun's processes on this machine.
     """
     processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     count = max(1, available_cores() // processes) if threads == "auto" else threads
@@ -163,12 +163,12 @@ def memory_explained(shortage: str) -> Iterator[None]:
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:
-    """Return the 64-bit seed of all random numbers of a training step on one rank.
+    """Return the 64-bit seed for a training step in process or shard number `rank`, from 0.
 
     It depends only on the arguments, so a resumed run draws the same dropout masks as one that was
     not interrupted, without any saved random state. The arguments are hashed together because
     PyTorch's CPU generator uses only 32 bits of a seed.
     """
-    key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"
+    key = f"{seed} {step} {rank}" if rank else f"{seed} {step}"  # 0: the seed of one process
     digest = hashlib.blake2b(key.encode(), digest_size=8).digest()
     return int.from_bytes(digest)

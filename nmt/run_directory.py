@@ -172,8 +172,8 @@ def find_run(path: Path) -> RunDirectory:
     Raises:
         CheckpointError: there is none; says what is missing.
     """
-    inside = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
-    for folder in (path, *inside):
+    parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
+    for folder in (path, *parents):
         run = RunDirectory(folder)
         if run.config.is_file():
             return run
@@ -182,7 +182,7 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load the model of a run for translation; the arguments are those of `weights_folder`.
+    """Load a run for translation; `checkpoint` names its weights: best, last, step-N and so on.
 
     Raises:
         CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite.
@@ -225,7 +225,7 @@ def weights_folder(path: Path, checkpoint: str = "best") -> Path:
     elif re.fullmatch("step-[0-9]{1,18}", checkpoint):
         folder = run.checkpoint(int(checkpoint[5:]))
     if folder is None or not folder.is_dir():
-        others = [path.name for path in (run.averaged, run.moving_average) if path.is_dir()]
-        known = ", ".join([*(path.name for path in saved), *others]) or "no checkpoint yet"
+        others = [extra.name for extra in (run.averaged, run.moving_average) if extra.is_dir()]
+        known = ", ".join([*(step.name for step in saved), *others]) or "no checkpoint yet"
         raise CheckpointError(f"{run.path}: no checkpoint '{checkpoint}'; it has: {known}")
     return folder

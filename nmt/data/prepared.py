@@ -86,7 +86,7 @@ def prepare(config: Config, log: Log) -> Prepared:
 
 
 def find_prepared(config: Config) -> Prepared | None:
-    """Return the prepared data of a configuration or None; downloads and writes nothing.
+    """Find the prepared data of a configuration without any download; return None if missing.
 
     Raises:
         ConfigError: the configuration names no training text.
@@ -115,8 +115,8 @@ def read_counts(folder: Path) -> dict[str, Any]:
 def describe_dropped(counts: dict[str, Any]) -> str:
     """Return a phrase for people that says how many pairs each rule left out: "3 empty"."""
     dropped = counts["dropped"]
-    words = [f"{dropped[reason]:,} {words}" for reason, words in RULES.items() if dropped[reason]]
-    return ", ".join(words) or "none left out"
+    phrases = [f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped[reason]]
+    return ", ".join(phrases) or "none left out"
 
 
 def fingerprint(

@@ -79,7 +79,7 @@ class LayerCache:
         self.value = cross_value.new_zeros(sentences, heads, multiple, width)
 
     def at_step(self, new: slice) -> CachedKeyValues:
-        """Return views for one step, in which attention writes to the positions `new`."""
+        """Return views of keys and values for one step, which writes to the positions `new`."""
         return CachedKeyValues(
             key=self.key,
             value=self.value,
@@ -90,11 +90,11 @@ class LayerCache:
         )
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
-        """Keep the positions with these indices (N, stored'); C becomes `capacity`."""
+        """Keep P positions per sentence, those with these indices (N, P); C becomes `capacity`."""
         sentences, heads, size, width = self.key.shape
         # index of each head's first row, once sentences, heads and positions are flattened
         first = torch.arange(sentences * heads, device=positions.device) * size
-        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, stored')
+        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
         # The unused positions are masked, but must be finite: they become copies of row 0.
         rows = F.pad(rows, (0, capacity - positions.shape[1])).flatten()
         self.key, self.value = (
@@ -105,7 +105,7 @@ class LayerCache:
     def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
         """Keep the sentences with these indices (N',), in this order.
 
-        `changed` holds the indices i with sentences[i] != i.
+        `changed` holds the new indices i at which another sentence stands: sentences[i] != i.
         """
         for name in ("cross_key", "cross_value", "key", "value"):
             setattr(self, name, _select_rows(getattr(self, name), sentences, changed))
@@ -113,7 +113,7 @@ class LayerCache:
 
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
     """Return x, contiguous, its size in dimension `dim` padded with zeros to a `multiple`."""
-    sides = [0] * (2 * (x.dim() - dim))
+    sides = [0] * (2 * (x.dim() - dim))  # two for each dimension, the last dimension first
     sides[-1] = -x.shape[dim] % multiple
     return F.pad(x, sides).contiguous()
 
@@ -151,8 +151,8 @@ def round_up_to_bucket(count: int, bits: int) -> int:
 def remaining_sentences(leaving: Tensor) -> Tensor:
     """Return the former indices (N',) of the sentences that remain, in their new order.
 
-    `leaving` (N,) is the mask of the sentences that leave. A sentence from the end of the batch
-    takes the index of each of them; all other sentences keep their index.
+    `leaving` (N,) is the mask of the sentences that leave. Each gap that they leave is filled with
+    a sentence from the end of the batch; all other sentences keep their index.
     """
     remaining = (~leaving).nonzero()[:, 0]
     count = len(remaining)
@@ -189,10 +189,10 @@ class DecoderCache:
         """(N, k, C): True = the position is in the past of the hypothesis, or its latest"""
 
     def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues]]:
-        """Begin a step of k = `hypotheses` per sentence: add a position for each of them.
+        """Begin a step of k = `hypotheses` per sentence: reserve a new position for each of them.
 
-        Returns the mask (N, 1, k, C) of the positions that each hypothesis may attend to, and the
-        keys and values of each layer, into which the step writes. Compacts the cache if it is full.
+        Returns a mask (N, 1, k, C): which of the C cached positions each hypothesis may attend to;
+        and each layer's keys and values, into which the step writes. Compacts the cache if full.
         """
         if self.stored + hypotheses > self.ancestor_mask.shape[2]:
             self._compact(self.steps_per_compaction * hypotheses)
@@ -205,7 +205,7 @@ class DecoderCache:
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Continue hypothesis parents[n, i] of sentence n as its hypothesis i; indices (N, k)."""
+        """Let hypothesis i of sentence n continue its former hypothesis parents[n, i], (N, k)."""
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
 

@@ -57,9 +57,9 @@ class DecoderLayer(nn.Module):
     ) -> Tensor:
         """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        Their keys and values are written into `stored`. The mask of `self_context` (N, 1, k, C)
-        says which stored positions belong to the past of each hypothesis. Keys and values of a
-        source are stored once; the k hypotheses of its sentence are k queries.
+        Their keys and values are written into `stored`, a buffer of C positions per sentence. The
+        mask of `self_context` (N, 1, k, C) says which of them are the past of each hypothesis.
+        Keys and values of a source are stored once; the k hypotheses of a sentence are k queries.
         """
 
         def attend_to_past(x: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Decoder(nn.Module):
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position x of k hypotheses per sentence: (N, k, D) -> (N, k, D).
+        """Apply all layers to the next position of k hypotheses each: (N, k, D) -> (N, k, D).
 
         The cache is extended in place. `record` gets the weights of the cross-attention only.
         """

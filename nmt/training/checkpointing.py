@@ -43,11 +43,11 @@ def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] =
             return previous.copy_(value.detach())
         return new(value)
     if isinstance(value, Mapping):
-        known = previous if isinstance(previous, Mapping) else {}
-        return {name: snapshot(item, known.get(name), new) for name, item in value.items()}
+        earlier = previous if isinstance(previous, Mapping) else {}
+        return {name: snapshot(item, earlier.get(name), new) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        known = dict(enumerate(previous)) if isinstance(previous, list | tuple) else {}
-        return type(value)(snapshot(item, known.get(i), new) for i, item in enumerate(value))
+        earlier = dict(enumerate(previous)) if isinstance(previous, list | tuple) else {}
+        return type(value)(snapshot(item, earlier.get(i), new) for i, item in enumerate(value))
     return value
 
 
@@ -97,7 +97,7 @@ class Checkpointer:
         """Allocate memory for the first copy in the background; call this after every step.
 
         Only the first call does something: then the optimizers have created their moments. Without
-        it, training would wait at the first checkpoint, because new memory takes long to fill.
+        this, training would wait at the first checkpoint, because new memory takes long to fill.
         """
         if self._group.is_main and self._allocation is None and self._copied is None:
             tensors = weights_of(self._model), self._state.large_tensors()
@@ -196,5 +196,5 @@ class Checkpointer:
     def close(self, *, wait: bool) -> None:
         """Free the memory of the copy; before that, if `wait`, let the writing thread finish."""
         if wait and self._group.is_main and self._poll_at_step is not None:
-            self._written.exception()
+            self._written.exception()  # only waits: unlike `result`, it raises nothing
         self._allocation = self._copied = None

@@ -41,11 +41,11 @@ _SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
-    """Return shard `index` (from 0) of `count` of the pairs `rows`; all have similar lengths."""
+    """Cut pairs into `count` shards of similar total length; return shard `index` (from 0)."""
     if count == 1:
         return rows
-    total = store.target.lengths[rows] + store.source.lengths[rows]
-    return rows[total.argsort(kind="stable")[index::count]]
+    lengths = store.target.lengths[rows] + store.source.lengths[rows]
+    return rows[lengths.argsort(kind="stable")[index::count]]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ProcessGroup:
             return DistributedDataParallel(module, broadcast_buffers=False)
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """Return the sum of a tensor over all processes, on its device; it is changed in place."""
+        """Return the sum of `value` over all processes; `value` itself is overwritten by it."""
         if self.size > 1:
             torch.distributed.all_reduce(value)
         return value
@@ -103,7 +103,7 @@ class ProcessGroup:
         the others exit with the same code and print nothing.
         """
         if not self.is_main:
-            if exit_code := self.all_gather(0)[0]:
+            if exit_code := self.all_gather(0)[0]:  # that of the main process; 0: no error
                 sys.exit(exit_code)
             return make()
         try:
@@ -148,7 +148,7 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
 
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Join the other processes if `torchrun` has started this one; leave the group at the end.
+    """Yield the group of the processes that `torchrun` started, or this one; leave it at the end.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.

@@ -62,10 +62,7 @@ class DivergenceDetector:
     """
 
     def __init__(self, device: torch.device, largest_spike: float | None) -> None:
-        """`largest_spike` is how far the loss may exceed its running mean, in nats per token.
-
-        Only NaN or infinity counts as divergence if it is None.
-        """
+        """`largest_spike`: how far the loss may exceed its mean, in nats per token; None: any."""
         self._largest_spike = math.inf if largest_spike is None else largest_spike
         self._device = device
         self.reset(None)
@@ -87,7 +84,8 @@ class DivergenceDetector:
         """Check a step and update the running mean; the result stays on the device.
 
         `loss` (scalar float64) is summed over `tokens`, in nats; `norm` (scalar) is that of the
-        gradient. A step is divergent if one of them is not finite, or the loss exceeds its limit.
+        gradient. A step is divergent if one of them is not finite, or the loss per token exceeds
+        its running mean by more than `largest_spike`.
         """
         per_token, mean = loss / tokens, self._running_loss
         is_finite = loss.isfinite() & norm.isfinite()

@@ -29,8 +29,8 @@ def write_environment(
 ) -> None:
     """Write what can explain why two runs differ into environment.json of the run.
 
-    A session that resumes the run is appended to the list `resumed` of this file. `fingerprints`
-    are digests of the text by name.
+    If the file exists, this session is appended to its list `resumed`. `fingerprints` are digests
+    of the training and validation text by name.
     """
     session = {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -85,7 +85,7 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut later steps into `shards` parts, if `can_shard`, else 1; fit `micro_batch` too."""
+        """Cut later steps into `shards` parts (1 if not `can_shard`); fit the micro-batch size."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
@@ -120,7 +120,7 @@ class GradientComputer:
         """
         if self._parallel is None:  # DDP copies the weights, so not before resumed ones are loaded
             self._parallel = self.group.data_parallel(self._objective)
-        pairs = self._plan.step(step - 1)  # which counts from 0
+        pairs = self._plan.step(step - 1)  # the plan counts from 0
         store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
         if store is not self._store:  # sampled segmentations have other lengths

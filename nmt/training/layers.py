@@ -19,9 +19,9 @@ from nmt.model.transformer import Transformer
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """Compile the layers of the model and enable activation checkpointing, both in place.
 
-    With `training.compile`, on a GPU, kernels are fused and need not store intermediate values,
-    which takes a small layer most of its time. Each kind of layer is compiled once for all shapes;
-    again for validation, for length 1, and if source and target had the same length at first.
+    With `training.compile`, on a GPU, fused kernels do not store intermediate values. Storing them
+    is most of the time of a small layer. One compilation serves all shapes; PyTorch compiles again
+    for validation, length 1, and if source and target of the first batch had equal lengths.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
     again in the backward pass, compiled or not.

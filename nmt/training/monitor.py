@@ -109,8 +109,8 @@ class Monitor:
     def drop_records_after(self, step: int, *, validated: bool = True) -> None:
         """Remove the records of steps after `step`, which the resumed run writes again.
 
-        metrics.jsonl is rewritten, TensorBoard hides them. If `validated` is False, the validation
-        of `step` is repeated and its record removed too. So is an incomplete last line, always.
+        metrics.jsonl is rewritten; TensorBoard hides them. If `validated` is False, the validation
+        of `step` will be repeated: its record is removed too. An incomplete last line is removed.
         """
 
         def is_valid(line: str) -> bool:

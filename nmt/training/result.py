@@ -107,12 +107,13 @@ def read_test_set(config: Config) -> list[SentencePair]:
 def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     """Return whether result.json holds the scores of the best weights on the test set `pairs`."""
     result, best = read_json_or_empty(directory.result), read_json_or_empty(directory.best)
-    known, validation = result.get("test_set"), result.get("validation")
-    if not isinstance(known, dict) or not isinstance(validation, dict):
+    test_set, validation = result.get("test_set"), result.get("validation")
+    if not isinstance(test_set, dict) or not isinstance(validation, dict):
         return False
-    chosen = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
-    return known.get("sha256") == text_fingerprint(pairs) and all(
-        best.get(name) == value for name, value in chosen.items()
+    scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
+    return test_set.get("sha256") == text_fingerprint(pairs) and all(
+        best.get(name) == value
+        for name, value in scored.items()  # the same weights
     )
 
 
@@ -192,7 +193,7 @@ def portable_command(argv: Sequence[str]) -> str:
         if option not in ("--run-dir", "--set", "--config"):
             joined.append(shlex.quote(word))
             continue
-        value = value if separator else next(words, "")
+        value = value if separator else next(words, "")  # --option=value, or two words
         value = Path(value).name if option == "--config" else value
         if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
             joined.append(f"{option} {shlex.quote(value)}")

@@ -108,9 +108,9 @@ def check_text_unchanged(
     """
     if not directory.saved_checkpoints():
         return
-    known = read_json_or_empty(directory.environment)
+    recorded = read_json_or_empty(directory.environment)
     for name, text in FINGERPRINTS.items():
-        before, now = known.get(name), fingerprints[name]
+        before, now = recorded.get(name), fingerprints[name]
         if before and before != now:
             raise ConfigError(
                 f"{directory.path}: the {text} has changed since this run began (fingerprint "
@@ -150,7 +150,7 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     """
     trainer.checkpointer.wait()
     state = trainer.state
-    diverged, roll_backs = state.step, state.roll_backs
+    diverged_step, roll_backs = state.step, state.roll_backs
     if trainer.config.training.on_divergence == "stop":
         advice = (
             f"All checkpoints in {trainer.directory.checkpoints} are from before. "
@@ -165,8 +165,8 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
     elif path := _load_newest_checkpoint(trainer):
         trainer.model.zero_grad(set_to_none=True)
         trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
-        trainer.monitor.record_roll_back(diverged, state.step)
-        state.step, state.roll_backs, state.validation_due = diverged, roll_backs + 1, False
+        trainer.monitor.record_roll_back(diverged_step, state.step)
+        state.step, state.roll_backs, state.validation_due = diverged_step, roll_backs + 1, False
         trainer.save(wait=trainer.finished())
         return
     else:

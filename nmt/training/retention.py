@@ -51,7 +51,7 @@ class Ranking:
         return {"entries": list(self.entries), "without_gain": self.without_gain}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `state()` whose checkpoints have been saved."""
+        """Continue from a `state()` whose checkpoints are saved; its size may have been larger."""
         self.entries = self._committed = state["entries"][: self._size]
         self.without_gain = state["without_gain"]
 

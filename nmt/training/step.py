@@ -49,7 +49,7 @@ class Stepper:
             gradient = self._gradients.compute(state.step + 1)
         state.step += 1  # not before: an interrupted step has not been taken
         check = state.divergence.check(gradient.loss, gradient.tokens, gradient.norm)
-        if is_synchronous(gradient.loss.device):
+        if is_synchronous(gradient.loss.device):  # read the check before the update
             self._pending = gradient, check
             self.synchronize()
             self.update(gradient)
@@ -78,7 +78,7 @@ class Stepper:
         """Read the loss of the last step and count it; call this before validating or saving.
 
         Raises:
-            DivergedError: as in `take`.
+            DivergedError: the last step has diverged; `state.step` is then its number.
         """
         if self._pending is None:
             return

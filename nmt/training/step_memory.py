@@ -84,14 +84,14 @@ def training_memory(
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32
     size, embedding = parameter_count(model), model.output_embedding.weight
-    copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0
+    copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0  # to bf16
     per_token = activation_bytes(config.model, device, hardware.precision, length)
     # each layer stores its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
         layers = config.model.encoder_layers + config.model.decoder_layers
         input_bytes = (p if device == "cpu" else FP32) * config.model.d_model
         per_token = layers * input_bytes + per_token / layers
-    per_entry = (
+    per_entry = (  # bytes for each entry of the vocabulary
         min(tokens, shards * PROJECTION_ROWS[device]) * p
         + min(tokens, shards * SOFTMAX_ROWS[device]) * FP32
         + shards * config.model.d_model * (FP32 + p)
@@ -148,14 +148,14 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     cpu = device == "cpu"
     copied = precision == "bf16" and not cpu
     mask = 0 if config.dropout == 0 else p if cpu else 1
-    after = (mask + (p if cpu else FP32)) * config.d_model
+    mask_and_norm = (mask + (p if cpu else FP32)) * config.d_model
     inputs = (3 if copied else 1) * p * config.d_model
     weights = p * config.heads * length if cpu and precision == "bf16" else 0
-    attention = inputs + 5 * p * config.d_model + weights + after
+    attention = inputs + 5 * p * config.d_model + weights + mask_and_norm
     inner = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
         inner += p if cpu else 1
-    feed_forward = p * config.d_model * copied + inner * config.d_ff + after
+    feed_forward = p * config.d_model * copied + inner * config.d_ff + mask_and_norm
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder
@@ -193,7 +193,7 @@ class MicroBatchSize:
         """whether a larger size was tried and memory ran out"""
 
     def fit(self, cpu_shards: int) -> None:
-        """Set `tokens` for shards that are computed at the same time; never above a halved size."""
+        """Set `tokens` so that `cpu_shards` together fit in memory; never above a halved size."""
         model, device = self._run.model, next(self._run.model.parameters()).device
         hardware = Hardware(
             hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
@@ -214,7 +214,7 @@ class MicroBatchSize:
         return {"tokens": self.tokens, "auto": self._auto, "halved": self.halved}
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Use the saved size if both are estimated; otherwise the size in the recipe.
+        """Use the saved size if it is smaller and both are estimated; else keep the present one.
 
         If memory ran out in an earlier session, the size is never above the saved one.
         """

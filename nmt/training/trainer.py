@@ -63,7 +63,7 @@ class Trainer:
 
         Raises:
             StoppedBySignal: SIGINT or SIGTERM was received; steps that were taken are saved.
-            DivergedError: a step or a validation has diverged; see `Stepper.take`.
+            DivergedError: the loss or gradient of a step, or a validation loss, has diverged.
         """
         with self._signals:
             gc.freeze()  # garbage collection is faster without objects that live until the end
@@ -82,7 +82,7 @@ class Trainer:
                 gc.unfreeze()
 
     def finished(self) -> bool:
-        """Return whether all steps are taken, or training stops early, and all is validated."""
+        """Return whether training is over (last step or early stop) and no validation is due."""
         state, patience = self.state, self.config.training.early_stopping
         stops_early = patience is not None and state.ranking.without_gain >= patience
         at_last_step = state.step >= self.config.training.max_steps
@@ -143,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Wait for the last step, then write its checkpoint as `Checkpointer.save` does."""
+        """Write a checkpoint of the last step, `overwrite` one of this step, `wait` for writing."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 

@@ -88,7 +88,7 @@ class Validator:
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
-        if metric != "loss" and math.isfinite(loss):
+        if metric != "loss" and math.isfinite(loss):  # else the run has diverged
             settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
             translator = Translator(self.run, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
@@ -98,7 +98,7 @@ class Validator:
         return Validation(loss, quality, translations)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
-        """Return the first `EXAMPLES` sentences with their translations, for `write_examples`."""
+        """Return the first `EXAMPLES` sentences with translations; none if none were translated."""
         examples = zip(self.pairs[:EXAMPLES], result.translations[:EXAMPLES], strict=False)
         return [ExampleTranslation(pair.source, pair.target, text) for pair, text in examples]
 
@@ -152,8 +152,8 @@ def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
 
 def delete_examples_after(folder: Path, step: int) -> None:
     """Delete the example files of steps after `step`, which a resumed run validates again."""
-    for later, path in _example_files(folder):
-        if later > step:
+    for file_step, path in _example_files(folder):
+        if file_step > step:
             path.unlink(missing_ok=True)
 
 

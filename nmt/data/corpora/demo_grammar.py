@@ -51,10 +51,10 @@ def noun_phrase(
     gender = "p" if plural else noun.gender
 
     def german(determiner: Determiner, case: int) -> str:
-        article, ending = _determiner_and_ending(determiner, case, gender)
+        inflected, ending = _determiner_and_ending(determiner, case, gender)
         form = noun.german_plural if plural else noun.oblique if case else noun.german
         form += "n" if plural and case == 2 and form[-1] not in "ns" else ""
-        return join(article, count[1], adjective.german + ending if adjective else "", form)
+        return join(inflected, count[1], adjective.german + ending if adjective else "", form)
 
     deniable = determiner is words.A or (determiner is words.BARE and not count[0])
     return Phrase(
@@ -217,7 +217,7 @@ def complex_sentence(main: Pair, inner: Pair, mark: str = ".") -> Pair:
 def number(value: int) -> Pair:
     """Return a number from 2 to 99 in words: "twenty-one", "einundzwanzig"."""
     numbers = words.PHRASES["number"]
-    tens, ones = numbers[18 + value // 10], numbers[value % 10]
+    tens, ones = numbers[18 + value // 10], numbers[value % 10]  # 20 has index 20, 30 has 21
     if value < 20 or value % 10 == 0:
         return numbers[value] if value < 20 else tens
     return f"{tens[0]}-{ones[0]}", f"{ones[1]}und{tens[1]}"

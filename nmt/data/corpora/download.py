@@ -42,9 +42,9 @@ def fetch(url: str, path: Path) -> None:
             reason = "the connection was cut"
         except urllib.error.HTTPError as error:
             reason = f"HTTP {error.code} {error.reason}"
-            if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:  # `part` is too long
                 part.unlink(missing_ok=True)
-            elif error.code < 500 and error.code != http.client.TOO_MANY_REQUESTS:
+            elif error.code < 500 and error.code != http.client.TOO_MANY_REQUESTS:  # do not retry
                 kind = AbsentError if error.code == http.client.NOT_FOUND else DataError
                 raise kind(f"{url}: {reason}; download it by hand and use --from") from error
         except (OSError, http.client.HTTPException) as error:

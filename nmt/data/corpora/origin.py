@@ -110,8 +110,8 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         DataError: it cannot be downloaded or read, or is not the text that was expected.
     """
     if origin.folder is not None:
-        plain = (text.member or text.name.removesuffix(".gz"), *text.also)
-        names = [text.name, *(name + suffix for name in plain for suffix in ("", *SUFFIXES))]
+        plain_names = (text.member or text.name.removesuffix(".gz"), *text.also)
+        names = [text.name, *(name + suffix for name in plain_names for suffix in ("", *SUFFIXES))]
         copies = [origin.folder / name for name in names if (origin.folder / name).is_file()]
         if not copies:
             raise DataError(f"{origin.folder}: none of {', '.join(dict.fromkeys(names))} is here")

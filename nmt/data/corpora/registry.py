@@ -211,7 +211,7 @@ def _match(pattern: re.Pattern[str], name: str, expected: str) -> re.Match[str]:
 def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     """Return the files of each split; download the configured corpus first if it is missing.
 
-    A split for which the configuration names files of the user has those files.
+    A split for which the configuration names files consists of those files.
 
     Raises:
         ConfigError: there is no training or no validation text, the corpus is unknown, or it does
@@ -222,10 +222,10 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
         languages = corpus.pair_of(*config.languages)
-        found = obtain_corpus(corpus, languages, Path(config.directory), None, log)
-        train = train or found.train
-        validation = validation or found.validation
-        test = test or found.test
+        splits = obtain_corpus(corpus, languages, Path(config.directory), None, log)
+        train = train or splits.train
+        validation = validation or splits.validation
+        test = test or splits.test
     if not train or validation is None:
         missing = "data.validation" if train else "data.train"
         raise ConfigError(
@@ -239,7 +239,7 @@ def find_splits(config: DataConfig) -> Splits | None:
     """Return the files of each split, or None if the corpus would have to be downloaded.
 
     Raises:
-        ConfigError: as in `resolve`.
+        ConfigError: there is no training or no validation text, or no such corpus or languages.
     """
     if config.corpus and not (config.train and config.validation and config.test):
         corpus = find_corpus(config.corpus)

@@ -106,18 +106,18 @@ def write_split(
     with ExitStack() as stack:
         paths = [folder / f"{split}.{language}" for language in languages]
         files = [stack.enter_context(open(path, "wb")) for path in paths]
-        while some := list(islice(pairs, _AT_ONCE)):
+        while chunk := list(islice(pairs, _AT_ONCE)):
             with disk_errors(folder):
-                for file, lines in zip(files, zip(*some, strict=True), strict=True):
+                for file, lines in zip(files, zip(*chunk, strict=True), strict=True):
                     file.write("".join(f"{line}\n" for line in lines).encode())
-            count += len(some)
+            count += len(chunk)
     return count
 
 
 def divide_text(
     text: ParallelText, pair_count: int, names: Sequence[str], folder: Path, rest: str = "train"
 ) -> dict[str, int]:
-    """Split a text into files in `folder`: held-out sets `names`, and training pairs `rest`.
+    """Split a text into files in `folder`: held-out sets `names`, and the other pairs as `rest`.
 
     `pair_count` is that of `text`. A sentence of a held-out set, source or target, is in no other
     file; pairs that repeat one are dropped. Returns the number of pairs in each split.

@@ -111,7 +111,7 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """`errors` for `bytes.decode`; it must not raise if a rule leaves invalid UTF-8 out."""
+        """The argument `errors` of `bytes.decode`: "strict", unless a rule drops invalid UTF-8."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
@@ -122,7 +122,7 @@ class Cleaner:
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return why a pair with so many tokens a side (no EOS) is left out, or None to keep it."""
+        """Return why a pair with these token counts (no EOS) is left out, or None to keep it."""
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)
@@ -180,7 +180,7 @@ class SeenHashes:
         self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add hashes (N,); return a mask (N,): in the set before, or earlier in `hashes`."""
+        """Add hashes (N,); return the mask (N,) of those that are repeated, here or from before."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for array in self._arrays:

@@ -42,11 +42,11 @@ class Glossary:
         for source, target in self.terms.items():
             for name, text in (("source term", source), ("translation", target)):
                 check_term(text, f"the {name} of {source!r} -> {target!r}")
-            cased, found = has_capital(source), _words(source)
-            key = cased, found if cased else _folded(found)
+            cased, term = has_capital(source), _words(source)
+            key = cased, term if cased else _folded(term)
             self._translations.setdefault(key, target.strip())
-            first = found[0].casefold()
-            self._longest[first] = max(len(found), self._longest.get(first, 0))
+            first = term[0].casefold()
+            self._longest[first] = max(len(term), self._longest.get(first, 0))
 
     def __or__(self, other: Self) -> "Glossary":
         """Return the terms of both glossaries; a term in both gets its translation from `other`."""
@@ -64,12 +64,12 @@ class Glossary:
         """Return the terms that occur in a text, from left to right; they do not overlap."""
         if not self.terms:
             return []
-        found = _words(text)
+        text_words = _words(text)
         occurrences = []
         i = character = 0
-        while i < len(found):
-            length, target = self._longest_term(found, i)
-            end = character + sum(map(len, found[i : i + length]))
+        while i < len(text_words):
+            length, target = self._longest_term(text_words, i)
+            end = character + sum(map(len, text_words[i : i + length]))
             if target is not None:
                 occurrences.append(Occurrence(target, range(character, end)))
             i, character = i + length, end
@@ -89,16 +89,16 @@ class Glossary:
 
 
 def read_glossary(path: Path) -> Glossary:
-    """Read a file with one `source term TAB translation` a line; blank lines are ignored.
+    """Read a file whose lines are `source term TAB translation`; blank lines are ignored.
 
     There is no syntax for comments: a term may begin with any character.
 
     Raises:
-        DataError: the file cannot be read, a line has not two columns, or a term has two
-            translations; names file and line.
+        DataError: the file cannot be read, a line does not have two columns, or a term
+            has two translations; names file and line.
     """
     terms: dict[str, str] = {}
-    numbers: dict[str, int] = {}
+    line_numbers: dict[str, int] = {}
     for number, line in _lines(path):
         columns = [column.strip() for column in line.split("\t")]
         where = f"{path}:{number}"
@@ -112,9 +112,9 @@ def read_glossary(path: Path) -> Glossary:
         if terms.setdefault(source, target) != target:
             raise DataError(
                 f"{where}: {source!r} becomes {target!r} here and {terms[source]!r} in line "
-                f"{numbers[source]}; keep one of them"
+                f"{line_numbers[source]}; keep one of them"
             )
-        numbers.setdefault(source, number)
+        line_numbers.setdefault(source, number)
     return Glossary(terms)
 
 

@@ -36,7 +36,7 @@ def raw_lines(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file undecoded, with their line feeds; it is decompressed by suffix.
 
     Raises:
-        DataError: as in `open_bytes`.
+        DataError: the file is missing, unreadable, damaged or cut short.
     """
     with open_bytes(path) as file:
         yield from file

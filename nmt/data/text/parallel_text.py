@@ -53,7 +53,7 @@ class Block:
         return len(self.lines)
 
     def __getitem__(self, indices: slice) -> "Block":
-        """Return some of the pairs; indices count from 0 in the block."""
+        """Return the block of the pairs at these indices, from 0 in this block."""
         lines, numbers = self.lines[indices], self.numbers[indices]
         return Block(lines, self.source_file, self.target_file, numbers)
 
@@ -112,8 +112,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: as in `ParallelText.blocks` and `Block.pairs`. A difference in length is found
-            at the end of the shorter file.
+        DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ; the
+            last is found at the end of the shorter file.
     """
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 

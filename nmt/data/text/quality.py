@@ -94,7 +94,7 @@ def inspect(config: Config, log: Log) -> Quality:
     log("looking for held-out sentences in the training text")
     blocks = (b for text in splits.train for b in ParallelText(text, languages).blocks())
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))
-    pairs = [pair for pairs in held_out.values() for pair in pairs]
+    pairs = [pair for split in held_out.values() for pair in split]
     sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
     source_ids, target_ids = tokenizer.source.encode(sources), tokenizer.target.encode(targets)
     return Quality(
@@ -112,16 +112,16 @@ def describe_side(
 
     `encoded` holds the ids of `texts`. Ids and lengths in the arguments include EOS.
     """
-    lengths = lengths - 1  # without EOS
+    text_lengths = lengths - 1  # without EOS
     words = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
-    values = np.percentile(lengths, PERCENTILES, method="nearest")
+    values = np.percentile(text_lengths, PERCENTILES, method="nearest")
     return LanguageStatistics(
         language=language,
-        tokens=int(lengths.sum()),
+        tokens=int(text_lengths.sum()),
         percentiles=dict(zip(PERCENTILES, map(int, values), strict=True)),
-        histogram=np.histogram(lengths, [*BINS, np.inf])[0].tolist(),
+        histogram=np.histogram(text_lengths, [*BINS, np.inf])[0].tolist(),
         tokens_per_word=tokens / max(words, 1),
         unknown_rate=unknown / max(tokens, 1),
     )
@@ -135,22 +135,22 @@ def find_leaks(
     Only training pairs with a held-out source (normalised, not empty) are kept in memory.
     """
     wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
-    found = {pair for pair in training if normalize(pair.source) in wanted}
-    sources = {pair.source for pair in found}
-    normalized = {SentencePair(*map(normalize, pair)) for pair in found}
+    matches = {pair for pair in training if normalize(pair.source) in wanted}
+    sources = {pair.source for pair in matches}
+    normalized = {SentencePair(*map(normalize, pair)) for pair in matches}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
         leaked = [pair.source for pair in pairs if pair.source in sources]
-        plain = [SentencePair(*map(normalize, pair)) for pair in pairs]
+        normalized_pairs = [SentencePair(*map(normalize, pair)) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
                 sentences=len(pairs),
-                pairs=sum(pair in found for pair in pairs),
+                pairs=sum(pair in matches for pair in pairs),
                 sources=len(leaked),
-                pairs_normalized=sum(pair in normalized for pair in plain),
-                sources_normalized=sum(pair.source in normalized_sources for pair in plain),
+                pairs_normalized=sum(pair in normalized for pair in normalized_pairs),
+                sources_normalized=sum(p.source in normalized_sources for p in normalized_pairs),
                 examples=list(dict.fromkeys(leaked))[:EXAMPLES],
             )
         )
@@ -158,7 +158,7 @@ def find_leaks(
 
 
 def normalize(text: str) -> str:
-    """Return a text case folded, in NFKC, with one space for all that is no letter or digit."""
+    """Return a text in NFKC, case folded; punctuation and spaces together become one space."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()

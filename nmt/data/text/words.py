@@ -53,7 +53,7 @@ def is_opening(character: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
-    """Return a pattern that finds any of the terms as whole words (see `has_capital` for case).
+    """Return a pattern that finds the terms as whole words; a term without capitals in any case.
 
     White space inside a term matches any white space. A term that begins or ends with a
     punctuation mark needs no word boundary there.

@@ -169,10 +169,10 @@ class BatchPlan:
 
     def _bands(self, order: Indices, random: np.random.Generator) -> _Keys:
         """Return the number of the band of each pair in `order`, from 0."""
-        longer = np.maximum(self._source[order], self._target[order])
-        steps = int(longer.sum(dtype=np.int64)) / self._budget
+        lengths = np.maximum(self._source[order], self._target[order])
+        steps = int(lengths.sum(dtype=np.int64)) / self._budget
         width = max(1, int(self._budget * max(2.0, _BAND * steps**0.5)))
-        numbers = np.cumsum(longer, dtype=np.int64)  # a band has `width` tokens, the first fewer
+        numbers = np.cumsum(lengths, dtype=np.int64)  # a band has `width` tokens, the first fewer
         numbers += random.integers(width)
         numbers //= width
         return np.minimum(numbers, _LAST_BAND).astype(np.uint16)
@@ -249,17 +249,17 @@ def micro_batches(
     """Split the pairs `indices` of a step into micro-batches of similar lengths that fit in memory.
 
     A micro-batch has at most `micro_batch_tokens` on either side, padding included: its pairs times
-    its greatest length, rounded up to a multiple of `pad_multiple`. A single longer pair forms one
-    of its own. The lengths are those of all pairs of the store.
+    its greatest length, rounded up to a multiple of `pad_multiple`. A pair that is longer than the
+    limit forms a micro-batch alone. The lengths are those of all pairs of the store.
     """
     source, target = source_lengths[indices], target_lengths[indices]
     order = np.lexsort((source, target))
-    longer = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple
+    lengths = -(-np.maximum(source, target)[order] // pad_multiple) * pad_multiple  # rounded up
     batches, start = [], 0
     while start < len(order):
-        rows = np.arange(1, len(order) - start + 1)
-        padded = rows * np.maximum.accumulate(longer[start:])
-        size = max(int(np.searchsorted(padded, micro_batch_tokens, "right")), 1)
+        sizes = np.arange(1, len(order) - start + 1)
+        tokens = sizes * np.maximum.accumulate(lengths[start:])  # of each size, with padding
+        size = max(int(np.searchsorted(tokens, micro_batch_tokens, "right")), 1)
         batches.append(indices[order[start : start + size]])
         start += size
     return batches

@@ -60,7 +60,7 @@ class EncodedBlock:
         return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Return the pairs that `seen` lacks; add their hashes to it and the others to `counts`.
+        """Return the pairs that are not in `seen`; add them to it and count the others as left out.
 
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
@@ -109,7 +109,7 @@ def encode_blocks(
     generator before it removes `tokenizer_folder`, which the processes read.
 
     Raises:
-        DataError: as in `BlockEncoder.__call__`, or a process died.
+        DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
     if processes <= 1:
         encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
@@ -186,7 +186,7 @@ def _encode_in_worker(block: Block) -> EncodedBlock:
 
 
 def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
-    """Return a function that encodes many texts, with EOS at the end; word by word if possible."""
+    """Return a function that encodes many texts, each with EOS; word by word if the model can."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()

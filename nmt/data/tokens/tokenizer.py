@@ -49,10 +49,10 @@ class SubwordModel:
                 f"{where}: not a SentencePiece model, or a damaged one; prepare again"
             ) from error
         processor = self._processor
-        found = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-        if found != (PAD, UNK, BOS, EOS):
+        ids = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if ids != (PAD, UNK, BOS, EOS):
             raise DataError(
-                f"{where}: its ids of padding, unknown, begin and end are {found}, expected "
+                f"{where}: its ids of padding, unknown, begin and end are {ids}, expected "
                 f"{(PAD, UNK, BOS, EOS)}; use a tokenizer made by `nmt prepare`"
             )
 
