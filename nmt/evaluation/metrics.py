@@ -100,7 +100,7 @@ class Metric:
         of the memory; the signature says how many.
         """
         _check_line_counts(hypotheses, references, self.name)
-        resamples = 1
+        resamples = 1  # the text itself, without an interval
         if confidence:
             affordable = MAX_DRAWN_NUMBERS // (self.statistics * len(hypotheses))
             resamples = max(1, min(RESAMPLES, affordable))
@@ -160,11 +160,7 @@ def ter_metric() -> Metric:
 
 
 def _with_float_scores(metric: CHRF | TER) -> CHRF | TER:
-    """Make a metric return Python floats.
-
-    sacreBLEU 2.6 returns NumPy's float32, but 0.0 for a resample without a match, and cannot
-    average a mixture of both.
-    """
+    """Make a metric return Python floats: sacreBLEU 2.6 mixes in NumPy's and cannot average both."""
     compute = metric._compute_score_from_stats
 
     def compute_float(stats: list[Any]) -> Any:
@@ -182,15 +178,12 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return the BLEU of a text; see `bleu_metric` and `Metric.score`."""
+    """Return the BLEU of a text, with a 95 % interval if `confidence`; see `bleu_metric`."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 
 def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
-    """Raise a DataError if there are no sentences, or not one reference for each hypothesis.
-
-    `name` says in the message what needs the references.
-    """
+    """Raise a DataError unless there are sentences, each with a reference; `name`: the metric's."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations but {len(references)} references; "

@@ -189,12 +189,13 @@ class TracedDecoder(Decoder):
         self._program: Callable[..., Tensor] | None = None
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position: (N, k, D) -> (N, k, D); traced if N * k <= `FEW_ROWS`."""
+        """Decode the next position: (N, k, D) -> (N, k, D); a small step is traced if that pays."""
         many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
-        if record is not None or many or cache.layers[0].key.dtype != x.dtype:
+        is_bf16 = cache.layers[0].key.dtype != x.dtype  # the batch began with many sentences
+        if record is not None or many or is_bf16:  # a traced step collects no attention
             return super().step(x, cache, record)
         self._small_steps += 1
-        if self._program is None and self._small_steps < TRACE_AFTER:
+        if self._program is None and self._small_steps < TRACE_AFTER:  # too early
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))

@@ -48,10 +48,10 @@ def cut_into_batches(
     if fewest > 1:
         fewest += fewest % 2
     # the smallest batch size that needs no more batches
-    even = bisect_left(
+    smallest = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
     )
-    for start, end in pairwise([0, *_ends(longest_first, even)]):
+    for start, end in pairwise([0, *_ends(longest_first, smallest)]):
         yield order[start:end]
 
 

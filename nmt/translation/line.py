@@ -57,7 +57,7 @@ class Terminology:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
     def __or__(self, other: "Terminology") -> Self:
-        """Combine both; if both translate a source term or have a prefix, `other` is used."""
+        """Combine both; for a source term or a prefix that both have, `other` is used."""
         return type(self)(
             glossary=self.glossary | other.glossary,
             terms=self.terms + other.terms,

@@ -70,8 +70,8 @@ class ProcessPool(Generic[Task, Result]):
         source = _until_error(tasks, errors)
         first = list(islice(source, self._processes))
         if len(first) == 1 and not self._executor:
-            yield self._compute(first.pop())
-        if first:
+            yield self._compute(first[0])
+        elif first:
             yield from self._results(self._start(len(first)), chain(first, source))
         if errors:
             raise errors[0]
