@@ -36,10 +36,7 @@ MAX_DRAWN_NUMBERS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % confidence interval by bootstrap resampling of the sentences (Koehn, 2004).
-
-    It is only rough for few sentences.
-    """
+    """A 95 % interval by bootstrap resampling (Koehn, 2004); only rough for few sentences."""
 
     low: float
     high: float
@@ -160,7 +157,7 @@ def ter_metric() -> Metric:
 
 
 def _with_float_scores(metric: CHRF | TER) -> CHRF | TER:
-    """Make a metric return Python floats: sacreBLEU 2.6 mixes in NumPy's and cannot average both."""
+    """Make a metric return Python floats: sacreBLEU 2.6 mixes in NumPy's, cannot average both."""
     compute = metric._compute_score_from_stats
 
     def compute_float(stats: list[Any]) -> Any:
@@ -178,7 +175,7 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return the BLEU of a text, with a 95 % interval if `confidence`; see `bleu_metric`."""
+    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` is sacreBLEU's."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 

@@ -135,7 +135,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return keys and values, in bf16 for many sentences: (B, S, D) -> two (B, H, S, K)."""
+        """Return keys, values (B, H, S, K) of (B, S, D), in bf16 if B is large and the CPU can."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()

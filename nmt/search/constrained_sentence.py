@@ -80,7 +80,7 @@ class ConstrainedSentence:
         return unmet - max((0, *written))
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
-        """Return the tokens that continue or begin a missing term, once the prefix is complete."""
+        """Return the tokens that continue or begin a missing term; none inside the prefix."""
         if self.next_prefix_tokens(progress) is not None:
             return []
         continuing = (
@@ -121,7 +121,7 @@ class ConstrainedSentence:
         if required is not None and token not in required:
             return None
         after = self._step(progress, token)
-        may_grow = self.spelling.has_inner_pieces and not last and token != EOS
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # last word
         return None if contains_any(self.spelled.forbidden, after.text, may_grow) else after
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
@@ -254,7 +254,7 @@ class SentenceSearch:
             return None
         needed = self.constraints.missing_tokens(progress)
         if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
-            return None
+            return None  # too few tokens are left; one of them lengthens a forbidden word
         score = live.score + log_probability
         continued = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
         # Two or more tokens more are missing: it had written so many of a term, and abandoned it.
@@ -275,17 +275,17 @@ class SentenceSearch:
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), self.settings)
         self.live = []
-        for live in chosen:
-            if live.tokens[-1] == EOS or length == self.limit:
-                hypothesis = Hypothesis.from_row(list(live.tokens), live.score / penalty)
-                self.ended.append((live.adjusted_score / penalty, hypothesis))
+        for partial in chosen:
+            if partial.tokens[-1] == EOS or length == self.limit:
+                hypothesis = Hypothesis.from_row(list(partial.tokens), partial.score / penalty)
+                self.ended.append((partial.adjusted_score / penalty, hypothesis))
             else:
-                self.live.append(live)
+                self.live.append(partial)
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
 
     def is_done(self) -> bool:
         """Whether no live hypothesis can become one of the `n_best`; log P never rises."""
-        if not self.live or len(self.ended) < self.n_best:
+        if not self.live or len(self.ended) < self.n_best:  # too few have ended
             return not self.live
         best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

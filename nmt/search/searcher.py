@@ -91,7 +91,7 @@ class Searcher:
         """Yield batches (indices of lines): first the lines without constraints, then the others.
 
         `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
-        lines. A line whose constraints widen its beam n times (rounded up) counts as n times as long.
+        lines. A line whose constraints widen its beam n times counts as n times as long.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         unconstrained = [i for i in indices if constraints[i] is None]
@@ -99,7 +99,7 @@ class Searcher:
         constrained = {i: c for i in indices if (c := constraints[i])}
         counted = list(lengths)
         for i, c in constrained.items():
-            counted[i] *= math.ceil(beam_width(c, beam) / beam)
+            counted[i] *= math.ceil(beam_width(c, beam) / beam)  # n, rounded up
         yield from cut_into_batches(list(constrained), counted, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:

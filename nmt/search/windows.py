@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows of `count` lines; `WINDOW_CHARACTERS` characters end a window earlier."""
+    """Yield windows of `count` lines, fewer if `characters` of them reach `WINDOW_CHARACTERS`."""
     window: list[Item] = []
     size = 0
     for line in lines:

@@ -92,7 +92,7 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """counted from 1, but see `split_lines`; warnings name it, and it seeds the line's samples"""
+    """counted from 1, higher for sentences of a line; warnings name it, and it seeds samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

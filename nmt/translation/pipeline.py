@@ -83,7 +83,10 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first; `window_lines` are read at once."""
+        """Yield the translations of each line, best first; `window_lines` are read at once.
+
+        `warn` gets a message for each line that is too long, `progress` the number of new results.
+        """
         groups = windows(lines, window_lines, lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
             yield from translations

@@ -45,7 +45,7 @@ class ProcessPool(Generic[Task, Result]):
         self._running = 0
 
     def close(self) -> None:
-        """End the processes, even if they are computing; `map` would start new ones."""
+        """End the processes, even if they are computing; a later `map` starts new ones."""
         if self._executor:
             self._writer.send_bytes(b"end")
             self._executor.shutdown()
