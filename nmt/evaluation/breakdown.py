@@ -79,8 +79,8 @@ def bleu_by_rarity(
 ) -> list[Row]:
     """Return the BLEU of each system on groups of sentences whose rarest words are equally rare.
 
-    The rarest word is that of the reference. `frequencies` count how often each word occurs in the
-    training text, or in another text. A sentence with an empty reference is in no group.
+    The rarest word is that of the reference, by `frequencies` (how often each word occurs).
+    A sentence with an empty reference is in no group.
     """
     groups: dict[str, list[int]] = {label: [] for label in LABELS}
     for i, line in enumerate(test_set.references):
@@ -94,8 +94,8 @@ def word_f1_by_rarity(
 ) -> list[Row]:
     """Return each system's F1 score for the words of each frequency class, wherever they occur.
 
-    A word of a translation is correct as many times as the reference of this sentence contains it,
-    at most. `frequencies` are as in `bleu_by_rarity`. A group's size counts words of references.
+    A word of a translation is correct at most as often as the sentence's reference has it.
+    `frequencies` count each word in a text. A group's size counts words of references.
     """
     label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
@@ -168,7 +168,7 @@ def training_words(config: DataConfig) -> TrainingWords:
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:
-    """Return `training_words`, or None if the text is not on this machine or cannot be read."""
+    """Count the words of the training text; None if it is not on this machine or unreadable."""
     try:
         return training_words(config) if find_splits(config) else None
     except NmtError:
@@ -178,7 +178,10 @@ def local_training_words(config: DataConfig) -> TrainingWords | None:
 def breakdowns(
     systems: Systems, test_set: EvaluationSet, training_words: TrainingWords | None
 ) -> list[Breakdown]:
-    """Return tables of scores by sentence length, by rarest word and by rarity of words."""
+    """Return three tables: BLEU by length, BLEU by rarest word, F-score of words by their rarity.
+
+    Without `training_words`, the frequency of a word is that in the references.
+    """
     if training_words:
         where, frequencies = training_words.origin, training_words.counts
     else:

@@ -27,8 +27,8 @@ def find_comet() -> str:
     Raises:
         NmtError: It is not installed.
     """
-    if found := shutil.which(PROGRAM):
-        return found
+    if path := shutil.which(PROGRAM):
+        return path
     raise NmtError(
         f"COMET needs the program {PROGRAM}, and there is none on PATH; install it in another "
         "environment, with `pipx install unbabel-comet` or `uv tool install unbabel-comet`: it "
@@ -72,9 +72,9 @@ def comet(
             "downloads its model when it first needs it: check the network"
         )
     printed = result.stdout.decode("utf-8", errors="replace")
-    if not (found := _SYSTEM_SCORE.findall(printed)):
+    if not (scores := _SYSTEM_SCORE.findall(printed)):
         last = printed.strip().split("\n")[-1]
         raise NmtError(
             f"{PROGRAM} printed no score, but: {last[:200]!r}; run it by hand to see why"
         )
-    return Score("COMET × 100", 100 * float(found[-1]), f"{PROGRAM}|model:{model or 'default'}")
+    return Score("COMET × 100", 100 * float(scores[-1]), f"{PROGRAM}|model:{model or 'default'}")

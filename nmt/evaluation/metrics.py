@@ -36,10 +36,7 @@ MAX_DRAWN_NUMBERS = 200_000_000
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A 95 % confidence interval by bootstrap resampling of the sentences (Koehn, 2004).
-
-    It is only rough for few sentences.
-    """
+    """A 95 % interval by bootstrap resampling (Koehn, 2004); only rough for few sentences."""
 
     low: float
     high: float
@@ -100,7 +97,7 @@ class Metric:
         of the memory; the signature says how many.
         """
         _check_line_counts(hypotheses, references, self.name)
-        resamples = 1
+        resamples = 1  # the text itself, without an interval
         if confidence:
             affordable = MAX_DRAWN_NUMBERS // (self.statistics * len(hypotheses))
             resamples = max(1, min(RESAMPLES, affordable))
@@ -160,11 +157,7 @@ def ter_metric() -> Metric:
 
 
 def _with_float_scores(metric: CHRF | TER) -> CHRF | TER:
-    """Make a metric return Python floats.
-
-    sacreBLEU 2.6 returns NumPy's float32, but 0.0 for a resample without a match, and cannot
-    average a mixture of both.
-    """
+    """Make a metric return Python floats: sacreBLEU 2.6 mixes in NumPy's, cannot average both."""
     compute = metric._compute_score_from_stats
 
     def compute_float(stats: list[Any]) -> Any:
@@ -182,15 +175,12 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return the BLEU of a text; see `bleu_metric` and `Metric.score`."""
+    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` is sacreBLEU's."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 
 def _check_line_counts(hypotheses: Sequence[str], references: Sequence[str], name: str) -> None:
-    """Raise a DataError if there are no sentences, or not one reference for each hypothesis.
-
-    `name` says in the message what needs the references.
-    """
+    """Raise a DataError unless there are sentences, each with a reference; `name`: the metric's."""
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} translations but {len(references)} references; "

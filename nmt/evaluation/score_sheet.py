@@ -68,9 +68,10 @@ def sheet_metrics(test_set: EvaluationSet, ter: bool = False) -> list[Metric]:
 def score_text(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
 ) -> list[Score]:
-    """Return the score of a text by each of the `sheet_metrics`.
+    """Return the BLEU and chrF++ of a text, and its TER if `ter`, in this order.
 
-    If spaces separate the tokens of the test set, the names of the scores begin with "tokenised".
+    With `confidence` each has a 95 % interval. If spaces separate the tokens of the test
+    set, the names of the scores begin with "tokenised".
 
     Raises:
         DataError: There are no sentences, or the numbers of hypotheses and references differ.
@@ -85,9 +86,10 @@ def score_text(
 def score_sheet(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False, confidence: bool = True
 ) -> ScoreSheet:
-    """Return the scores of `score_text`, the paper's BLEU where it can be measured, and remarks.
+    """Return BLEU, chrF++, TER if `ter`, the paper's BLEU where it can be measured, and remarks.
 
-    The paper's BLEU needs plain text in known languages that have spaces between words.
+    With `confidence` each score has a 95 % interval. The paper's BLEU needs plain text in known
+    languages that have spaces between words. The remarks say what the scores compare with.
 
     Raises:
         DataError: There are no sentences, or the numbers of hypotheses and references differ.
@@ -124,7 +126,7 @@ def _paper_remark(name: str, official_name: str, languages: tuple[str, str]) -> 
 def per_sentence_scores(
     hypotheses: Sequence[str], test_set: EvaluationSet, ter: bool = False
 ) -> list[dict[str, float]]:
-    """Return for each sentence its scores by name of the `sheet_metrics`, rounded to two decimals.
+    """Return the scores of each sentence by name (BLEU, chrF++, TER if `ter`), to two decimals.
 
     Raises:
         DataError: There are no sentences, or the numbers of hypotheses and references differ.

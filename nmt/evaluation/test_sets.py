@@ -77,7 +77,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Build a test set with sources; arguments and recognition are as in `set_of_references`."""
+    """Build a test set with sources; a set of the paper is recognised by its references."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
@@ -95,9 +95,9 @@ def set_of_references(
     (countries are ignored), it is another set: the German of newstest2013 is the reference for
     English and for French. `tokenized`: the references are tokenised already.
     """
-    official_name, *paper = FINGERPRINTS.get(hash_references(references), ("",))
-    if paper and (languages is None or language_codes(languages) == tuple(paper)):
-        languages = (paper[0], paper[1])
+    official_name, *pair = FINGERPRINTS.get(hash_references(references), ("",))  # languages
+    if pair and (languages is None or language_codes(languages) == tuple(pair)):
+        languages = (pair[0], pair[1])
     else:
         official_name = ""
     return EvaluationSet(name, references, None, languages, official_name, tokenized)

@@ -23,7 +23,7 @@ from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to
 from nmt.model.decoder import Decoder
 
 LENGTH_MULTIPLE = 64
-"""The length of cached targets (`room`) and of sources is rounded up to a multiple of this."""
+"""C, the target positions that a cache can hold, and source lengths are multiples of this."""
 STEPS_PER_COMPACTION = 16
 """Least number of steps between removals of unused positions from the cache, which are slow."""
 MAX_SHAPES = 128
@@ -88,7 +88,7 @@ class StaticBuffer:
 
 
 class StaticLayerCache(LayerCache):
-    """A `LayerCache` that copies its keys and values to fixed addresses after each change."""
+    """A layer's cached keys and values, copied to fixed addresses after each change."""
 
     def __init__(
         self, cross_key: Tensor, cross_value: Tensor, buffers: dict[str, StaticBuffer]
@@ -98,7 +98,7 @@ class StaticLayerCache(LayerCache):
         self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
-        """Keep only these positions (N, T) of each sentence, with space for `capacity`."""
+        """Keep only the positions at these indices (N, T), in memory for `capacity` positions."""
         super().keep_positions(positions, capacity)
         self._copy_to_buffers()
 
@@ -118,14 +118,14 @@ _CACHE_TENSORS = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
-    """A step's tensors beside keys and values; all but `new` have a row per sentence."""
+    """A step's tensors beside keys and values; `rows` are those of N sentences and unused ones."""
 
     x: Tensor
     """(rows, k, D)"""
     past_mask: Tensor
-    """(rows, 1, k, C)"""
+    """(rows, 1, k, C) for the C positions that the cache can hold"""
     source_mask: Tensor
-    """(rows, 1, 1, S')"""
+    """(rows, 1, 1, S') where S' is S rounded up"""
     new: Tensor
     """(k,) the indices (of C positions) of the new keys and values"""
     result: Tensor
@@ -133,7 +133,7 @@ class _Operands(NamedTuple):
 
 
 class StaticKeyValues(NamedTuple):
-    """A `KeyValueView` with the indices of new positions in a tensor, `new` (k,), for a graph."""
+    """A layer's keys and values (N, H, C, K) at fixed addresses, and indices `new` (k,)."""
 
     key: Tensor
     value: Tensor
@@ -142,7 +142,7 @@ class StaticKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store new keys, values (N, H, k, K) in place; return all (N, H, room, K) of both."""
+        """Write keys and values (N, H, k, K) at the indices `new`; return both (N, H, C, K)."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
@@ -184,7 +184,8 @@ class CudaGraphDecoder(Decoder):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The next step overwrites the result. With `record` the step runs without a graph.
+        The next step overwrites the result. No graph is used with `record`, which collects
+        attention weights, after a failed recording, or while another cache uses the graphs.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)

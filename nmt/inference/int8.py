@@ -135,7 +135,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return keys and values, in bf16 for many sentences: (B, S, D) -> two (B, H, S, K)."""
+        """Return keys, values (B, H, S, K) of (B, S, D), in bf16 if B is large and the CPU can."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()
@@ -189,12 +189,13 @@ class TracedDecoder(Decoder):
         self._program: Callable[..., Tensor] | None = None
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position: (N, k, D) -> (N, k, D); traced if N * k <= `FEW_ROWS`."""
+        """Decode the next position: (N, k, D) -> (N, k, D); a small step is traced if that pays."""
         many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
-        if record is not None or many or cache.layers[0].key.dtype != x.dtype:
+        is_bf16 = cache.layers[0].key.dtype != x.dtype  # the batch began with many sentences
+        if record is not None or many or is_bf16:  # a traced step collects no attention
             return super().step(x, cache, record)
         self._small_steps += 1
-        if self._program is None and self._small_steps < TRACE_AFTER:
+        if self._program is None and self._small_steps < TRACE_AFTER:  # too early
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))

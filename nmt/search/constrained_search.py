@@ -44,10 +44,11 @@ def constrained_search(
     constraints: Sequence[ConstrainedSentence],
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Translate source ids (B, S) under the constraints on each row; else as `beam_search`.
+    """Translate source ids (B, S) so that each translation meets the constraints on its row.
 
-    Of the `beam_width` chosen hypotheses of each step, those that end are stored and the others
-    continued. The length limit grows by the most tokens that the constraints may take.
+    Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
+    length penalty. At each step chosen hypotheses that end are stored, the others continued. The
+    length limit of a sentence is that of `beam_search` plus the `most_tokens` of its constraints.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

@@ -67,8 +67,9 @@ class ConstrainedSentence:
         """Whether the term just begun may translate the source token with index `attended`."""
         terms = [option.term for option in progress.begun]
         spans = self.spelled.source_spans
-        known = [spans[i] for i in terms if i < len(spans) and spans[i]]  # others: anywhere
-        return len(known) < len(terms) or any(attended in span for span in known)
+        known_spans = [spans[i] for i in terms if i < len(spans) and spans[i]]
+        # a term without a known span is expected anywhere
+        return len(known_spans) < len(terms) or any(attended in span for span in known_spans)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
         """Return the smallest number of further tokens that complete all terms."""
@@ -79,7 +80,7 @@ class ConstrainedSentence:
         return unmet - max((0, *written))
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
-        """Return the tokens that continue or begin a missing term, once the prefix is complete."""
+        """Return the tokens that continue or begin a missing term; none inside the prefix."""
         if self.next_prefix_tokens(progress) is not None:
             return []
         continuing = (
@@ -120,7 +121,7 @@ class ConstrainedSentence:
         if required is not None and token not in required:
             return None
         after = self._step(progress, token)
-        may_grow = self.spelling.has_inner_pieces and not last and token != EOS
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # last word
         return None if contains_any(self.spelled.forbidden, after.text, may_grow) else after
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
@@ -200,7 +201,7 @@ def _ends_in_mark(text: bytes) -> bool:
 
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
-    """Return the beam of a sentence: at least one hypothesis for each bank, up to `WIDEST_BEAM`."""
+    """Return a sentence's beam: `beam_size`, or up to `WIDEST_BEAM` if it has more banks."""
     return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
 
 
@@ -235,7 +236,7 @@ class SentenceSearch:
     def __init__(
         self, constraints: ConstrainedSentence, limit: int, settings: DecodingConfig, n_best: int
     ) -> None:
-        """Start with an empty hypothesis; `limit` (tokens) grows by `most_tokens`."""
+        """Start with an empty hypothesis; `limit` is that without constraints, in tokens."""
         self.constraints = constraints
         self.limit = limit + constraints.spelled.most_tokens
         self.settings = settings
@@ -253,11 +254,11 @@ class SentenceSearch:
             return None
         needed = self.constraints.missing_tokens(progress)
         if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
-            return None
+            return None  # too few tokens are left; one of them lengthens a forbidden word
         score = live.score + log_probability
-        longer = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
+        continued = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
         # Two or more tokens more are missing: it had written so many of a term, and abandoned it.
-        return longer.with_handicap() if needed > live.missing_tokens + 1 else longer
+        return continued.with_handicap() if needed > live.missing_tokens + 1 else continued
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
         """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
@@ -274,17 +275,17 @@ class SentenceSearch:
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), self.settings)
         self.live = []
-        for live in chosen:
-            if live.tokens[-1] == EOS or length == self.limit:
-                hypothesis = Hypothesis.from_row(list(live.tokens), live.score / penalty)
-                self.ended.append((live.adjusted_score / penalty, hypothesis))
+        for partial in chosen:
+            if partial.tokens[-1] == EOS or length == self.limit:
+                hypothesis = Hypothesis.from_row(list(partial.tokens), partial.score / penalty)
+                self.ended.append((partial.adjusted_score / penalty, hypothesis))
             else:
-                self.live.append(live)
+                self.live.append(partial)
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
 
     def is_done(self) -> bool:
-        """Whether no live hypothesis can become one of the `n_best`, as in `beam_search`."""
-        if not self.live or len(self.ended) < self.n_best:
+        """Whether no live hypothesis can become one of the `n_best`; log P never rises."""
+        if not self.live or len(self.ended) < self.n_best:  # too few have ended
             return not self.live
         best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

@@ -48,7 +48,7 @@ class EncodedSource:
 
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode source ids (B, S); translations may be `max_length_offset` tokens longer."""
+        """Encode source ids (B, S); a translation may be `max_length_offset` tokens longer."""
         limits = (source != model.padding).sum(1) + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 

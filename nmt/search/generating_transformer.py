@@ -140,8 +140,8 @@ class GeneratingTransformer(nn.Module):
             )
         sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)
-        rows = [(i,) for i in range(len(source))]
-        choose = Draws(sampling, rows) if sampling else most_probable
+        seeds = [(i,) for i in range(len(source))]  # for each row a tuple of seeds
+        choose = Draws(sampling, seeds) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
         in_training = [module for module in self.modules() if module.training]
         self.eval()

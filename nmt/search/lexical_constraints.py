@@ -80,7 +80,7 @@ class Spelling:
 
     def ids_without_space(self, text: str) -> tuple[int, ...]:
         """Return the ids of a text right after a punctuation mark; empty if there are none."""
-        if self.tokenized:
+        if self.tokenized:  # no word follows a mark without a space
             return ()
         for mark in _MARKS:
             ids = self.tokenizer.target.encode([mark + text])[0][:-1]
@@ -167,7 +167,7 @@ class LexicalConstraints:
     prefix: str = ""
     """the translation begins with this; its last word may be longer unless a space follows"""
     source_spans: tuple[range, ...] = ()
-    """for the first terms: the source characters (spaces not counted) that each translates"""
+    """the source characters (without spaces) of each glossary term; these are first in `terms`"""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.forbidden or self.prefix)
@@ -194,7 +194,7 @@ class SpelledConstraints:
     tokenizations: tuple[TermTokenization, ...]
     """all ways to spell each term"""
     source_spans: tuple[range, ...]
-    """for the first terms: the range of source tokens that each translates; empty if unknown"""
+    """the source tokens of each glossary term, which come first in `terms`; empty if unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
     prefix_ids: tuple[int, ...]
@@ -218,7 +218,7 @@ class SpelledConstraints:
             if unspaced_ids := spelling.ids_without_space(text.terms[i]):
                 tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
-        demands = [(term, False) for term in text.terms]
+        demands = [(term, False) for term in text.terms]  # (text, whether its last word may grow)
         for demanded, may_grow in (*demands, (text.prefix, spelling.has_inner_pieces)):
             if contains_any(forbidden, demanded.encode("utf-8"), may_grow):
                 raise DataError(
@@ -236,7 +236,7 @@ class SpelledConstraints:
 
     @property
     def most_tokens(self) -> int:
-        """The most tokens that terms and prefix may take (a token has at least one byte)."""
+        """At least as many tokens as terms and prefix need; a token has at least one byte."""
         return self.term_length + len(self.prefix_text)
 
     @property

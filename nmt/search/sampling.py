@@ -18,7 +18,7 @@ ChooseTokens = Callable[[Tensor, Tensor], Tensor]
 
 
 def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
-    """Return the most probable token of each row of log P: (N, V) -> (N,)."""
+    """Return the most probable token of each row of log P (N, V): (N,). `sentences` is unused."""
     return log_p.argmax(1)
 
 
@@ -42,7 +42,7 @@ class Draws:
     """Draws the tokens of each sentence with a random generator of its own."""
 
     def __init__(self, sampling: Sampling, seeds: Sequence[tuple[int, ...]]) -> None:
-        """Seed a generator for each sentence with `sampling.seed` and its `seeds`."""
+        """Seed a generator for each sentence with `sampling.seed` and its tuple of `seeds`."""
         self._sampling = sampling
         self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
@@ -87,7 +87,7 @@ def draw(
 
 @torch.inference_mode()
 def greedy_search(model: Transformer, source: Tensor, settings: DecodingConfig) -> list[Hypothesis]:
-    """Translate the source ids (B, S) with a model in eval mode; as beam search with a beam of 1.
+    """Return the greedy translation of each row of source ids (B, S), with a model in eval mode.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

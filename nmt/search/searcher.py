@@ -91,15 +91,15 @@ class Searcher:
         """Yield batches (indices of lines): first the lines without constraints, then the others.
 
         `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
-        lines. A line with constraints counts as many times its length as its beam is wider.
+        lines. A line whose constraints widen its beam n times counts as n times as long.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
-        free = [i for i in indices if constraints[i] is None]
-        yield from cut_into_batches(free, lengths, batch_tokens)
+        unconstrained = [i for i in indices if constraints[i] is None]
+        yield from cut_into_batches(unconstrained, lengths, batch_tokens)
         constrained = {i: c for i in indices if (c := constraints[i])}
         counted = list(lengths)
         for i, c in constrained.items():
-            counted[i] *= math.ceil(beam_width(c, beam) / beam)
+            counted[i] *= math.ceil(beam_width(c, beam) / beam)  # n, rounded up
         yield from cut_into_batches(list(constrained), counted, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:

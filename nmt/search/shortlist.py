@@ -131,7 +131,7 @@ class Shortlist:
         sources: Sequence[Sequence[int]],
         search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Call `search_with` with `model` restricted to `target_ids`; return ids of `model`."""
+        """Search with `model` restricted to `target_ids`; return hypotheses in ids of `model`."""
         ids = self.target_ids(sources)
         device = next(model.parameters()).device
         entries = torch.from_numpy(ids).to(device)

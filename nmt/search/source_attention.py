@@ -51,7 +51,7 @@ def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Ten
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """Return the attention (N, k, S) of a step, averaged as in `teacher_forced_attention`.
+    """Return a step's attention (N, k, S), the mean over one layer's heads and over the models.
 
     `cross` holds the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows of `count` lines; `WINDOW_CHARACTERS` characters end a window earlier."""
+    """Yield windows of `count` lines, fewer if `characters` of them reach `WINDOW_CHARACTERS`."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -48,10 +48,10 @@ def cut_into_batches(
     if fewest > 1:
         fewest += fewest % 2
     # the smallest batch size that needs no more batches
-    even = bisect_left(
+    smallest = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
     )
-    for start, end in pairwise([0, *_ends(longest_first, even)]):
+    for start, end in pairwise([0, *_ends(longest_first, smallest)]):
         yield order[start:end]
 
 

@@ -59,10 +59,7 @@ def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
 
 
 def _divide(tokenizer: Tokenizer, text: str) -> list[str]:
-    """Divide a sentence until no part has more than `MAX_SOURCE_TOKENS`.
-
-    The ids of the parts are not stored: the ids of a megabyte would take much memory.
-    """
+    """Divide a sentence until no part has over `MAX_SOURCE_TOKENS`; keep no ids, to save memory."""
     parts: list[str] = []
     pending = [text]
     while pending:

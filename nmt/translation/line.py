@@ -57,7 +57,7 @@ class Terminology:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
     def __or__(self, other: "Terminology") -> Self:
-        """Combine both; if both translate a source term or have a prefix, `other` is used."""
+        """Combine both; for a source term or a prefix that both have, `other` is used."""
         return type(self)(
             glossary=self.glossary | other.glossary,
             terms=self.terms + other.terms,
@@ -92,7 +92,7 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """counted from 1, but see `split_lines`; warnings name it, and it seeds the line's samples"""
+    """counted from 1, higher for sentences of a line; warnings name it, and it seeds samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

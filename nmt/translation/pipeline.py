@@ -83,7 +83,10 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Cut lines into windows for `translate_windows`, and yield translations line by line."""
+        """Yield the translations of each line, best first; `window_lines` are read at once.
+
+        `warn` gets a message for each line that is too long, `progress` the number of new results.
+        """
         groups = windows(lines, window_lines, lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
             yield from translations
@@ -120,7 +123,7 @@ class Pipeline:
             batch = window.batches.popleft()
             for i, translations in zip(batch, results, strict=True):
                 window.translations[i] = translations
-            if not self.document:
+            if not self.document:  # else a line is done with its last sentence
                 progress(len(batch))
             if not window.batches:
                 unfinished.popleft()
@@ -140,8 +143,8 @@ class Pipeline:
             constraints=[line.constraints for line in lines],
             n_best=self.n_best,
         )
-        results = zip(lines, self.searcher.search(batch), strict=True)
-        return self._finish(lines, [decode(self.searcher, line, found) for line, found in results])
+        results = zip(lines, self.searcher.search(batch), strict=True)  # (line, hypotheses)
+        return self._finish(lines, [decode(self.searcher, *result) for result in results])
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""

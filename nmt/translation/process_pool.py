@@ -45,7 +45,7 @@ class ProcessPool(Generic[Task, Result]):
         self._running = 0
 
     def close(self) -> None:
-        """End the processes, even if they are computing; `map` would start new ones."""
+        """End the processes, even if they are computing; a later `map` starts new ones."""
         if self._executor:
             self._writer.send_bytes(b"end")
             self._executor.shutdown()
@@ -70,8 +70,8 @@ class ProcessPool(Generic[Task, Result]):
         source = _until_error(tasks, errors)
         first = list(islice(source, self._processes))
         if len(first) == 1 and not self._executor:
-            yield self._compute(first.pop())
-        if first:
+            yield self._compute(first[0])
+        elif first:
             yield from self._results(self._start(len(first)), chain(first, source))
         if errors:
             raise errors[0]

@@ -71,11 +71,11 @@ def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
     """Return log softmax of logits (B, T, V) at the target ids (B, T): (B, T), 0 at padding."""
     chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
-    found = []
+    log_p = []  # (B * T,) in chunks
     for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
         x = x.float()
-        found.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
-    return torch.cat(found).view_as(target).masked_fill(target == padding, 0.0)
+        log_p.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
+    return torch.cat(log_p).view_as(target).masked_fill(target == padding, 0.0)
 
 
 def pair_batches(

@@ -31,7 +31,7 @@ class TerminologyStage:
     """constraints on all lines"""
 
     def constrain(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
-        """Return the lines with their constraints, and lines to copy with neither ids nor these.
+        """Return the lines with their constraints, but lines to copy without ids and constraints.
 
         Raises:
             ConfigError: a line has constraints, and translations are drawn at random.

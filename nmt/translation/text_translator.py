@@ -98,7 +98,7 @@ class TextTranslator:
         """
         if isinstance(forbidden, str):
             raise DataError(f"forbidden is one string, {forbidden!r}; give a list of words")
-        terminology = Terminology.of(glossary, (), forbidden, target_prefix)
+        terminology = Terminology.of(glossary, forbidden=forbidden, prefix=target_prefix)
         pipeline = self.translator.pipeline(TranslationRequest(document=document))
         checked: Iterable[str] = _read_texts([texts] if isinstance(texts, str) else texts, "texts")
         if isinstance(texts, list):
@@ -150,7 +150,7 @@ def load_translator(
     `models` are run directories or checkpoints. `checkpoint` names the weights of a run directory.
     `changes` are new values of decoding settings by name; None means no change. With `sampling`,
     translations are drawn instead of searched for. `shortlist` is the number of candidates of each
-    source token, from the shortlist of the first run.
+    source token, from the shortlist of the first run; None: the whole vocabulary is searched.
 
     Raises:
         CheckpointError: one of `models` has no usable weights.
@@ -174,7 +174,7 @@ def load_translator(
     run = load_ensemble(models, torch_device, checkpoint)
     changed = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, changed, "load")
-    loaded = None
+    loaded = None  # no shortlist: the whole vocabulary is searched
     if shortlist is not None:
         loaded = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
     return Translator(run, settings, precision, sampling, loaded)

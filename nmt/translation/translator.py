@@ -64,19 +64,19 @@ class Translator:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.
         """
         request = request or TranslationRequest()
-        searcher, n_best = self.searcher, request.n_best
+        searcher, count = self.searcher, request.n_best  # how many hypotheses the search returns
         _check_request(request, searcher)
         terminology = TerminologyStage(searcher, request.terminology)
-        stages: list[FinishingStage] = [terminology.restore]
+        stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
             stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
-            choose = partial(most_useful, utilities=request.utilities, n_best=n_best)
+            choose = partial(most_useful, utilities=request.utilities, n_best=request.n_best)
             stages.append(lambda lines, candidates: [choose(row) for row in candidates])
-            n_best = request.candidates
+            count = request.candidates  # `choose` leaves `n_best` of them
         if request.alignments:
             stages.append(partial(align, searcher=searcher))
-        return Pipeline(searcher, terminology, stages, n_best, request.document, processes)
+        return Pipeline(searcher, terminology, stages, count, request.document, processes)
 
     def translate(
         self,
