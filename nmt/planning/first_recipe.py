@@ -76,9 +76,9 @@ def choose_recipe(
         "threads": _fewer_threads(),
         "validations": _VALIDATIONS,
     }
-    chosen = size or _size_for(profile.pairs, minutes, on_cpu)
-    recipe = _recipe_of(chosen, profile, values, minutes)
-    if recipe.time.total > minutes * 60 and not size and chosen != "tiny":
+    first_size = size or _size_for(profile.pairs, minutes, on_cpu)
+    recipe = _recipe_of(first_size, profile, values, minutes)
+    if recipe.time.total > minutes * 60 and not size and first_size != "tiny":
         recipe = _recipe_of("tiny", profile, values, minutes)
     return recipe
 
@@ -125,7 +125,7 @@ def _align(text: str) -> str:
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe as YAML, after comments on time, machine, warnings and the `command`."""
+    """Return the recipe as YAML, below comments: time, machine, warnings, `command` to train."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "

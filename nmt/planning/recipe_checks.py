@@ -28,20 +28,20 @@ def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
 
     The whole text is read once. After a failure, checks that depend on it are left out.
     """
-    settings = _settings(config)
-    yield settings
+    settings_check = _settings(config)
+    yield settings_check
     try:
         splits = find_splits(config.data)
     except NmtError as error:
         yield Check("data", "failure", str(error), "see `nmt data list`")
         return
-    texts = list(_texts(config, splits))
-    yield from texts
-    if any(check.status == "failure" for check in texts):
+    text_checks = list(_texts(config, splits))
+    yield from text_checks
+    if any(check.status == "failure" for check in text_checks):
         return
-    vocabulary = _vocabulary(config)
-    yield vocabulary
-    if "failure" not in (settings.status, vocabulary.status):
+    vocabulary_check = _vocabulary(config)
+    yield vocabulary_check
+    if "failure" not in (settings_check.status, vocabulary_check.status):
         yield from _fit(config, runs)
 
 

@@ -31,7 +31,7 @@ def render_quality(quality: Quality) -> str:
 
 
 def template_environment() -> Environment:
-    """Return Jinja's environment for templates/, with the filters below; .html escapes values."""
+    """Return Jinja's environment for templates/, with its filters; .html files escape values."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
@@ -67,7 +67,7 @@ def wrap(sentence: object) -> str:
 
 
 def labelled(text: str, name: str) -> str:
-    """Return a name and the lines of its text; replaces characters that a terminal cannot print."""
+    """Wrap `text` with `name` before it; characters that a terminal cannot print are replaced."""
     printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return textwrap.fill(
         printable.strip() or "(nothing)",

@@ -42,7 +42,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     `cls=CommandWithGroups`, which adds the help.
     """
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
+    groups: dict[str, Any] = {}  # dataclasses by the name of their parameter
     for parameter in inspect.signature(command).parameters.values():
         group = parameter.annotation
         if not is_dataclass(group):

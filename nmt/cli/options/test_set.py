@@ -167,7 +167,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
 def translate_with_progress(
     translator: "Translator", test_set: "EvaluationSet", label: str | None = None
 ) -> list[str]:
-    """Translate the sources of a test set; a terminal shows a progress bar with this label."""
+    """Translate the sources of a test set; a terminal shows a progress bar, named `label`."""
     from tqdm import tqdm
 
     from nmt.evaluation.test_sets import translate_test_set
