@@ -59,10 +59,10 @@ def choose_recipe(
 ) -> FirstRecipe:
     """Choose every setting of a recipe; a few training steps measure how fast this machine is.
 
-    `data` is the recipe's data section; `profile` describes its text. If `size` (of the model) is
-    None, it fits the text and the machine, and is tiny if a larger model would take longer than
-    `minutes`, the time to train (None: 30 on a CPU, 120 on a GPU). A recipe has at least
-    `_FEWEST_STEPS` steps, even if they take longer than `minutes`.
+    `data` is the recipe's data section, and `profile` describes its text. `minutes` is the time to
+    train (None: 30 on a CPU, 120 on a GPU). If `size` is None, the model has the size that fits
+    text and machine, or is tiny if that size takes longer. A recipe has at least `_FEWEST_STEPS`
+    steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)

@@ -90,7 +90,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         torch.cuda.reset_peak_memory_stats()
     tokens = _affordable_tokens(config, model, store, precision)
     steps = _take_steps(_trainer(config, model, store, precision, tokens))
-    scale = config.training.batch_tokens / tokens
+    scale = config.training.batch_tokens / tokens  # above 1 if the steps were made smaller
     # the time of the gradient grows with the tokens, the time of the update does not
     computing = _interquartile_mean([step.computing for step in steps]) * scale
     step_seconds = computing + _interquartile_mean([step.updating for step in steps])

@@ -24,7 +24,7 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Yield checks of settings, text, vocabulary, memory and disk; run directories go into `runs`.
+    """Yield checks of settings, text, vocabulary, memory and disk; `runs` is the folder of runs.
 
     The whole text is read once. After a failure, checks that depend on it are left out.
     """

@@ -61,7 +61,7 @@ class Workload:
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch, and the prepared data if there are any; prepares nothing."""
+    """Return the size of an epoch, and the prepared data (None: not prepared); prepares nothing."""
     try:
         prepared = find_prepared(config)
     except DataError:

@@ -61,7 +61,7 @@ class SentenceAttention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """The weights (H, T, S) of one layer; each of the T rows of a head is a distribution over S."""
+    """The weights (H heads, T rows, S columns) of one layer; each row adds up to 1."""
 
     title: str
     row_title: str

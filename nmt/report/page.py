@@ -88,8 +88,8 @@ def translation_versions(
 ) -> Iterator[dict[str, Any]]:
     """Yield a dict for each sentence of `examples` (by step): how its translation changed.
 
-    `example` is the sentence at the last step; `versions` are pairs of steps ("100 – 300") and
-    translation; `shown` are at most `MAX_VERSIONS` of them.
+    `example` is that of the last step; `versions` are pairs of steps ("100 – 300") and translation;
+    `shown` are at most `MAX_VERSIONS` of them, evenly spaced.
     """
     for index in range(len(examples[max(examples)])):
         history = [(step, at[index]) for step, at in sorted(examples.items()) if index < len(at)]

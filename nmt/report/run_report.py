@@ -158,7 +158,7 @@ def score_test_set(
     translations = translate_test_set(
         translator, test_set, print_warning, lambda done: progress(done, count)
     )
-    systems = {"model": translations}
+    systems = {"model": translations}  # translations by the name of a system
     by_rarity: Sequence[Row] = []
     try:
         training = training_words(config)

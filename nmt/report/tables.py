@@ -48,10 +48,10 @@ def template_environment() -> Environment:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]  # widths
+    first_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
-        right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, others, strict=True))
-        yield f"  {label:{first}}{''.join(right)}"
+        right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, widths, strict=True))
+        yield f"  {label:{first_width}}{''.join(right)}"
 
 
 def with_interval(score: Score) -> str:
@@ -79,7 +79,7 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return rows of name, number of pairs and share: pairs read, left out by a rule, and kept."""
+    """Return rows (name, number of pairs, share): pairs read, left out by each rule, and kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):

@@ -73,7 +73,7 @@ class OutputOptions:
         request = TranslationRequest(
             self.n_best, self.document, terminology, alignments=self.alignments
         )
-        if not self.mbr:
+        if not self.mbr:  # the search alone chooses the translation
             return request
         from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 

@@ -95,7 +95,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether the input (None is stdin) is a regular file, which is read without waiting."""
+    """Whether the input (None is stdin) is a regular file: one that is read without waiting."""
     return _identity(path, STDIN, 0) is not None
 
 

@@ -99,7 +99,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
     languages = data.languages if data else parse_languages(text.languages)
     tokenized = data.tokenized if data else text.tokenized
-    name = str(text.reference)
+    name = str(text.reference)  # of a set that is given as files
     if text.source and text.reference:
         pairs = read_pairs(text.source, text.reference)
         test_set = set_of_pairs(name, pairs, languages, tokenized)
