@@ -65,7 +65,7 @@ def compare(
     test_set = load_test_set(text, data)
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
-    models = []
+    models = []  # for --json: weights and precision of each run
     for run in runs:
         translator = make_translator([str(run)], compute, search)
         models.append(provenance(translator, [str(run)], compute.checkpoint))

@@ -117,8 +117,8 @@ def init(options: InitOptions) -> None:
         pairs = ParallelText(text, data.languages)
         with new_folder(folder) as new:
             counts = divide_text(pairs, profile.pairs, missing, new)
-        found = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        log(f"split into {folder}: {found} pairs")
+        sizes = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        log(f"split into {folder}: {sizes} pairs")
     output.write_text(describe_recipe(recipe, f"nmt train --config {output}"), "utf-8")
     for warning in recipe.warnings:
         print_warning(warning)

@@ -48,7 +48,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
     path = page.output or run.path / "report.html"
     inputs = [run.config, run.metrics, run.environment]
     check_output_is_no_input(path, [*inputs, *text_files(load_config(str(run.config)).data)])
-    shown = ReportOptions(
+    report_options = ReportOptions(
         weights.checkpoint, page.test_set, max_sentences=page.sentences, sentences=page.sentence
     )
     with suppress(OSError):  # open_output reports this error
@@ -60,7 +60,7 @@ def report(model: OneModelOption, page: PageOptions, weights: WeightsOptions) ->
             bar.update(more)
 
         log = partial(tqdm.write, file=sys.stderr)
-        text = build_report(Path(model), shown, pick_device(weights.device), log, progress)
+        text = build_report(Path(model), report_options, pick_device(weights.device), log, progress)
         sink.write(text.encode("utf-8"))
     if str(path) not in STDOUT:
         typer.echo(path)

@@ -79,26 +79,28 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
     """Print log P of each translation given its source, in nats, a line for a pair, in order.
 
     It is divided by the length penalty if one is given. The end of the sentence counts as a token;
-    an empty translation is that token alone. The perplexity of all goes to stderr.
+    an empty translation is that token alone. The perplexity of all translations together goes to
+    stderr.
     """
-    text = options.source or options.file
-    check_output_is_no_input(options.output, [text or Path("-"), options.reference])
+    source_file = options.source or options.file
+    check_output_is_no_input(options.output, [source_file or Path("-"), options.reference])
     with options.open_pairs() as pairs, open_output(options.output) as sink:
         from nmt.config import DecodingConfig
         from nmt.search.windows import WINDOW_LINES
         from nmt.translation.scoring import Scorer, perplexity
 
-        typed = is_typed(text)
+        interactive = is_typed(source_file)
+        window_size = 1 if interactive else WINDOW_LINES
         if compute.precision == "int8":
             raise ConfigError(
                 "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
             )
-        loaded = make_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
-        scorer = Scorer(loaded.run, loaded.settings.batch_tokens, loaded.precision)
+        translator = make_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
+        scorer = Scorer(translator.run, translator.settings.batch_tokens, translator.precision)
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0
-        with progress_bar(text, " pairs") as bar:
-            for scored in scorer.score(pairs, 1 if typed else WINDOW_LINES, progress=bar.update):
+        with progress_bar(source_file, " pairs") as bar:
+            for scored in scorer.score(pairs, window_size, progress=bar.update):
                 count += 1
                 tokens += len(scored.tokens)
                 log_probability += scored.log_probability
@@ -107,7 +109,7 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
                     tokenizer = scorer.run.tokenizer if options.per_token else None
                     line = json.dumps(_as_json(scored, settings, tokenizer), ensure_ascii=False)
                 sink.write(line.encode("utf-8") + b"\n")
-                if typed:
+                if interactive:
                     sink.flush()
     if count == 0:
         log("no pairs, so no perplexity")

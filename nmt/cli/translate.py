@@ -89,10 +89,10 @@ class JobOptions:
             ConfigError: --workers is more than 1 on a GPU.
         """
         if self.workers == "auto":
-            single = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
+            one_process = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
             from nmt.processor import available_cores
 
-            return 1 if single else available_cores()
+            return 1 if one_process else available_cores()
         processes = int(self.workers)
         if device == "cpu":
             from nmt.device import use_threads

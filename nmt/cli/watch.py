@@ -25,7 +25,7 @@ def watch(
 
     directory = find_run(run)
     live = sys.stdout.isatty() and not once
-    height = 0
+    height = 0  # lines of the last table
     while True:
         progress = read_progress(directory)
         text = render_progress(progress, shutil.get_terminal_size().columns if live else 100)

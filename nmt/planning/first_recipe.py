@@ -59,10 +59,10 @@ def choose_recipe(
 ) -> FirstRecipe:
     """Choose every setting of a recipe; a few training steps measure how fast this machine is.
 
-    `data` is the recipe's data section; `profile` describes its text. If `size` (of the model) is
-    None, it fits the text and the machine, and is tiny if a larger model would take longer than
-    `minutes`, the time to train (None: 30 on a CPU, 120 on a GPU). A recipe has at least
-    `_FEWEST_STEPS` steps, even if they take longer than `minutes`.
+    `data` is the recipe's data section, and `profile` describes its text. `minutes` is the time to
+    train (None: 30 on a CPU, 120 on a GPU). If `size` is None, the model has the size that fits
+    text and machine, or is tiny if that size takes longer. A recipe has at least `_FEWEST_STEPS`
+    steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
@@ -76,9 +76,9 @@ def choose_recipe(
         "threads": _fewer_threads(),
         "validations": _VALIDATIONS,
     }
-    chosen = size or _size_for(profile.pairs, minutes, on_cpu)
-    recipe = _recipe_of(chosen, profile, values, minutes)
-    if recipe.time.total > minutes * 60 and not size and chosen != "tiny":
+    first_size = size or _size_for(profile.pairs, minutes, on_cpu)
+    recipe = _recipe_of(first_size, profile, values, minutes)
+    if recipe.time.total > minutes * 60 and not size and first_size != "tiny":
         recipe = _recipe_of("tiny", profile, values, minutes)
     return recipe
 
@@ -125,7 +125,7 @@ def _align(text: str) -> str:
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe as YAML, after comments on time, machine, warnings and the `command`."""
+    """Return the recipe as YAML, below comments: time, machine, warnings, `command` to train."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "

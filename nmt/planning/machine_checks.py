@@ -54,7 +54,7 @@ def gigabytes(size: float) -> str:
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
-    """Yield all checks that need no recipe; `folders` are those that a training writes into."""
+    """Yield the checks of the machine, and of the `folders` that a training writes into."""
     yield Check("python", "ok", platform.python_version())
     yield _torch()
     yield _libraries()
@@ -181,6 +181,7 @@ def available_memory() -> int | None:
         return None
     try:
         limit, used = int(_read_cgroup("memory.max")), int(_read_cgroup("memory.current"))
+        # cached files count as used, but can be freed
         return min(available, limit - used + _cached_file_bytes())
     except (OSError, ValueError):  # the limit is "max", or not readable
         return available

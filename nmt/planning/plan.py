@@ -106,15 +106,15 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
     model = resources.build_meta_model(config.model, *workload.vocabularies)
-    source, target = workload.tokens_per_step(config)
+    source, target = workload.tokens_per_step(config)  # numbers of tokens
     lengths = workload.source_length, workload.target_length
-    length = max(lengths)
+    longer_length = max(lengths)  # mean length of the longer side
     operations = resources.training_operations(model, config.model, source, target, *lengths)
     precision = pick_precision(config.training.precision, device)
     shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
     shards = shards if can_shard(device, config.training) else 1
-    here = Hardware(hardware_kind(device), precision, memory_of(device), shards)
-    memory = training_memory(config, model, here, length)
+    hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
+    memory = training_memory(config, model, hardware, longer_length)
     speed = None
     if measure:
         _check_model_fits(memory, device)
@@ -124,10 +124,10 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         parameters=resources.count_parameters(model),
         counterpart=resources.find_paper_model(config.model),
         workload=workload,
-        device=here.device,
-        precision=here.precision,
+        device=hardware.device,
+        precision=hardware.precision,
         memory=memory,
-        gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), length),
+        gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),
         disk=resources.disk_usage(config, model),
         source_tokens=source,
         target_tokens=target,
@@ -136,7 +136,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         speed=speed,
         time=run_time(config, workload, speed) if speed else None,
         utilization=resources.utilization(config.model),
-        gpus=[_estimate(gpu, config, model, operations, length) for gpu in resources.GPUS],
+        gpus=[_estimate(gpu, config, model, operations, longer_length) for gpu in resources.GPUS],
         operations=operations * config.training.max_steps,
         paper=list(resources.PAPER),
     )
@@ -159,7 +159,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
 
 
 def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
-    """Estimate the seconds of a run at this speed: its steps, its validations and its end."""
+    """Estimate the seconds of a run at this speed: of steps, of validations, and of its ending."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
     batches = pairs * workload.target_length / BATCH_TOKENS  # batches of a validation
@@ -188,7 +188,10 @@ def _estimate(
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
-    """Return a Jinja template of this folder; it can use `filters`, and `number` for `format`."""
+    """Return the Jinja template `name` of this folder.
+
+    Its filters are `filters` and `number`, which is Python's `format`.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
     )
@@ -197,19 +200,16 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
 
 
 def describe_plan(plan: Plan) -> str:
-    """Return the plan as text for a terminal; the first column has a heading for each block."""
-    threads = plan.speed.threads if plan.speed else 0
+    """Return the plan as text for a terminal, in blocks with a heading to the left of each."""
+    count = plan.speed.threads if plan.speed else 0  # 0 is not shown
+    threads = f"{count} thread" + "s" * (count > 1)
     template = read_template(
         "plan.txt",
         large=functools.partial(_with_unit, _NUMBERS),
         size=functools.partial(_with_unit, _BYTES),
         duration=functools.partial(_with_unit, _SECONDS),
     )
-    return template.render(
-        plan=plan,
-        kept_on_cpu=KEPT_ON_CPU,
-        threads=f"{threads} thread" + "s" * (threads > 1),
-    )
+    return template.render(plan=plan, kept_on_cpu=KEPT_ON_CPU, threads=threads)
 
 
 def _with_unit(units: Sequence[tuple[float, float, str, str]], number: float) -> str:

@@ -90,13 +90,13 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         torch.cuda.reset_peak_memory_stats()
     tokens = _affordable_tokens(config, model, store, precision)
     steps = _take_steps(_trainer(config, model, store, precision, tokens))
-    scale = config.training.batch_tokens / tokens
+    scale = config.training.batch_tokens / tokens  # above 1 if the steps were made smaller
     # the time of the gradient grows with the tokens, the time of the update does not
     computing = _interquartile_mean([step.computing for step in steps]) * scale
     step_seconds = computing + _interquartile_mean([step.updating for step in steps])
     target_tokens = sum(step.tokens for step in steps) / len(steps) * scale
-    length = round(float(store.target.lengths.mean()))
-    waited = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
+    target_length = round(float(store.target.lengths.mean()))
+    waiting = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
     return Speed(
         device=device_name(device),
         precision=precision,
@@ -105,8 +105,8 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
         target_tokens=target_tokens / step_seconds,
         steps=len(steps),
         step_tokens=tokens,
-        waiting=min(_MOST_WAITING, waited),
-        greedy_seconds=_greedy_seconds(model, max(length, 2), precision),
+        waiting=min(_MOST_WAITING, waiting),
+        greedy_seconds=_greedy_seconds(model, max(target_length, 2), precision),
         # forward and backward take three times as long as forward alone
         forward_seconds=computing / 3 * BATCH_TOKENS / config.training.batch_tokens,
         peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else 0,

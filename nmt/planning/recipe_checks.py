@@ -24,24 +24,24 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Yield checks of settings, text, vocabulary, memory and disk; run directories go into `runs`.
+    """Yield checks of settings, text, vocabulary, memory and disk; `runs` is the folder of runs.
 
     The whole text is read once. After a failure, checks that depend on it are left out.
     """
-    settings = _settings(config)
-    yield settings
+    settings_check = _settings(config)
+    yield settings_check
     try:
         splits = find_splits(config.data)
     except NmtError as error:
         yield Check("data", "failure", str(error), "see `nmt data list`")
         return
-    texts = list(_texts(config, splits))
-    yield from texts
-    if any(check.status == "failure" for check in texts):
+    text_checks = list(_texts(config, splits))
+    yield from text_checks
+    if any(check.status == "failure" for check in text_checks):
         return
-    vocabulary = _vocabulary(config)
-    yield vocabulary
-    if "failure" not in (settings.status, vocabulary.status):
+    vocabulary_check = _vocabulary(config)
+    yield vocabulary_check
+    if "failure" not in (settings_check.status, vocabulary_check.status):
         yield from _fit(config, runs)
 
 

@@ -64,7 +64,7 @@ def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
     total = parameter_count(model)
     encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
-    return ParameterCount(total - encoder - decoder, encoder, decoder, total)
+    return ParameterCount(total - encoder - decoder, encoder, decoder, total)  # first: embeddings
 
 
 def _matrix_weights(model: Transformer) -> tuple[int, int]:
@@ -98,23 +98,23 @@ def training_operations(
     positions, which are about 1 % of the total. The module's docstring explains the factors.
     """
     source_weights, target_weights = _matrix_weights(model)
-    attended = config.encoder_layers * source_tokens * source_length
+    attended = config.encoder_layers * source_tokens * source_length  # positions in all layers
     attended += config.decoder_layers * target_tokens * (source_length + target_length)
     matrices = 6.0 * (source_weights * source_tokens + target_weights * target_tokens)
     return matrices + 12.0 * config.d_model * attended
 
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
-    """Return the disk space of a run if its last, best and averaged checkpoints all differ."""
+    """Return the most disk space of a run: its last, best and averaged checkpoints all differ."""
     training, weights = config.training, FP32 * parameter_count(model)
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    most = ranking_size(training) + max(averaged, training.keep_last)
+    most_kept = ranking_size(training) + max(averaged, training.keep_last)  # best, last
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
-    steps, saving = training.max_steps, training.checkpoint_every
-    validating = training.validate_every
-    saved = steps // saving + steps // validating - steps // math.lcm(saving, validating)
+    steps, every = training.max_steps, training.checkpoint_every
+    validate_every = training.validate_every
+    saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
     checkpoint = weights + optimizer_bytes(config, model)
-    checkpoints = min(most, max(1, saved)) + 1  # one more is being written
+    checkpoints = min(most_kept, max(1, saved)) + 1  # one more is being written
     finished = weights * (2 if training.moving_average else 1)
     return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
 
@@ -134,7 +134,7 @@ def utilization(config: ModelConfig) -> float:
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
-    """Estimate the seconds of a step: its operations, or its kernel launches if they are longer."""
+    """Estimate the seconds of a step: of its operations or kernel launches, the longer of both."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
     launching = _LAUNCH_SECONDS * kernels * micro_batches
     return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)

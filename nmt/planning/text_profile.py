@@ -165,7 +165,7 @@ def _language_of(lines: Sequence[str]) -> str | None:
 
 
 def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
-    """Return the codes at the end of the source and target file names: en for train.en.xz."""
+    """Return the language code at the end of each file name (None: no code): en for train.en.xz."""
     if text.file is not None:  # one file with both sides
         return None, None
     matches = [_LANGUAGE_SUFFIX.search(Path(path).name) for path in text.paths]
@@ -178,7 +178,7 @@ def choose_languages(
 ) -> tuple[str, str]:
     """Return the language codes of source and target, and check that they fit the text.
 
-    The codes that the user gave come first, then those of the file names, then detected ones.
+    The user's codes (`given`, or None) come first, then the file names', then detected ones.
 
     Raises:
         ConfigError: the languages are unknown, or source and target seem to be swapped.

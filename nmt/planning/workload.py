@@ -53,15 +53,15 @@ class Workload:
 
     def tokens_per_step(self, config: Config) -> tuple[float, float]:
         """Return the mean number of source and of target tokens in a step, without padding."""
-        longer = max(self.source_length, self.target_length)
-        pairs = config.training.batch_tokens / longer
+        longer_length = max(self.source_length, self.target_length)
+        pairs = config.training.batch_tokens / longer_length
         if self.pairs and self.steps_per_epoch:  # with padding, fewer pairs fit into a batch
             pairs = min(pairs, self.pairs / self.steps_per_epoch)
         return pairs * self.source_length, pairs * self.target_length
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch, and the prepared data if there are any; prepares nothing."""
+    """Return the size of an epoch, and the prepared data (None: not prepared); prepares nothing."""
     try:
         prepared = find_prepared(config)
     except DataError:
@@ -127,12 +127,12 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs for the probe: prepared pairs, or random ids with the lengths of `workload`."""
+    """Return pairs for the probe: prepared ones, or random ids with mean lengths of `workload`."""
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
-    longer = max(workload.source_length, workload.target_length)
-    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer) + 1  # pairs
+    longer_length = max(workload.source_length, workload.target_length)
+    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1  # pairs
     source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))

@@ -41,11 +41,11 @@ class Pieces:
     words: list[int]
 
     def with_end(self) -> "Pieces":
-        """Append the end of the sentence as a word of its own."""
+        """Return the pieces with the end symbol `</s>` after them, as a word of its own."""
         return Pieces([*self.labels, END], [*self.words, max(self.words, default=-1) + 1])
 
     def with_start(self) -> "Pieces":
-        """Prepend the start symbol `<s>` as a word of its own."""
+        """Return the pieces with the start symbol `<s>` before them, as a word of its own."""
         return Pieces([START, *self.labels], [0, *(word + 1 for word in self.words)])
 
 
@@ -61,7 +61,7 @@ class SentenceAttention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """The weights (H, T, S) of one layer; each of the T rows of a head is a distribution over S."""
+    """The weights (H heads, T rows, S columns) of one layer; each row adds up to 1."""
 
     title: str
     row_title: str
@@ -90,7 +90,7 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 
 
 def join_words(pieces: Pieces) -> Pieces:
-    """Return one label per word: the labels of its pieces, joined without `CONTINUATION`."""
+    """Make each word one piece: the labels of its pieces are joined, without `CONTINUATION`."""
     labels = []
     words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     for _word_index, group in words:
@@ -107,12 +107,11 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     its pieces (Clark et al., 2019: What Does BERT Look At?). Each row is a distribution again.
     """
     rows, columns = attention.rows, attention.columns
-    # index of the first piece of each word
-    row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))
+    row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))  # first piece of each word
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
     weights = np.add.reduceat(attention.weights, column_starts, axis=2)
     weights = np.add.reduceat(weights, row_starts, axis=1)
-    weights /= np.bincount(rows.words)[:, None]
+    weights /= np.bincount(rows.words)[:, None]  # number of pieces of each word
     return replace(
         attention,
         row_title=attention.row_title.replace("piece", "word"),
@@ -143,7 +142,7 @@ def record_attention(
     source = torch.tensor(ids, device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        best = beam_search(run.model, source, run.config.decoding)[0][0]
+        best = beam_search(run.model, source, run.config.decoding)[0][0]  # the only sentence
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
     target_pieces = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))
@@ -181,7 +180,7 @@ def attention_map(
         "encoder": ("source piece", "attends to", source, source),
         "decoder": ("piece written", "earlier piece", target, sentence.target.with_start()),
     }[kind]
-    weights = layers[number - 1][0].float().cpu().numpy()  # (H, T, S)
+    weights = layers[number - 1][0].float().cpu().numpy()  # (1, H, T, S) -> (H, T, S)
     title = f"{KIND_TITLES[kind]} layer {number} of {len(layers)}"
     if head is not None:
         if not 1 <= head <= len(weights):

@@ -177,9 +177,8 @@ def training_charts(records: list[Record]) -> list[LineChart]:
     ]
     charts = [line_chart("Loss", "nats per target token", losses, ".2f", from_zero=False)]
     for key, name in METRIC_NAMES.items():
-        line = ChartLine(
-            f"validation {name}", curve(records, "validation", key), "green", dots=True
-        )
+        quality = curve(records, "validation", key)
+        line = ChartLine(f"validation {name}", quality, "green", dots=True)
         charts.append(line_chart(f"Validation {name}", "greedy search", [line], ".1f"))
     line = ChartLine("learning rate", curve(records, "train", "learning_rate"), "blue")
     charts.append(line_chart("Learning rate", "", [line], ".2g"))
@@ -191,7 +190,7 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Return a chart of all lines with points, or None; `from_zero`: the value axis includes 0."""
+    """Chart the lines that have points (None: none has); `from_zero`: the value axis includes 0."""
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None

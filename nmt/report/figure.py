@@ -84,12 +84,12 @@ def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
     """
     from matplotlib import font_manager, get_cachedir
 
-    families, boxes = list(STYLE["font.family"]), []
+    families, box_fonts = list(STYLE["font.family"]), []
     path = font_manager.findfont(families[0])
     lacking = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
     for entry in font_manager.fontManager.ttflist if lacking else ():
         if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
-            boxes.append(entry.name)  # this font has a box for every character
+            box_fonts.append(entry.name)  # this font has a box for every character
             continue
         covered = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
         if covered:
@@ -105,4 +105,4 @@ def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
         "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
         f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"
     )
-    return families + boxes[:1]
+    return families + box_fonts[:1]

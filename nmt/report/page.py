@@ -86,10 +86,10 @@ def extreme_sentences(
 def translation_versions(
     examples: Mapping[int, Sequence[ExampleTranslation]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield how the translation of each sentence changed over the steps.
+    """Yield a dict for each sentence of `examples` (by step): how its translation changed.
 
-    `examples` has the translations of the same sentences at each step. `versions` are pairs of
-    steps ("100 – 300") and translation; `shown` are at most `MAX_VERSIONS` of them.
+    `example` is that of the last step; `versions` are pairs of steps ("100 – 300") and translation;
+    `shown` are at most `MAX_VERSIONS` of them, evenly spaced.
     """
     for index in range(len(examples[max(examples)])):
         history = [(step, at[index]) for step, at in sorted(examples.items()) if index < len(at)]
@@ -104,11 +104,11 @@ def translation_versions(
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
     """Yield each word of `text`, and whether it is also in `other` (without case, punctuation).
 
-    If `other` has a word n times, only its first n occurrences in `text` are True.
+    If `other` has a word n times, only the first n of it in `text` are yielded with True.
     """
     unused = Counter(map(_bare, other.split()))
     for word in text.split():
-        unused[_bare(word)] -= 1
+        unused[_bare(word)] -= 1  # below 0: `other` has no more of it
         yield word, unused[_bare(word)] >= 0
 
 
@@ -118,13 +118,13 @@ def _bare(word: str) -> str:
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
-    """Return the maps of a sentence for page.js; weights (L, H, T, S) are bytes, 255 for 1."""
+    """Return the maps of a sentence for page.js; weights of all layers are bytes, 255 for 1."""
     kinds = {}
     for kind in KINDS:
         count = len(getattr(sentence.record, kind))
         layers = [attention_map(sentence, kind, n) for n in range(1, count + 1)]
-        first = layers[0]
-        weights = np.stack([layer.weights for layer in layers])  # (L, H, T, S)
+        first = layers[0]  # its labels and titles are those of all layers
+        weights = np.stack([layer.weights for layer in layers])  # (layers, H, T, S)
         as_bytes = np.rint(weights * 255).astype(np.uint8)
         kinds[kind] = {
             "name": KIND_NAMES[kind],

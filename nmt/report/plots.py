@@ -138,10 +138,10 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
     table = sinusoids(length, d_model).numpy()  # (length, D)
     with new_figure(COLUMN_WIDTH, 2.4) as figure:
         panels = figure.subplots(1, 2, sharey=True)
-        for first, name in enumerate(("sine, i even", "cosine, i odd")):
-            panel = panels[first]
+        for first_dimension, name in enumerate(("sine, i even", "cosine, i odd")):
+            panel = panels[first_dimension]
             image = panel.imshow(
-                table[:, first::2],
+                table[:, first_dimension::2],
                 cmap="RdBu_r",
                 vmin=-1,
                 vmax=1,
@@ -162,7 +162,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 def draw_attention(
     attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
 ) -> list[Path]:
-    """Draw a map for each head, after their mean; write `output`.png and `output`.svg.
+    """Draw the mean of the heads, then each head; write `output`.png and `output`.svg.
 
     Calls `warn` with a sentence about characters that no font has.
 
@@ -174,8 +174,8 @@ def draw_attention(
     if heads > 1:
         names = ["mean of the heads", *(f"head {n}" for n in range(1, heads + 1))]
         maps.insert(0, attention.weights.mean(axis=0))
-    across = math.ceil(math.sqrt(len(maps)))
-    down = math.ceil(len(maps) / across)
+    across = math.ceil(math.sqrt(len(maps)))  # panels beside each other
+    down = math.ceil(len(maps) / across)  # rows of panels
     single = len(maps) == 1  # narrow enough for a column of a page, with the colour bar below
     margins = (0.6 if single else 1.3, 1.3 if single else 0.8)  # inches: width, height
     rows, columns = attention.rows.labels, attention.columns.labels

@@ -104,7 +104,7 @@ def build_report(
         "version": nmt.__version__,
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
     }
-    if isinstance(run, str):
+    if isinstance(run, str):  # the reason why no weights can be loaded
         about_model: dict[str, Any] = {"parameters": None, "weights": ""}
         about_model |= {"scored": run, "attention": run}
     else:
@@ -151,15 +151,14 @@ def score_test_set(
         )
     name = options.test_set or ("test" if splits.test else "validation")
     pairs = list(find_split(config, name, log))
-    test_set = set_of_pairs(
-        name, pairs[: options.max_sentences], config.languages, config.tokenized
-    )
+    first_pairs = pairs[: options.max_sentences]
+    test_set = set_of_pairs(name, first_pairs, config.languages, config.tokenized)
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
     translations = translate_test_set(
         translator, test_set, print_warning, lambda done: progress(done, count)
     )
-    systems = {"model": translations}
+    systems = {"model": translations}  # translations by the name of a system
     by_rarity: Sequence[Row] = []
     try:
         training = training_words(config)

@@ -31,7 +31,7 @@ def render_quality(quality: Quality) -> str:
 
 
 def template_environment() -> Environment:
-    """Return Jinja's environment for templates/, with the filters below; .html escapes values."""
+    """Return Jinja's environment for templates/, with its filters; .html files escape values."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
@@ -48,10 +48,10 @@ def template_environment() -> Environment:
 
 def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
-    first, *others = [max(map(len, column)) for column in zip(*rows, strict=True)]  # widths
+    first_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
-        right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, others, strict=True))
-        yield f"  {label:{first}}{''.join(right)}"
+        right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, widths, strict=True))
+        yield f"  {label:{first_width}}{''.join(right)}"
 
 
 def with_interval(score: Score) -> str:
@@ -67,7 +67,7 @@ def wrap(sentence: object) -> str:
 
 
 def labelled(text: str, name: str) -> str:
-    """Return a name and the lines of its text; replaces characters that a terminal cannot print."""
+    """Wrap `text` with `name` before it; characters that a terminal cannot print are replaced."""
     printable = "".join(c if c.isprintable() else " " if c.isspace() else "\ufffd" for c in text)
     return textwrap.fill(
         printable.strip() or "(nothing)",
@@ -79,7 +79,7 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return rows of name, number of pairs and share: pairs read, left out by a rule, and kept."""
+    """Return rows (name, number of pairs, share): pairs read, left out by each rule, and kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):

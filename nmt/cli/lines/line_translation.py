@@ -67,13 +67,13 @@ class OutputOptions:
             )
 
     def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
-        """Return the request that these options make of `translator.pipeline`."""
+        """Return what `translator.pipeline` has to do; `terminology` constrains every line."""
         from nmt.translation.translator import TranslationRequest
 
         request = TranslationRequest(
             self.n_best, self.document, terminology, alignments=self.alignments
         )
-        if not self.mbr:
+        if not self.mbr:  # the search alone chooses the translation
             return request
         from nmt.evaluation.metrics import bleu_tokenizer, sentence_utilities
 
@@ -81,8 +81,8 @@ class OutputOptions:
         tokenize = bleu_tokenizer(data.target_language, data.tokenized)
         utilities = partial(sentence_utilities, self.mbr, tokenize=tokenize)
         is_sampled = translator.searcher.sampling is not None
-        default = SAMPLED_CANDIDATES if is_sampled else translator.settings.beam_size
-        return replace(request, utilities=utilities, candidates=self.candidates or default)
+        default_count = SAMPLED_CANDIDATES if is_sampled else translator.settings.beam_size
+        return replace(request, utilities=utilities, candidates=self.candidates or default_count)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ def translate_lines(
     already. A line that somebody types is translated before the next one is read.
 
     Raises:
-        DataError: With --json-input, a line is not such an object; the message names the line.
+        DataError: With --json-input, a line is no object with a `source`; the message names it.
     """
-    unfinished: deque[list[_InputLine]] = deque()
+    unfinished: deque[list[_InputLine]] = deque()  # windows that are read, not translated
 
     def lines_of_windows() -> "Iterator[list[Line]]":
         for window in _read_windows(file, lines, options, done + 1):
@@ -126,11 +126,11 @@ def translate_lines(
         windows = lines_of_windows()
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
-            for found in pipeline.translate_windows(windows_of_call, progress=bar.update):
+            for results in pipeline.translate_windows(windows_of_call, progress=bar.update):
                 window = unfinished.popleft()
                 rows = (
                     _output_of(line, translations, options) + "\n"
-                    for line, translations in zip(window, found, strict=True)
+                    for line, translations in zip(window, results, strict=True)
                 )
                 output.write([each.raw for each in window], "".join(rows).encode("utf-8"))
 
@@ -199,7 +199,7 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def read_record(line: str, where: str) -> dict[str, Any]:
-    """Parse a line of --json-input: an object whose "source" is the text to translate.
+    """Parse a line of --json-input, an object with a "source", and return it with all its keys.
 
     Raises:
         DataError: The line is not such an object. The message begins with `where`, "FILE:LINE".
@@ -223,7 +223,7 @@ def read_record(line: str, where: str) -> dict[str, Any]:
 
 
 def format_record(record: Mapping[str, object]) -> str:
-    """Return an object as one line of JSON; only half surrogate pairs make all of it ASCII escapes.
+    """Return an object as one line of JSON; in ASCII escapes if it has half of a surrogate pair.
 
     Raises:
         DataError: The object is nested too deeply to be written.
@@ -242,7 +242,7 @@ def format_record(record: Mapping[str, object]) -> str:
 
 
 def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":
-    """Return the constraints on the translation of a JSON line, under `TERMINOLOGY_KEYS`, or None.
+    """Return the constraints in a JSON line (see `TERMINOLOGY_KEYS`), or None if it has none.
 
     Raises:
         DataError: A value has another type. The message begins with `where`, "FILE:LINE".

@@ -71,7 +71,7 @@ class StreamOutput:
         self._file = file
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Return 0: no line is translated already; see `PartialOutput.begin`."""
+        """Return 0: no line is translated already; the arguments are ignored."""
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
@@ -107,7 +107,7 @@ class PartialOutput:
             )
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Return how many lines are translated already, and read these from `lines`: skip them.
+        """Skip those of the `lines` that are translated already, and return their number.
 
         Without `resume` there are none, and `OUT.part` is emptied. `settings` returns all that
         decides what a line becomes, by name; it must be the same as when the part was begun.
@@ -115,7 +115,7 @@ class PartialOutput:
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
         """
-        wanted = json.loads(json.dumps(dict(settings()), default=str))
+        wanted = json.loads(json.dumps(dict(settings()), default=str))  # as JSON reads them
         state = self._read_state() if self.resume else None
         if state:
             self._resume(state, wanted, lines)
@@ -157,8 +157,8 @@ class PartialOutput:
                 self.part.unlink(missing_ok=True)
             return
         self.file.truncate(state["bytes"])
-        resume = [] if "--resume" in sys.argv else ["--resume"]
-        command = shlex.join(["nmt", *sys.argv[1:], *resume])
+        resume_option = [] if "--resume" in sys.argv else ["--resume"]
+        command = shlex.join(["nmt", *sys.argv[1:], *resume_option])
         print(
             f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
             + (f"; to continue: {command}" if can_resume else ""),
@@ -211,7 +211,7 @@ WindowOutput = StreamOutput | PartialOutput
 def open_window_output(
     file: Path | None, path: Path | None, resume: bool
 ) -> Iterator[WindowOutput]:
-    """Open the output `path` for the translation of the input `file`; None is stdout and stdin.
+    """Open the output `path` for the translation of the input `file`; None is stdout or stdin.
 
     A regular file is written as `OUT.part`, and renamed when it is complete. After an error
     `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is

@@ -47,9 +47,9 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
     `output` of None or "-" is stdout; an input "-" is stdin; both may be redirected to or from a
     file. An input of None is an option that was not given.
     """
-    written = _identity(output, STDOUT, 1)
+    output_file = _identity(output, STDOUT, 1)
     for path in inputs:
-        if path is None or written is None or _identity(path, STDIN, 0) != written:
+        if path is None or output_file is None or _identity(path, STDIN, 0) != output_file:
             continue
         target = "stdout" if output is None or str(output) in STDOUT else str(output)
         raise ConfigError(
@@ -95,7 +95,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 
 def is_regular(path: Path | None) -> bool:
-    """Whether the input (None is stdin) is a regular file, which is read without waiting."""
+    """Whether the input (None is stdin) is a regular file: one that is read without waiting."""
     return _identity(path, STDIN, 0) is not None
 
 
@@ -151,7 +151,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def explain_write_errors(output: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
-    """Turn an OSError, with errno in `numbers` if given, into a DataError that names `output`."""
+    """Turn an OSError into a DataError on `output`; with `numbers`, only one with such an errno."""
     try:
         yield
     except OSError as error:

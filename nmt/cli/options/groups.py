@@ -36,13 +36,13 @@ class CommandWithGroups(TyperCommand):
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command have dataclasses as parameters: typer offers each of their fields as an option.
 
-    An option has the default of its field; but if the parameter has a default, an instance of the
-    dataclass, it has the value there. Annotations must be types, not strings. A field that is an
-    argument or has a range is `Annotated` for typer. Register the command with
+    If the parameter has a default (an instance of the dataclass), an option has its value there as
+    default, else the default of its field. Annotations must be types, not strings. A field that is
+    an argument or has a range is `Annotated` for typer. Register the command with
     `cls=CommandWithGroups`, which adds the help.
     """
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
+    groups: dict[str, Any] = {}  # dataclasses by the name of their parameter
     for parameter in inspect.signature(command).parameters.values():
         group = parameter.annotation
         if not is_dataclass(group):

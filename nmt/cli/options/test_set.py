@@ -99,7 +99,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
     languages = data.languages if data else parse_languages(text.languages)
     tokenized = data.tokenized if data else text.tokenized
-    name = str(text.reference)
+    name = str(text.reference)  # of a set that is given as files
     if text.source and text.reference:
         pairs = read_pairs(text.source, text.reference)
         test_set = set_of_pairs(name, pairs, languages, tokenized)
@@ -167,7 +167,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
 def translate_with_progress(
     translator: "Translator", test_set: "EvaluationSet", label: str | None = None
 ) -> list[str]:
-    """Translate the sources of a test set; a terminal shows a progress bar with this label."""
+    """Translate the sources of a test set; a terminal shows a progress bar, named `label`."""
     from tqdm import tqdm
 
     from nmt.evaluation.test_sets import translate_test_set
