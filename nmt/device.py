@@ -89,8 +89,8 @@ def autocast(
     """Return a context that multiplies matrices in bfloat16 if `precision` is bf16.
 
     Weights stay in float32. On a CPU the values between the layers are then in bfloat16 as well
-    (see `Transformer`). PyTorch caches the converted weights until the context ends, unless `once`:
-    use it where each weight is used only once, because threads would share that cache.
+    (see `Transformer`). PyTorch caches the converted weights until the context ends. `once` turns
+    this off, as threads would share the cache: use it where each weight is used only once.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)

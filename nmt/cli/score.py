@@ -140,7 +140,7 @@ def _as_json(
         "perplexity": scored.perplexity if math.isfinite(scored.perplexity) else None,
     }
     if tokenizer:
-        pieces = tokenizer.target.pieces_of(scored.tokens)
+        pieces = [tokenizer.target.pieces[token] for token in scored.tokens]
         values["pieces"] = [
             {"piece": piece, "log_probability": value}
             for piece, value in zip(pieces, scored.token_log_probabilities, strict=True)

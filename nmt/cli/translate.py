@@ -88,15 +88,14 @@ class JobOptions:
         Raises:
             ConfigError: --workers is more than 1 on a GPU.
         """
+        from nmt.device import use_threads
+        from nmt.processor import available_cores
+
         if self.workers == "auto":
             one_process = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
-            from nmt.processor import available_cores
-
             return 1 if one_process else available_cores()
         processes = int(self.workers)
         if device == "cpu":
-            from nmt.device import use_threads
-
             use_threads(1)
         elif processes > 1:
             raise ConfigError(

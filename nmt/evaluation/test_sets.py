@@ -175,18 +175,16 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Par
 def translate_test_set(
     translator: "Translator",
     test_set: EvaluationSet,
-    warn: Callable[[str], None],
     progress: Callable[[int], object] = lambda lines: None,
 ) -> list[str]:
     """Return the best translation of each source of a test set.
 
-    `warn` is called for sources that are too long, `progress` with the number of lines done since
-    the last call.
+    `progress` is called with the number of lines done since its last call.
 
     Raises:
         DataError: The test set has no sources or no sentences.
     """
     if not test_set.sources:
         raise DataError(f"{test_set}: no sentences to translate; expected at least one")
-    translations = translator.translate(test_set.sources, warn=warn, progress=progress)
+    translations = translator.translate(test_set.sources, progress=progress)
     return [translation.text for translation in translations]

@@ -184,8 +184,8 @@ class CudaGraphDecoder(Decoder):
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
         """Decode the next position of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
-        The next step overwrites the result. No graph is used with `record`, which collects
-        attention weights, after a failed recording, or while another cache uses the graphs.
+        The next step overwrites the result. There are three cases without a graph: attention
+        weights are collected in `record`, no graph can be made, or another cache uses the graphs.
         """
         if record is not None or self._recorder is None or self._owner() is not cache:
             return super().step(x, cache, record)

@@ -34,9 +34,10 @@ def scaled_dot_product_attention(
     mask: Tensor | None,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (B, H, T, K): Eq. 1, unfused.
+    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V: Eq. 1, unfused.
 
-    `dropout`, if given, is applied to the attention weights (B, H, T, S).
+    `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K); `mask` is True where
+    attention is allowed. `dropout` is applied to the attention weights (B, H, T, S).
     """
     weights = attention_weights(query, key, mask)
     if dropout is not None:

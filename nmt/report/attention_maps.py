@@ -90,12 +90,13 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 
 
 def join_words(pieces: Pieces) -> Pieces:
-    """Make each word one piece: the labels of its pieces are joined, without `CONTINUATION`."""
+    """Make each word one piece: join its labels, without the mark of a piece that continues it."""
     labels = []
     words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     for _word_index, group in words:
         first, *others = (label for _word_index, label in group)
-        begin = "" if first == "␣" and others else first  # ␣: the word boundary is its own piece
+        # a piece that is only ␣, the word boundary, is dropped before other pieces
+        begin = "" if first == "␣" and others else first
         labels.append(begin + "".join(label.removeprefix(CONTINUATION) for label in others))
     return Pieces(labels, list(range(len(labels))))
 
@@ -134,7 +135,7 @@ def record_attention(
     check_text(sentence, f"the sentence {sentence!a}")
     vocabulary = run.tokenizer.source
     ids = vocabulary.encode([sentence])
-    source_pieces = readable_pieces(vocabulary.pieces_of(ids[0][:-1]))  # without EOS
+    source_pieces = readable_pieces([vocabulary.pieces[i] for i in ids[0][:-1]])  # without EOS
     if not source_pieces.labels:
         raise DataError("the sentence is empty; give some text to translate")
     _check_length(source_pieces.labels, "sentence", max_pieces)
@@ -145,7 +146,7 @@ def record_attention(
         best = beam_search(run.model, source, run.config.decoding)[0][0]  # the only sentence
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
-    target_pieces = readable_pieces(run.tokenizer.target.pieces_of(best.tokens))
+    target_pieces = readable_pieces([run.tokenizer.target.pieces[i] for i in best.tokens])
     _check_length(target_pieces.labels, "translation", MAX_PIECES)
     return SentenceAttention(sentence, source_pieces, target_pieces, record)
 

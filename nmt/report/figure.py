@@ -4,12 +4,12 @@ matplotlib is optional (`nmt[plot]`) and slow to import, so it is imported when 
 `pyplot` and its global state are not used.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.errors import MissingExtraError, NmtError
+from nmt.errors import MissingExtraError, NmtError, print_warning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,10 +77,10 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
     return paths
 
 
-def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
+def font_families(text: str) -> list[str]:
     """Return names of fonts for `text`: the default font, then fonts for characters it lacks.
 
-    Calls `warn` with a sentence about characters that no font has; matplotlib draws boxes for them.
+    Warns on stderr of characters that no font has; matplotlib draws boxes for them.
     """
     from matplotlib import font_manager, get_cachedir
 
@@ -100,7 +100,7 @@ def font_families(text: str, warn: Callable[[str], None]) -> list[str]:
     named = [
         c if c.isprintable() else f"U+{ord(c):04X}" for c in dict.fromkeys(text) if c in lacking
     ]
-    warn(
+    print_warning(
         f"no installed font has {' '.join(named[:MAX_NAMED])}{' …' * (len(named) > MAX_NAMED)}, "
         "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
         f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"

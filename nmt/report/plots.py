@@ -1,7 +1,6 @@
 """Plots of a run and of the paper's formulas: curves, attention, schedule, positional encoding."""
 
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config import Config
-from nmt.errors import ConfigError, DataError, print_warning
+from nmt.errors import ConfigError, DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.report.attention_maps import AttentionMap
 from nmt.report.curves import Curve, best_step, curve, read_metrics, running_mean
@@ -159,12 +158,8 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
         return save_figure(figure, output)
 
 
-def draw_attention(
-    attention: AttentionMap, output: Path, warn: Callable[[str], None] = print_warning
-) -> list[Path]:
+def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
     """Draw the mean of the heads, then each head; write `output`.png and `output`.svg.
-
-    Calls `warn` with a sentence about characters that no font has.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -184,7 +179,7 @@ def draw_attention(
         across * max(1.0, width * CELL) + margins[0] + label_sizes[0],
         down * (max(1.0, height * CELL) + 0.3) + margins[1] + label_sizes[1],
     ) as figure:
-        families = font_families("".join(rows + columns), warn)
+        families = font_families("".join(rows + columns))
         panels = figure.subplots(down, across, squeeze=False)
         for panel in panels.flat[len(maps) :]:
             panel.set_axis_off()

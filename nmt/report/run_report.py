@@ -17,7 +17,7 @@ from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import read_counts
 from nmt.data.text.quality import describe_side
 from nmt.data.tokens.token_store import TokenStore
-from nmt.errors import DataError, NmtError, print_warning
+from nmt.errors import DataError, NmtError
 from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f1_by_rarity
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
@@ -151,13 +151,11 @@ def score_test_set(
         )
     name = options.test_set or ("test" if splits.test else "validation")
     pairs = list(find_split(config, name, log))
-    first_pairs = pairs[: options.max_sentences]
-    test_set = set_of_pairs(name, first_pairs, config.languages, config.tokenized)
+    most = options.max_sentences
+    test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
-    translations = translate_test_set(
-        translator, test_set, print_warning, lambda done: progress(done, count)
-    )
+    translations = translate_test_set(translator, test_set, lambda done: progress(done, count))
     systems = {"model": translations}  # translations by the name of a system
     by_rarity: Sequence[Row] = []
     try:

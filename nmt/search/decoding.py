@@ -90,13 +90,15 @@ class Decoding:
     def forbid(self, log_p: Tensor, history: Tensor) -> None:
         """Set log P (R, V) to -inf, in place, for tokens that may not follow `history` (R, T).
 
-        The ids `excluded` may not occur; EOS may not come before `min_length` tokens; no sequence
-        of `no_repeat_ngram` tokens may come twice. If no other token is left, EOS may come.
+        R is the number of hypotheses, whose history has no BOS. The ids `excluded` may not occur;
+        EOS may not come before `min_length` tokens; no sequence of `no_repeat_ngram` tokens may
+        come twice. If no other token is left, EOS may come. All searches call this.
         """
         for token in self.excluded:  # one column at a time is faster than all at once
             log_p[:, token] = IMPOSSIBLE
         length, size = history.shape[1], self.settings.no_repeat_ngram
-        may_repeat, is_short = 0 < size <= length, length < self.settings.min_length
+        may_repeat = 0 < size <= length
+        is_short = length < self.settings.min_length
         if not may_repeat and not is_short:
             return
         eos_log_p = log_p[:, self.eos].clone()

@@ -17,9 +17,9 @@ _SMOOTHING = 0.02
 
 
 def is_synchronous(device: torch.device) -> bool:
-    """Return whether Python waits for the check of each step before it updates the weights.
+    """Return whether Python reads the result of each check before it updates the weights.
 
-    This costs nothing on a CPU. A CUDA GPU would have nothing to compute while Python reads.
+    This costs nothing on a CPU. A CUDA GPU would be idle until Python has read the result.
     """
     return device.type != "cuda"
 

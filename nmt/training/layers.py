@@ -17,11 +17,11 @@ from nmt.model.transformer import Transformer
 
 
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
-    """Compile the layers of the model and enable activation checkpointing, both in place.
+    """As configured, compile the layers and enable activation checkpointing, both in place.
 
-    With `training.compile`, on a GPU, fused kernels do not store intermediate values. Storing them
-    is most of the time of a small layer. One compilation serves all shapes; PyTorch compiles again
-    for validation, length 1, and if source and target of the first batch had equal lengths.
+    With `training.compile`, on a GPU, fused kernels do not write intermediate values to memory,
+    which takes most of the time in a small layer. One compilation serves almost all shapes: there
+    is one more for validation, for length 1, and if the first batch had equally long sides.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
     again in the backward pass, compiled or not.

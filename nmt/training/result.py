@@ -22,7 +22,7 @@ from nmt.checkpoint import (
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.errors import DataError, print_warning
+from nmt.errors import DataError
 from nmt.evaluation.metrics import METRIC_NAMES
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
@@ -131,9 +131,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
     warning = warning_about_references(test_set.references, data.tokenized)
     if warning:
         log(f"warning: {warning}")
-    translations = translate_test_set(
-        Translator(run, settings, _PRECISION), test_set, print_warning
-    )
+    translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
     files = [Path(path).name for path in data.test.paths] if data.test else []
     best = read_json_or_empty(directory.best)

@@ -27,7 +27,8 @@ def number_of_shards(threads: int, parameters: int) -> int:
 def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
     """Return whether threads can compute shards of a step: on a CPU, in a single process.
 
-    Not with activation checkpointing: PyTorch restores only the global random generator for it.
+    Not with activation checkpointing: each thread draws dropout from a generator of its own, but
+    PyTorch restores only the global one before it computes a layer again.
     """
     return device.type == "cpu" and processes == 1 and not training.activation_checkpointing
 

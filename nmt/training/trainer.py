@@ -143,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint of the last step, `overwrite` one of this step, `wait` for writing."""
+        """Write a checkpoint; `overwrite`: replace one of this step; `wait`: until it is saved."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 

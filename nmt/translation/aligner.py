@@ -47,7 +47,7 @@ def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
 def align(
     lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
-    """Return the translations of each line with their alignments, empty for a copied line."""
+    """Return each translation with its alignment, which is empty if a line was only copied."""
     tokenizer = searcher.run.tokenizer
     aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
     # line i was searched for, and k is the index of one of its translations
@@ -56,7 +56,7 @@ def align(
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
     batch_tokens = searcher.settings.batch_tokens
 
-    def cost(length: int) -> int:
+    def cost(length: int) -> int:  # attention weights take length * length numbers
         return max(length, length * length // EVEN_LENGTH)
 
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
@@ -70,7 +70,7 @@ def align(
             source = tokenizer.source.split(lines[i].line.text)[: len(lines[i].ids) - 1]  # no EOS
             words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
             predicted = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
-            pieces = tuple(tokenizer.target.pieces_of(predicted))
+            pieces = tuple(tokenizer.target.pieces[token] for token in predicted)
             alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
             aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned

@@ -63,7 +63,7 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p in nats of each target token, (B, T) float32, 0 at padding, in eval mode."""
+    """Return log p in nats of each target token: (B, T), 0 at padding. `model` is in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 

@@ -71,7 +71,7 @@ def test_json_is_an_object_a_line_and_holds_each_token_when_asked(
             "tokens": len(score.tokens),
             "perplexity": score.perplexity,
         }
-        pieces = tokenizer.target.pieces_of(score.tokens)
+        pieces = [tokenizer.target.pieces[i] for i in score.tokens]
         assert pieces[-1] == "</s>"
         found = [(each["piece"], each["log_probability"]) for each in more.pop("pieces")]
         assert found == list(zip(pieces, score.token_log_probabilities, strict=True))

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import nmt
+from nmt import processor
 from nmt.cli import translate as command
 from nmt.cli.translate import JobOptions
 from nmt.device import pick_precision
@@ -227,7 +228,7 @@ def test_what_is_no_number_of_workers_is_wrong_usage(tiny_run: Path, workers: st
 def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(command, "available_cores", lambda: 6)
+    monkeypatch.setattr(processor, "available_cores", lambda: 6)
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     assert (JobOptions().choose_processes("cpu"), JobOptions().choose_processes("cuda")) == (6, 1)

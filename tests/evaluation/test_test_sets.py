@@ -158,12 +158,12 @@ def test_every_source_is_translated_and_counted(copying_run: LoadedModel) -> Non
     translator = Translator(copying_run)
     done: list[int] = []
     test_set = EvaluationSet("mine", ["ein Hund", "zwei"], ["a dog", "two"])
-    assert translate_test_set(translator, test_set, print, done.append) == ["a dog", "two"]
+    assert translate_test_set(translator, test_set, done.append) == ["a dog", "two"]
     assert sum(done) == 2
     with pytest.raises(DataError, match="mine: no sentences to translate"):
-        translate_test_set(translator, EvaluationSet("mine", [], []), print)
+        translate_test_set(translator, EvaluationSet("mine", [], []))
     with pytest.raises(DataError, match="mine: no sentences to translate"):
-        translate_test_set(translator, EvaluationSet("mine", ["ein Hund"]), print)
+        translate_test_set(translator, EvaluationSet("mine", ["ein Hund"]))
 
 
 def test_a_split_comes_from_the_configuration() -> None:

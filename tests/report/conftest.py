@@ -20,8 +20,7 @@ class LetterVocabulary:
     def encode(self, texts: list[str]) -> list[list[int]]:
         return [[4 + LETTERS.index(c) for c in text.replace(" ", "▁")] + [3] for text in texts]
 
-    def pieces_of(self, ids: Any) -> list[str]:
-        return [LETTERS[i - 4] if i >= 4 else "<unk>" for i in ids]
+    pieces = ["<unk>"] * 4 + list(LETTERS)
 
 
 @pytest.fixture(scope="session")

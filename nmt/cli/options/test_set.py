@@ -174,7 +174,7 @@ def translate_with_progress(
 
     count = len(test_set.references)
     with tqdm(total=count, unit=" lines", desc=label, disable=None) as bar:
-        return translate_test_set(translator, test_set, print_warning, bar.update)
+        return translate_test_set(translator, test_set, bar.update)
 
 
 def provenance(

@@ -84,10 +84,6 @@ class SubwordModel:
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 
-    def pieces_of(self, ids: Sequence[int]) -> list[str]:
-        """Return the piece of each of `ids`, with `<unk>` for the unknown symbol."""
-        return [self.pieces[i] for i in ids]
-
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
         pieces: list[str] = self._processor.encode(text, out_type=str)
