@@ -113,7 +113,7 @@ def read_counts(folder: Path) -> dict[str, Any]:
 
 
 def describe_dropped(counts: dict[str, Any]) -> str:
-    """Return a phrase for people that says how many pairs each rule left out: "3 empty"."""
+    """Return a phrase from `Prepared.counts` on how many pairs each rule left out: "3 empty"."""
     dropped = counts["dropped"]
     phrases = [f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped[reason]]
     return ", ".join(phrases) or "none left out"
@@ -125,7 +125,7 @@ def fingerprint(
     """Return a hash (16 hex digits) of `texts` and all settings that change the prepared data.
 
     `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
-    an unchanged corpus is not read again. With `remember=False` this file is only read.
+    an unchanged corpus is not read again. With `remember=False` hashes.json is not written.
 
     Raises:
         DataError: a file of `texts` cannot be read.

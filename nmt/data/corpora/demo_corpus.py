@@ -54,7 +54,7 @@ def person(rng: Random, who: Phrase | None = None) -> Phrase:
 
 
 def people(rng: Random, noun: Noun, who: Phrase | None) -> Phrase:
-    """Return a noun phrase for one person or several: "this old man", of relatives "her son"."""
+    """Return a noun phrase for one person or several: "this old man"; "her son" for relatives."""
     plural = bool(noun.english_plural) and rng.random() < 0.25
     if noun.kind in ("sibling", "parent") or (noun.kind == "acquaintance" and rng.random() < 0.4):
         return grammar.noun_phrase(possessive(rng, who), noun, plural)
@@ -108,7 +108,7 @@ def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
 
 
 def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
-    """Return the clause, negated with the probability `share` unless that would be ambiguous."""
+    """Return the clause, negated with probability `share`; unchanged if that would be ambiguous."""
     what = clause.object
     vague = what and what.indefinite and not what.negative
     return clause if vague or clause.setting[0] else replace(clause, negated=rng.random() < share)
@@ -138,7 +138,7 @@ def timed(rng: Random, who: Phrase) -> Clause:
 
 
 def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Clause:
-    """Return a clause that says why `who` can act (`good`) or not: "she is ill", "it rains"."""
+    """Return a clause that says why `who` can (`good`) or cannot act: "she is ill", or "was"."""
     # a row: good or bad, subject and tense, German infinitive, English and German ending
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]

@@ -12,7 +12,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Determiner:
-    """An article or possessive; adjectives after it decline as after "der", "ein" or "strong"."""
+    """A word before a noun; adjectives after it have its `declension`: "der", "ein" or "strong"."""
 
     english: str
     english_plural: str
@@ -142,5 +142,5 @@ for kind, english, german in _TABLES["phrases"]:
 
 
 def nouns_of(kinds: Sequence[str]) -> list[Noun]:
-    """Return the nouns of all `kinds`; KIND:ENGLISH, such as "object:key", names a single noun."""
+    """Return the nouns of any of `kinds`; KIND:ENGLISH, such as "object:key", is one noun."""
     return [n for n in NOUNS if n.kind in kinds or f"{n.kind}:{n.english}" in kinds]

@@ -24,10 +24,10 @@ class AbsentError(DataError):
 
 
 def fetch(url: str, path: Path) -> None:
-    """Download a file to `path`, retrying a few times; `path.part` lets a later call continue.
+    """Download a file to `path`, in a few attempts; a later call continues what is in `path`.part.
 
     Raises:
-        DataError: the server refuses, the connection fails again and again, or the disk is full.
+        DataError: the server refuses or lacks the file (`AbsentError`); no connection; a full disk.
     """
     part = path.with_name(path.name + ".part")
     with disk_errors(part.parent):

@@ -32,10 +32,10 @@ def disk_errors(path: Path) -> Iterator[None]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; after the block it replaces `folder`, flushed to disk.
 
-    An error in the block removes it. The remains of a process that was killed are removed first.
+    An error in the block removes it and leaves `folder`. What a killed process left goes first.
 
     Raises:
-        DiskError: it cannot be written.
+        DiskError: a file cannot be written; stands for any `OSError` in the block.
     """
     temporary = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(temporary, ignore_errors=True)

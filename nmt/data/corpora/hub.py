@@ -66,8 +66,8 @@ class HubData:
 def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: HubData) -> None:
     """Write {train,validation,test}.{language} in `folder`.
 
-    The data are read from the Hub, or from parquet files in `origin.folder` if it is given, named
-    `CONFIGURATION/SPLIT-*.parquet` or `CONFIGURATION/SPLIT/*.parquet`. A missing set is split off.
+    Reads the Hub, or, in `origin.folder` if it is given, CONFIGURATION/SPLIT-*.parquet or
+    CONFIGURATION/SPLIT/*.parquet. A missing validation or test set is split off the training text.
 
     Raises:
         DataError: the data set cannot be read, needs a loading script, or its rows are not

@@ -38,7 +38,7 @@ def write(folder: Path, languages: Languages, origin: Origin) -> None:
     archive = f"2017-01-trnted/texts/{first}/{second}/{pair}.zip" if alone else _TOGETHER
 
     def sides(name: str) -> tuple[Path, Path]:
-        """Return the files of both languages, as the archive has them."""
+        """Write two files of the archive, one for each language, and return their paths."""
         members = [name.format(f"{pair}.{language}") for language in (first, second)]
         for member in members:
             url = f"{HUB}/{_DATA}/{archive}"

@@ -25,10 +25,10 @@ def write_moses(
 ) -> None:
     """Download a text to train.{language} in `folder`; split the other two sets off it.
 
-    `version` None is the newest version at the first download, also in later calls.
+    `version` None: the newest one at the first download; later calls take the same one.
 
     Raises:
-        DataError: OPUS has no such text, or it is not the one that was downloaded first.
+        DataError: OPUS has no such text, or the text differs from that of the first download.
     """
     first, second = sorted(languages)
     pair = f"{first}-{second}"

@@ -102,12 +102,12 @@ class Origin:
 
 
 def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
-    """Download a text, or find its copy, verify it and write it to `path`, decompressed.
+    """Write a text to `path`, verified and decompressed: from `origin.folder`, or downloaded.
 
-    The first hash of a text without a published one is recorded. After an error, `path` may exist.
+    If no hash is published, that of the download is recorded. After an error, `path` may exist.
 
     Raises:
-        DataError: it cannot be downloaded or read, or is not the text that was expected.
+        DataError: the text cannot be downloaded or read, or is not the expected one.
     """
     if origin.folder is not None:
         plain_names = (text.member or text.name.removesuffix(".gz"), *text.also)

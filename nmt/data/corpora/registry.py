@@ -47,7 +47,7 @@ class Corpus:
 
     name: str
     language_pairs: tuple[Languages, ...]
-    """for either direction; the first one is the default. Empty: any two languages, which are not
+    """each in both directions; the first is the default. Empty: any two languages, which are not
     checked before the download"""
     write: Callable[[Path, Languages, Origin], None]
     """writes {train,validation,test}.LANGUAGE into an empty folder"""
@@ -181,7 +181,7 @@ def find_corpus(name: str) -> Corpus:
     """Return the known corpus `name`, or the corpus at the address `name` (`hf:…`, `opus:…`).
 
     Raises:
-        ConfigError: there is none; names the nearest name, or all.
+        ConfigError: there is no such corpus; the message has the nearest name, or all names.
     """
     if name.startswith("hf:"):
         match = _match(_HUB, name, "hf:OWNER/NAME:CONFIGURATION, such as hf:wmt/wmt16:de-en")
@@ -254,10 +254,10 @@ def obtain_corpus(
 ) -> Splits:
     """Return the splits of a corpus in `directory`; download it if its folder is missing.
 
-    `copies` is a folder with its upstream files; None: NMT_TEST_DATA, or a download.
+    `copies` is a folder with the upstream files; None: that in NMT_TEST_DATA, else a download.
 
     Raises:
-        DataError: it cannot be downloaded or read; its folder is then absent.
+        DataError: the corpus cannot be downloaded or read; its folder is then absent.
     """
     folder = _folder_of(corpus, languages, directory)
     home = folder.parent

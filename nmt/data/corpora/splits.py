@@ -49,9 +49,9 @@ class HeldOut:
 def hold_out(pairs: Iterable[SentencePair], total: int, names: Sequence[str]) -> HeldOut:
     """Choose held-out sets called `names` from `total` pairs; no sentence is in two of them.
 
-    Sentences count as the same if they differ only in case, punctuation or spaces. A set has the
-    first translation of a sentence, and no very short sentence (see `_is_sentence`). Each set gets
-    an equal share of the pairs, at most about `LARGEST`; a hash of the source decides.
+    Sentences count as the same if they differ only in case, punctuation or spaces. A set has only
+    the first translation of a sentence, and no very short sentence. A hash of the source decides
+    which set a pair is in, if any. Each set gets an equal share, at most about `LARGEST` pairs.
     """
     share = min(_SHARE, LARGEST / max(total, 1))
     sets: dict[str, list[SentencePair]] = {name: [] for name in names}
@@ -151,10 +151,10 @@ def complete_splits(folder: Path, languages: Languages, log: Log) -> None:
     missing = [name for name in SPLITS[1:] if not (folder / f"{name}.{languages[0]}").is_file()]
     if not missing:
         return
-    pair = (min(languages), max(languages))
-    train = split_files(folder, ["train"], pair)["train"]
+    in_order = (min(languages), max(languages))  # alphabetical
+    train = split_files(folder, ["train"], in_order)["train"]
     total = sum(1 for _ in raw_lines(Path(train.paths[0])))
-    counts = divide_text(ParallelText(train, pair), total, missing, folder, "left")
+    counts = divide_text(ParallelText(train, in_order), total, missing, folder, rest="left")
     for path in map(Path, train.paths):
         path.with_stem("left").replace(path)
     sizes = ", ".join(f"{name} {counts[name]:,}" for name in missing)

@@ -59,9 +59,9 @@ class Counts:
     def count_and_drop(
         self, block: Block, indices: Iterable[int], reasons: Iterable[str | None]
     ) -> list[int]:
-        """Count the pairs of a block that have a reason to be left out; None keeps a pair.
+        """Count the pairs that are left out, note the first as examples, return the other indices.
 
-        `indices` (from 0 in the block) and `reasons` belong together. Returns the indices kept.
+        `reasons` has for each of `indices` (from 0 in `block`) a key of `RULES`, or None: it stays.
         """
         kept = []
         for index, reason in zip(indices, reasons, strict=True):
@@ -111,18 +111,18 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """The argument `errors` of `bytes.decode`: "strict", unless a rule drops invalid UTF-8."""
+        """For `bytes.decode`: "surrogateescape" if a rule drops invalid UTF-8, else "strict"."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
-        """Return why the text of a pair leaves it out, a key of `RULES`, or None to keep it."""
+        """Return the first rule that leaves the pair out, a key of `RULES`, or None to keep it."""
         for reason, rule in self._rules.items():
             if rule(pair):
                 return reason
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return why a pair with these token counts (no EOS) is left out, or None to keep it."""
+        """Return why a pair of these token counts (no EOS) is left out (`RULES`), or None."""
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)
@@ -160,7 +160,7 @@ def _other_script(script: str, side: int) -> _Rule:
 
 
 def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
-    """Return a 64-bit hash of each pair.
+    """Return the 64-bit hashes (N,) of N pairs.
 
     Among 40 million pairs the chance that any two share a hash is 1 in 20,000.
     """
@@ -180,12 +180,12 @@ class SeenHashes:
         self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add hashes (N,); return the mask (N,) of those that are repeated, here or from before."""
+        """Add `hashes` (N,); return the mask (N,) of those that came before, in any call."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for array in self._arrays:
             indices = np.searchsorted(array, values)
-            indices[indices == len(array)] = 0  # larger than all: compare with any
+            indices[indices == len(array)] = 0  # larger than all: equal to none
             known |= array[indices] == values
         seen = known[inverse]
         seen |= first[inverse] != np.arange(len(hashes))

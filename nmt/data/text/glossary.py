@@ -61,7 +61,7 @@ class Glossary:
         return both
 
     def occurrences(self, text: str) -> list[Occurrence]:
-        """Return the terms that occur in a text, from left to right; they do not overlap."""
+        """Return where terms occur in a text, left to right: at each place the longest term."""
         if not self.terms:
             return []
         text_words = _words(text)
@@ -131,7 +131,7 @@ def check_term(text: str, where: str) -> None:
     """Check that a term is a word or a phrase on one line; `where` begins the error message.
 
     Raises:
-        DataError: it is blank, or holds a line end or half a surrogate pair.
+        DataError: the term is blank, or holds a line end or half a surrogate pair.
     """
     problem = None
     if not words(text):

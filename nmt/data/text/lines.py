@@ -1,4 +1,4 @@
-r"""Reads the lines of a text file, which is decompressed by its suffix, and decodes them.
+r"""Reads and decodes the lines of text files; files that end in .gz, .xz or .zst are decompressed.
 
 A line ends at the byte "\n" and nowhere else. `str.splitlines` and text mode also split at
 carriage returns, U+2028, form feeds and others, and one such character inside a sentence would
@@ -33,7 +33,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def raw_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file undecoded, with their line feeds; it is decompressed by suffix.
+    """Yield the undecoded lines of a file with their line feeds; .gz, .xz, .zst are decompressed.
 
     Raises:
         DataError: the file is missing, unreadable, damaged or cut short.
@@ -61,10 +61,10 @@ def read_errors(path: Path, setting: str = "the path in the configuration") -> I
 
 @contextlib.contextmanager
 def open_bytes(path: Path) -> Iterator[io.BufferedIOBase]:
-    """Open a file for reading, decompressed by suffix; lines end with a line feed alone.
+    """Open a file to read its bytes; files that end in .gz, .xz or .zst are decompressed.
 
     Raises:
-        DataError: the file is missing, unreadable, damaged or cut short; also raised in the block.
+        DataError: the file is missing, unreadable, damaged or cut short (also in the block).
     """
     try:
         with read_errors(path), _decompressed(path) as file:
@@ -94,7 +94,7 @@ def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") ->
     `errors` is an argument of `bytes.decode`: what to do about bytes that are not UTF-8.
 
     Raises:
-        DataError: it is not UTF-8 and `errors` is "strict"; names file and line.
+        DataError: the line is not UTF-8 and `errors` is "strict"; names file and line.
     """
     try:
         return _without_end(line, number).decode("utf-8", errors)
@@ -108,10 +108,10 @@ def decode_line(line: bytes, path: Path, number: int, errors: str = "strict") ->
 def decode_or_warn(lines: Iterable[bytes], name: str, warn: Callable[[str], None]) -> Iterator[str]:
     """Yield the decoded lines without their ends; U+FFFD replaces bytes that are not UTF-8.
 
-    `warn` receives a message for each such line, with the name of the input and the line's number.
+    `warn` receives a message for each such line. `name` is what the message calls the input.
     """
-    for number, line in enumerate(lines, start=1):
-        line = _without_end(line, number)
+    for number, raw_line in enumerate(lines, start=1):
+        line = _without_end(raw_line, number)
         try:
             yield line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -137,7 +137,7 @@ def check_text(text: str, name: str) -> None:
     UTF-8 cannot encode.
 
     Raises:
-        DataError: it holds half of a surrogate pair.
+        DataError: `text` holds half of a surrogate pair.
     """
     try:
         text.encode("utf-8")

@@ -46,8 +46,8 @@ class Block:
     source_file: Path
     target_file: Path
     numbers: range
-    """the number of each pair, from 1: its line in both files, or that of a record; blank lines of
-    JSON lines are not counted"""
+    """the number of each pair, from 1: its line in both files, or its record in one file; blank
+    lines of JSON lines are not counted"""
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -87,7 +87,7 @@ class ParallelText:
             yield from block.pairs()
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the pairs in order, in blocks of at most `BLOCK` pairs.
+        """Yield the pairs in order, in blocks of at most `BLOCK` pairs; fewer where lines are long.
 
         Raises:
             DataError: the text has no pair, its files differ in length, a file cannot be read or is
@@ -112,8 +112,8 @@ def read_pairs(source: Path, target: Path) -> Iterator[SentencePair]:
     """Yield the pairs of two line-aligned files in order.
 
     Raises:
-        DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ; the
-            last is found at the end of the shorter file.
+        DataError: a file is unreadable or not UTF-8, both are empty, or their lengths differ
+            (noticed only at the end of the shorter file).
     """
     return iter(ParallelText(TextPair(source=str(source), target=str(target))))
 

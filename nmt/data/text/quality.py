@@ -51,11 +51,11 @@ class Leak:
     split: str
     """validation or test"""
     sentences: int
-    """the number of pairs in the held-out set"""
+    """the number of pairs of the held-out set"""
     pairs: int
-    """the number of them whose source and target are those of a training pair"""
+    """the number of held-out pairs whose source and target are those of a training pair"""
     sources: int
-    """the number of them whose source is that of a training pair, whatever the target"""
+    """the number of held-out pairs whose source is that of a training pair, whatever the target"""
     pairs_normalized: int
     """as `pairs`, but case, Unicode form, punctuation and spaces may differ"""
     sources_normalized: int
@@ -108,12 +108,12 @@ def inspect(config: Config, log: Log) -> Quality:
 def describe_side(
     language: str, lengths: Lengths, texts: Sequence[str] = (), encoded: Sequence[list[int]] = ()
 ) -> LanguageStatistics:
-    """Return statistics of a language: `lengths` from training, the rest from held-out sentences.
+    """Return statistics of a language; `lengths` are the token counts of its training sentences.
 
-    `encoded` holds the ids of `texts`. Ids and lengths in the arguments include EOS.
+    The rates are those of held-out `texts` with the ids `encoded`. Lengths and ids include EOS.
     """
     text_lengths = lengths - 1  # without EOS
-    words = sum(len(text.split()) for text in texts)
+    word_count = sum(len(text.split()) for text in texts)
     tokens = sum(len(ids) - 1 for ids in encoded)
     unknown = sum(ids.count(UNK) for ids in encoded)
     values = np.percentile(text_lengths, PERCENTILES, method="nearest")
@@ -122,7 +122,7 @@ def describe_side(
         tokens=int(text_lengths.sum()),
         percentiles=dict(zip(PERCENTILES, map(int, values), strict=True)),
         histogram=np.histogram(text_lengths, [*BINS, np.inf])[0].tolist(),
-        tokens_per_word=tokens / max(words, 1),
+        tokens_per_word=tokens / max(word_count, 1),
         unknown_rate=unknown / max(tokens, 1),
     )
 
@@ -134,31 +134,31 @@ def find_leaks(
 
     Only training pairs with a held-out source (normalised, not empty) are kept in memory.
     """
-    wanted = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
-    matches = {pair for pair in training if normalize(pair.source) in wanted}
+    held_out_keys = {normalize(pair.source) for pairs in held_out.values() for pair in pairs} - {""}
+    matches = {pair for pair in training if normalize(pair.source) in held_out_keys}
     sources = {pair.source for pair in matches}
     normalized = {SentencePair(*map(normalize, pair)) for pair in matches}
     normalized_sources = {pair.source for pair in normalized}
     leaks = []
     for split, pairs in held_out.items():
-        leaked = [pair.source for pair in pairs if pair.source in sources]
+        leaked_sources = [pair.source for pair in pairs if pair.source in sources]
         normalized_pairs = [SentencePair(*map(normalize, pair)) for pair in pairs]
         leaks.append(
             Leak(
                 split=split,
                 sentences=len(pairs),
                 pairs=sum(pair in matches for pair in pairs),
-                sources=len(leaked),
+                sources=len(leaked_sources),
                 pairs_normalized=sum(pair in normalized for pair in normalized_pairs),
                 sources_normalized=sum(p.source in normalized_sources for p in normalized_pairs),
-                examples=list(dict.fromkeys(leaked))[:EXAMPLES],
+                examples=list(dict.fromkeys(leaked_sources))[:EXAMPLES],
             )
         )
     return leaks
 
 
 def normalize(text: str) -> str:
-    """Return a text in NFKC, case folded; punctuation and spaces together become one space."""
+    """Return a text in NFKC, case folded; each run of punctuation and spaces becomes one space."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     plain: str = _NO_WORD.sub(" ", folded)
     return plain.strip()

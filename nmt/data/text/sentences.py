@@ -1,8 +1,8 @@
 """Splits running text into sentences.
 
 The rules are for English, German and French, and serve other languages with similar punctuation: a
-full stop ends a sentence unless it belongs to an abbreviation, an initial or an ordinal. If it may
-do both, as in "etc.", the next word decides. The words are in sentences.yaml.
+full stop ends a sentence unless it belongs to an abbreviation, an initial or an ordinal. After
+one that may be both, as in "etc.", the next word decides. The words are in sentences.yaml.
 """
 
 import functools
@@ -39,7 +39,7 @@ _ORDINAL = regex.compile(r"\d{1,2}|[IVXL]++")
 
 
 def split_sentences(text: str, language: str = "") -> list[str]:
-    """Return the sentences of a text without the white space around them; none if it is blank.
+    """Return the sentences of a text, stripped of white space; a blank text has none.
 
     `language` is a code such as "de" or "de-AT". Languages other than English, German and French
     use the abbreviations of all three.
@@ -48,7 +48,7 @@ def split_sentences(text: str, language: str = "") -> list[str]:
     sentences = []
     start = 0
     for end in _END.finditer(text):
-        if end["mark"] != "." or not rules.continues(text, start, end):
+        if end["mark"] != "." or not rules.continues(text, start, end):  # other marks always end
             sentences.append(text[start : end.end()].strip())
             start = end.end()
     sentences.append(text[start:].strip())

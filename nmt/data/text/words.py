@@ -23,15 +23,15 @@ _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
 def words(text: str) -> list[str]:
-    """Return the words and punctuation marks of a text, in order."""
-    found: list[str] = _WORDS.findall(text)
-    return found
+    """Return the words, punctuation marks and characters of unspaced scripts of a text in order."""
+    parts: list[str] = _WORDS.findall(text)
+    return parts
 
 
 def has_capital(term: str) -> bool:
-    """Return whether a term has a capital letter; then it matches only in exactly this casing.
+    """Return whether a term has a capital letter.
 
-    A lower-case term matches any casing, for it may begin a sentence.
+    Such a term matches only in its own casing. Others match in any: they may begin a sentence.
     """
     return term != term.lower()
 
@@ -42,18 +42,18 @@ def is_unspaced(character: str) -> bool:
 
 
 def continues_word(text: str) -> bool:
-    """Return whether `text` begins with a letter, digit or hyphen, which would extend a word."""
+    """Return whether `text` begins with a letter, digit or hyphen: it would extend a word."""
     return _WORD_OR_HYPHEN.match(text) is not None
 
 
 def is_opening(character: str) -> bool:
-    """Return whether a word follows the character without a space: bracket or quotation mark."""
+    """Return whether the character is an opening bracket or an opening quotation mark."""
     return _OPENING.match(character) is not None
 
 
 @functools.lru_cache(maxsize=256)
 def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
-    """Return a pattern that finds the terms as whole words; a term without capitals in any case.
+    """Return a pattern that finds any of the terms as whole words; lower-case terms in any casing.
 
     White space inside a term matches any white space. A term that begins or ends with a
     punctuation mark needs no word boundary there.

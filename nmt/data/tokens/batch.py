@@ -25,7 +25,7 @@ class Batch:
     """the number of target tokens to predict, without padding"""
 
     def to(self, device: torch.device) -> "Batch":
-        """Return the batch on another device; the copy to a GPU is asynchronous."""
+        """Return the batch on `device`; a copy to a GPU is asynchronous."""
         is_gpu = device.type == "cuda"
         source, target_input, target_output = (
             (ids.pin_memory() if is_gpu else ids).to(device, non_blocking=is_gpu)
@@ -35,7 +35,7 @@ class Batch:
 
 
 def collate(store: TokenStore, indices: Indices, pad_multiple: int = 1) -> Batch:
-    """Build a batch of the pairs at `indices`; its lengths are multiples of `pad_multiple`."""
+    """Build a batch of the pairs at `indices` of `store`, S and T multiples of `pad_multiple`."""
     source, target = store.source.gather(indices), store.target.gather(indices)
     output, is_real = _padded(target, pad_multiple)
     shifted = np.roll(output, 1, axis=1)  # the token before each position

@@ -11,10 +11,10 @@ epoch before:
 2. Cut the sorted pairs into bands of a few steps each, the first cut at a random place. Sort each
    band by source length plus noise, every other band in descending order, so that pairs on both
    sides of a border between bands have similar source lengths.
-3. Cut the pairs into steps, each as full as the budget allows. Their number varies a little with
-   the noise, but every epoch must have the same number of steps: slightly more than the first
-   layout took. The fullest steps are halved until it is reached. If a layout takes more steps,
-   other noise is drawn; after `_DRAWS` layouts the pairs are sorted without noise.
+3. Cut the pairs into steps, each as full as the budget allows. Every epoch must have the same
+   number of steps: slightly more than the first layout took. If a layout takes fewer, its fullest
+   steps are halved. If it takes more, other noise is drawn; after `_DRAWS` layouts the pairs are
+   sorted without noise.
 4. Shuffle the steps.
 """
 
@@ -248,9 +248,9 @@ def micro_batches(
 ) -> list[Indices]:
     """Split the pairs `indices` of a step into micro-batches of similar lengths that fit in memory.
 
-    A micro-batch has at most `micro_batch_tokens` on either side, padding included: its pairs times
-    its greatest length, rounded up to a multiple of `pad_multiple`. A pair that is longer than the
-    limit forms a micro-batch alone. The lengths are those of all pairs of the store.
+    The number of its pairs times its greatest length, rounded up to a multiple of `pad_multiple`,
+    is at most `micro_batch_tokens`. A longer pair forms a micro-batch alone. `source_lengths` and
+    `target_lengths` are those of all pairs of the store, in tokens.
     """
     source, target = source_lengths[indices], target_lengths[indices]
     order = np.lexsort((source, target))
@@ -258,7 +258,7 @@ def micro_batches(
     batches, start = [], 0
     while start < len(order):
         sizes = np.arange(1, len(order) - start + 1)
-        tokens = sizes * np.maximum.accumulate(lengths[start:])  # of each size, with padding
+        tokens = sizes * np.maximum.accumulate(lengths[start:])  # with padding
         size = max(int(np.searchsorted(tokens, micro_batch_tokens, "right")), 1)
         batches.append(indices[order[start : start + size]])
         start += size

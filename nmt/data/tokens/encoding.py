@@ -60,7 +60,7 @@ class EncodedBlock:
         return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Return the pairs that are not in `seen`; add them to it and count the others as left out.
+        """Return the pairs whose hashes are not in `seen`; add these, count the others as left out.
 
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
@@ -103,10 +103,10 @@ class BlockEncoder:
 def encode_blocks(
     blocks: Iterable[Block], tokenizer_folder: Path, cleaning: CleaningConfig, processes: int
 ) -> Generator[tuple[Block, EncodedBlock]]:
-    """Yield each block with its encoded pairs, in order; `processes` > 1 share the work.
+    """Yield each block with its encoded pairs, in the order of `blocks`.
 
-    Memory holds at most two blocks for each process. A caller that stops early must close the
-    generator before it removes `tokenizer_folder`, which the processes read.
+    If `processes` is over 1, they are started and share the work, with at most two blocks each in
+    memory. A caller that stops early must close the generator before it removes `tokenizer_folder`.
 
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
@@ -124,11 +124,11 @@ def encode_blocks(
             with _interrupts_delayed():  # this may start a process
                 pending.append((block, pool.submit(_encode_in_worker, block)))
             if len(pending) >= 2 * processes:
-                first, result = pending.popleft()
-                yield first, result.result()
+                oldest, future = pending.popleft()
+                yield oldest, future.result()
         while pending:
-            first, result = pending.popleft()
-            yield first, result.result()
+            oldest, future = pending.popleft()
+            yield oldest, future.result()
     except BrokenProcessPool as error:
         raise DataError(
             "a process that encodes text died, most likely because memory ran out; close other "
@@ -186,7 +186,7 @@ def _encode_in_worker(block: Block) -> EncodedBlock:
 
 
 def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
-    """Return a function that encodes many texts, each with EOS; word by word if the model can."""
+    """Return a function from texts to ids with EOS; it goes word by word if `model` allows it."""
     from sentencepiece import sentencepiece_model_pb2
 
     proto = sentencepiece_model_pb2.ModelProto()
@@ -226,17 +226,17 @@ class WordEncoder:
 
     def __call__(self, texts: list[str]) -> Sentences:
         """Return the ids of each text, with EOS at the end."""
-        split = [
+        words_of_texts = [
             text.replace(_SPACE, " " + _SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
         ]
-        new = list(set().union(*split).difference(self._ids))
+        new = list(set().union(*words_of_texts).difference(self._ids))
         encoded = self._model.encode(new, num_threads=self._threads)
         for word, ids in zip(new, encoded, strict=True):
             self._ids[word] = np.array(ids, _ID).tobytes()
-        end = _ID.type(EOS).tobytes()
+        eos = _ID.type(EOS).tobytes()
         ids_of = self._ids.__getitem__
-        rows = [b"".join(map(ids_of, words)) + end for words in split]
+        rows = [b"".join(map(ids_of, words)) + eos for words in words_of_texts]
         # the cache is limited to few and short words; frequent ones are soon cached again
         if len(self._ids) > _WORDS:
             self._ids.clear()

@@ -23,17 +23,17 @@ Probabilities = npt.NDArray[np.float64]
 
 
 class Lexicon:
-    """The probabilities p(t | s) of all pairs of tokens that occur in the same sentence pair."""
+    """The probabilities p(t | s) of a source token s and a target token t of one sentence pair."""
 
     def __init__(self, store: TokenStore, target_size: int) -> None:
-        """Find the pairs of tokens; `target_size` is the size of the target vocabulary."""
+        """Find the pairs (s, t) in `store`; `target_size` is the size of the target vocabulary."""
         self._store, self._target_size = store, target_size
         products = store.source.lengths.astype(np.int64) * store.target.lengths
         step = -(-int(products.sum()) // MOST_COOCCURRENCES)
         self._sentences = np.arange(0, len(store), max(1, step))  # indices of sentence pairs
         self._products = products[self._sentences]
         self.pairs = np.empty(0, np.int64)
-        """s * target_size + t of each pair of tokens, ascending (P,)"""
+        """s * target_size + t of each pair (s, t), ascending (P,)"""
         for pairs, _ in self._cooccurrences():
             self.pairs = np.union1d(self.pairs, pairs)
         self.probabilities: Probabilities = np.ones(len(self.pairs))
@@ -54,7 +54,7 @@ class Lexicon:
             report(iteration)
 
     def best(self, source_size: int, count: int, excluded: Numbers) -> Numbers:
-        """Return the likeliest targets of each source id, best first: (source_size, count).
+        """Return the likeliest target ids of each source id, best first: (source_size, count).
 
         Target ids in `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
         """
@@ -92,7 +92,7 @@ def _normalize_groups(values: Probabilities, starts: Numbers) -> Probabilities:
 
 
 def most_frequent(store: TokenStore, count: int) -> Numbers:
-    """Return the ids of the `count` most frequent target tokens, most frequent first."""
+    """Return the `count` most frequent target ids, most frequent first; fewer if fewer occur."""
     ids = store.target.ids
     occurrences = np.zeros(int(ids.max(initial=0)) + 1, np.int64)
     for first in range(0, len(ids), _AT_ONCE):

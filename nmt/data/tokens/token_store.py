@@ -108,7 +108,7 @@ class SideWriter:
 
 @contextlib.contextmanager
 def side_writer(directory: Path, side: str, vocabulary_size: int) -> Iterator[SideWriter]:
-    """Yield a writer of the files of a side, "source" or "target", complete after the block."""
+    """Yield a writer for a side, "source" or "target"; its files are complete after the block."""
     width = np.dtype(np.uint16 if vocabulary_size <= 1 << 16 else np.uint32)
     with (
         open(directory / f"{side}.ids.npy", "wb") as ids_file,

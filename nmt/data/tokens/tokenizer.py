@@ -69,7 +69,7 @@ class SubwordModel:
     def encode(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """Return the ids of each text, with EOS at the end and without BOS.
 
-        If `threads` is None, it uses as many as make it faster.
+        `threads` None: as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         ids: list[list[int]] = self._processor.encode(
@@ -114,7 +114,7 @@ class SubwordModel:
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
         model draws a segmentation with probability proportional to its likelihood to the power
         alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
-        say which text the symbol stands for. EOS is the last id of both.
+        say which text the symbol stands for. `ids` and the result end with EOS.
 
         Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds random
         numbers of the process to the seed.

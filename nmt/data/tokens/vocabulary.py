@@ -45,7 +45,7 @@ def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> 
 
 
 def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
-    """Load the SentencePiece models of the configuration, with the special ids of `Tokenizer`.
+    """Load the configured SentencePiece models; PAD, UNK, BOS and EOS move to the ids 0 to 3.
 
     Raises:
         DataError: a file is missing or is not a SentencePiece model.
