@@ -3,7 +3,7 @@
 It trains a translation model in minutes without a download. The German shows what makes the pair
 worth learning: gender and case, verb-second and verb-final order, separable verbs, negation.
 There is one function for each construction of a sentence; its docstring gives an example. `rng`
-draws every choice, and `who` is the subject of the clause that a phrase is for.
+draws every choice, and `who` is the subject of the clause around a phrase.
 """
 
 from collections import Counter
@@ -110,19 +110,19 @@ def act(rng: Random, verb: Verb, who: Phrase) -> Clause:
 def deny(rng: Random, clause: Clause, share: float = 0.2) -> Clause:
     """Return the clause, negated with probability `share`; unchanged if that would be ambiguous."""
     what = clause.object
-    vague = what and what.indefinite and not what.negative
-    return clause if vague or clause.setting[0] else replace(clause, negated=rng.random() < share)
+    ambiguous = clause.setting[0] or (what and what.indefinite and not what.negative)
+    return clause if ambiguous else replace(clause, negated=rng.random() < share)
 
 
 def timed(rng: Random, who: Phrase) -> Clause:
     """Return a clause with a random verb, tense or modal verb, and a time that fits the tense."""
     verb, draw = rng.choice(words.EVENTS), rng.random()
-    clause, later = act(rng, verb, who), rng.choice(words.PHRASES["future"])
+    clause, future_time = act(rng, verb, who), rng.choice(words.PHRASES["future"])
     if draw < 0.35:
         times = words.PHRASES["past"][:1] if "clock" in verb.settings else words.PHRASES["past"]
         return deny(rng, replace(clause, tense=grammar.PAST, time=rng.choice(times)))
     if draw < 0.5 or (draw > 0.7 and "unwilled" in verb.settings):
-        return deny(rng, replace(clause, tense=grammar.FUTURE, time=later))
+        return deny(rng, replace(clause, tense=grammar.FUTURE, time=future_time))
     if draw < 0.6:
         time = rng.choice(words.PHRASES["present"])
         return deny(rng, replace(clause, tense=grammar.PROGRESSIVE, time=time))
@@ -133,12 +133,12 @@ def timed(rng: Random, who: Phrase) -> Clause:
     modal = rng.choice(words.MODALS)
     if modal.preterite and rng.random() < 0.3:
         return replace(clause, modal=modal, tense=grammar.PAST, time=words.PHRASES["past"][0])
-    clause = replace(clause, modal=modal, time=later)
+    clause = replace(clause, modal=modal, time=future_time)
     return clause if modal is words.MAY else deny(rng, clause)
 
 
 def circumstance(rng: Random, who: Phrase, good: bool, past: bool = False) -> Clause:
-    """Return a clause that says why `who` can (`good`) or cannot act: "she is ill", or "was"."""
+    """Return a clause that says why `who` can act (`good`) or not: "she is ill"; `past`: "was"."""
     # a row: good or bad, subject and tense, German infinitive, English and German ending
     rows = [row for row in words.CIRCUMSTANCES if (row[0] == "good") == good]
     rows = [row for row in rows if not past or "past" not in row[1]]
@@ -173,7 +173,7 @@ def question(rng: Random) -> Pair:
     if rng.random() < 0.15:
         return sentence(grammar.statement(replace(clause, subject=words.WHO)), "?")
     what = clause.object
-    choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]
+    choices = [(("", ""), clause), (("", ""), clause), (("why", "warum"), clause)]  # twice: yes/no
     if clause.time[0] and clause.tense in (grammar.PAST, grammar.FUTURE):
         choices.append((("when", "wann"), replace(clause, time=grammar.NOTHING)))
     if clause.setting[0].startswith(("in ", "at ")):
@@ -200,7 +200,7 @@ def reason(rng: Random) -> Pair:
     else:
         clause = replace(clause, modal=rng.choice([words.CAN, words.WANT]))
     clause, contrast = deny(rng, clause, 0.5), rng.random() < 0.5
-    why = circumstance(rng, pronoun_for(who), clause.negated == contrast, past)
+    why = circumstance(rng, pronoun_for(who), good=clause.negated == contrast, past=past)
     if why.verb.english in ("rain", "snow") and not past:
         why = replace(why, tense=grammar.PROGRESSIVE)
     conjunction = ("although", "obwohl") if contrast else ("because", "weil")
@@ -214,7 +214,7 @@ def condition(rng: Random) -> Pair:
     who = person(rng)
     clause = deny(rng, act(rng, rng.choice(words.WILLED), pronoun_for(who)), 0.4)
     tense = rng.choice([grammar.PRESENT, grammar.FUTURE])
-    why = circumstance(rng, who, not clause.negated)
+    why = circumstance(rng, who, good=not clause.negated)
     english, german = grammar.subordinate("if", "wenn", why)
     clause = replace(clause, tense=tense, fronted=(f"{english},", f"{german},"))
     return sentence(grammar.statement(clause))
@@ -272,7 +272,7 @@ def generate(seed: int = 1) -> DemoCorpus:
             known = translations.setdefault(english, german)
             assert known == german, f"two translations of {english!r}: {known!r}, {german!r}"
     targets = Counter(translations.values())
-    unique = [pair for pair in translations.items() if targets[pair[1]] == 1]
+    unique = [pair for pair in translations.items() if targets[pair[1]] == 1]  # unique German
     held_out = rng.sample(unique, 2 * HELD_OUT_PAIRS)
     withheld = set(held_out)
     train = [pair for pair in translations.items() if pair not in withheld]

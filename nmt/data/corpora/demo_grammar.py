@@ -114,7 +114,7 @@ def subordinate(english_word: str, german_word: str, clause: Clause) -> Pair:
 def english_clause(clause: Clause) -> str:
     """Return an English clause from its subject on; `clause.fronted` is left out."""
     auxiliary, rest = _english_verb(clause)
-    opening, often = clause.subject.english, clause.frequency[0]
+    opening, frequency = clause.subject.english, clause.frequency[0]
     if auxiliary in ("do", "does", "did") and not clause.negated:
         # "buys", "wants to buy": the verb itself is finite where nothing is asked or denied
         first = clause.modal or clause.verb
@@ -122,10 +122,10 @@ def english_clause(clause: Clause) -> str:
         finite = first.english_third if third else first.english
         finite = first.english_past if clause.tense == PAST else finite
         finite = join(finite, clause.verb.english if clause.modal else "")
-        return join(opening, often, _english_predicate(clause, finite))
+        return join(opening, frequency, _english_predicate(clause, finite))
     auxiliary += " not" if clause.negated else ""
     auxiliary = "cannot" if auxiliary == "can not" else auxiliary
-    return join(opening, auxiliary, often, _english_predicate(clause, rest))
+    return join(opening, auxiliary, frequency, _english_predicate(clause, rest))
 
 
 def _english_verb(clause: Clause) -> Pair:

@@ -24,7 +24,7 @@ class AbsentError(DataError):
 
 
 def fetch(url: str, path: Path) -> None:
-    """Download a file to `path`, in a few attempts; a later call continues what is in `path`.part.
+    """Download a file to `path`, in a few attempts; a later call continues from `path`.part.
 
     Raises:
         DataError: the server refuses or lacks the file (`AbsentError`); no connection; a full disk.

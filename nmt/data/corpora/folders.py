@@ -32,10 +32,10 @@ def disk_errors(path: Path) -> Iterator[None]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder to fill; after the block it replaces `folder`, flushed to disk.
 
-    An error in the block removes it and leaves `folder`. What a killed process left goes first.
+    After an error in the block, `folder` is as before. Remains of a killed process are removed.
 
     Raises:
-        DiskError: a file cannot be written; stands for any `OSError` in the block.
+        DiskError: a file cannot be written, or the block raised an `OSError`.
     """
     temporary = folder.with_name(f"{folder.name}.partial")
     shutil.rmtree(temporary, ignore_errors=True)

@@ -1,8 +1,8 @@
 """Verified texts of a corpus, downloaded or copied, and the record of earlier downloads.
 
 The size and sha256 of a text are the published ones. Where none are published, the first download
-decides, and a later one that differs is noticed. Likewise a revision or version that was the newest
-at the first download is the one that is used from then on.
+decides, and a later one that differs is refused. Likewise a corpus keeps the revision or version
+that was the newest at its first download.
 """
 
 import hashlib

@@ -99,7 +99,7 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """The files of each split; training may have several texts."""
+    """The files of each split; training may have several texts, `test` None means no test set."""
 
     train: list[TextPair]
     validation: TextPair

@@ -86,7 +86,7 @@ def _key(text: str) -> str:
 
 
 def split_files(folder: Path, names: Iterable[str], languages: Languages) -> dict[str, TextPair]:
-    """Return the files FOLDER/NAME.LANGUAGE of each split, by its name; they need not exist."""
+    """Return the files FOLDER/NAME.LANGUAGE of the splits `names`, by name; they need not exist."""
     source, target = languages
     return {
         name: TextPair(source=f"{folder / name}.{source}", target=f"{folder / name}.{target}")

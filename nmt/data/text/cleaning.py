@@ -111,18 +111,18 @@ class Cleaner:
 
     @property
     def decoding_errors(self) -> str:
-        """For `bytes.decode`: "surrogateescape" if a rule drops invalid UTF-8, else "strict"."""
+        """The `errors` for decoding: "surrogateescape" if a rule drops bad UTF-8, else "strict"."""
         return "surrogateescape" if self._config.invalid_utf8 else "strict"
 
     def reason(self, pair: SentencePair) -> str | None:
-        """Return the first rule that leaves the pair out, a key of `RULES`, or None to keep it."""
+        """Return which of `RULES` the text of a pair breaks first, or None to keep the pair."""
         for reason, rule in self._rules.items():
             if rule(pair):
                 return reason
         return None
 
     def reason_by_length(self, source: int, target: int) -> str | None:
-        """Return why a pair of these token counts (no EOS) is left out (`RULES`), or None."""
+        """Return which of `RULES` a pair of these token counts (without EOS) breaks, or None."""
         if not (source and target):
             return "empty"  # normalisation removed all characters
         longer, shorter = (source, target) if source > target else (target, source)
@@ -180,7 +180,7 @@ class SeenHashes:
         self._arrays: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add `hashes` (N,); return the mask (N,) of those that came before, in any call."""
+        """Add `hashes` (N,); return a mask (N,), True where an equal hash was added before."""
         values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
         known = np.zeros(len(values), bool)
         for array in self._arrays:

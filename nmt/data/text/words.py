@@ -23,7 +23,7 @@ _WORD_OR_HYPHEN = regex.compile(rf"{_WORD}|{_HYPHEN}", regex.V1)
 
 
 def words(text: str) -> list[str]:
-    """Return the words, punctuation marks and characters of unspaced scripts of a text in order."""
+    """Return a text's words and punctuation marks; in unspaced scripts each character is a word."""
     parts: list[str] = _WORDS.findall(text)
     return parts
 
@@ -31,7 +31,7 @@ def words(text: str) -> list[str]:
 def has_capital(term: str) -> bool:
     """Return whether a term has a capital letter.
 
-    Such a term matches only in its own casing. Others match in any: they may begin a sentence.
+    It then matches only as written; a lower-case term in any casing, as it may begin a sentence.
     """
     return term != term.lower()
 
@@ -42,7 +42,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def continues_word(text: str) -> bool:
-    """Return whether `text` begins with a letter, digit or hyphen: it would extend a word."""
+    """Return whether `text` begins with a letter, digit or hyphen, and so extends a word."""
     return _WORD_OR_HYPHEN.match(text) is not None
 
 

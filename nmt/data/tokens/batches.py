@@ -248,9 +248,9 @@ def micro_batches(
 ) -> list[Indices]:
     """Split the pairs `indices` of a step into micro-batches of similar lengths that fit in memory.
 
-    The number of its pairs times its greatest length, rounded up to a multiple of `pad_multiple`,
-    is at most `micro_batch_tokens`. A longer pair forms a micro-batch alone. `source_lengths` and
-    `target_lengths` are those of all pairs of the store, in tokens.
+    In a micro-batch, the number of pairs times the greatest length, rounded up to a multiple of
+    `pad_multiple`, is at most `micro_batch_tokens`. A longer pair forms a micro-batch alone.
+    `source_lengths` and `target_lengths` are those of all pairs of the store, in tokens.
     """
     source, target = source_lengths[indices], target_lengths[indices]
     order = np.lexsort((source, target))

@@ -60,7 +60,7 @@ class EncodedBlock:
         return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Return the pairs whose hashes are not in `seen`; add these, count the others as left out.
+        """Return the pairs whose hash is new, and add it to `seen`; count the other pairs as left out.
 
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
@@ -105,7 +105,7 @@ def encode_blocks(
 ) -> Generator[tuple[Block, EncodedBlock]]:
     """Yield each block with its encoded pairs, in the order of `blocks`.
 
-    If `processes` is over 1, they are started and share the work, with at most two blocks each in
+    If `processes` is over 1, that many start and share the work; each has at most two blocks in
     memory. A caller that stops early must close the generator before it removes `tokenizer_folder`.
 
     Raises:
@@ -214,7 +214,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
 
 
 class WordEncoder:
-    """Encodes texts word by word, with a cache of the ids of each word."""
+    """Encodes texts word by word, with a cache of the ids of short words."""
 
     def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
         """Take a serialised SentencePiece model, and the same one without its normalisation."""

@@ -23,7 +23,7 @@ Probabilities = npt.NDArray[np.float64]
 
 
 class Lexicon:
-    """The probabilities p(t | s) of a source token s and a target token t of one sentence pair."""
+    """The probabilities p(t | s) of source and target tokens s and t that share a sentence pair."""
 
     def __init__(self, store: TokenStore, target_size: int) -> None:
         """Find the pairs (s, t) in `store`; `target_size` is the size of the target vocabulary."""
@@ -54,7 +54,7 @@ class Lexicon:
             report(iteration)
 
     def best(self, source_size: int, count: int, excluded: Numbers) -> Numbers:
-        """Return the likeliest target ids of each source id, best first: (source_size, count).
+        """Return the `count` likeliest targets of each source id, best first: (source_size, count).
 
         Target ids in `excluded` are left out. Rows with fewer ids are padded with 0 (PAD).
         """
