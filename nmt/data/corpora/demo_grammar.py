@@ -58,7 +58,7 @@ def noun_phrase(
 
     deniable = determiner is words.A or (determiner is words.BARE and not count[0])
     return Phrase(
-        *(join(article, english), join(article, english)),
+        *(join(article, english), join(article, english)),  # as subject and as object
         *(german(determiner, 0), german(determiner, 1), german(determiner, 2)),
         person=THIRD_PLURAL if plural else THIRD,
         gender=gender,

@@ -60,7 +60,7 @@ class EncodedBlock:
         return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
 
     def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Return the pairs whose hash is new, and add it to `seen`; count the other pairs as left out.
+        """Return the pairs whose hash is new, and add it to `seen`; count the others as left out.
 
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """

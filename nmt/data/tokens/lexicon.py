@@ -45,10 +45,10 @@ class Lexicon:
         first_of_source = np.flatnonzero(np.diff(sources, prepend=-1))
         for iteration in range(1, ITERATIONS + 1):
             counts = np.zeros(len(self.pairs))  # expected number of times that s gives t
-            for pairs, groups in self._cooccurrences():
+            for pairs, group_starts in self._cooccurrences():  # a group has one target token
                 distinct, inverse = np.unique(pairs, return_inverse=True)
                 indices = np.searchsorted(self.pairs, distinct)
-                fractions = _normalize_groups(self.probabilities[indices][inverse], groups)
+                fractions = _normalize_groups(self.probabilities[indices][inverse], group_starts)
                 counts[indices] += np.bincount(inverse, fractions)
             self.probabilities = _normalize_groups(counts, first_of_source)
             report(iteration)

@@ -25,7 +25,7 @@ class Sentences:
     """The ids of sentences in one flat array; each sentence ends with EOS."""
 
     def __init__(self, ids: Ids, offsets: Lengths) -> None:
-        """Take ids, and where each sentence begins in them; the last offset is the number of ids."""
+        """Take ids, and where each sentence begins in them; the last offset is the count of ids."""
         self.ids, self._offsets = ids, offsets
         self.lengths: Lengths = np.diff(offsets).astype(np.int32)
         """tokens of each sentence, EOS included"""

@@ -180,7 +180,7 @@ class Tokenizer:
     def resample(
         self, store: TokenStore, indices: Indices, alpha: float, seed: int, step: int
     ) -> TokenStore:
-        """Return a store with a random segmentation of each pair of a step, in order of `indices`.
+        """Return a store of the pairs at `indices`, in this order, each with a random segmentation.
 
         The random seed of a pair depends only on `seed`, `step` and the index of the pair in the
         store. But see `SubwordModel.resample`: another process, such as that of a resumed run,
