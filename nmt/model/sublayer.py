@@ -28,7 +28,7 @@ class Sublayer(nn.Module):
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """Return the module after the last layer: a norm for pre-norm layers, which end without one."""
+    """Return the module after the last layer: a norm after pre-norm layers, else the identity."""
     if config.norm == "pre":
         return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
     return nn.Identity()
