@@ -64,8 +64,8 @@ class LayerCache:
     """The keys and values of one decoder layer.
 
     Self-attention: (N, H, C, K), of which the first `DecoderCache.stored` positions are used.
-    Cross-attention: (N, H, S', K), one entry per sentence, shared by all its hypotheses; S' is S
-    rounded up to `multiple`. At first C is `multiple`.
+    Cross-attention: (N, H, S', K), one entry per sentence, shared by its hypotheses; S' is S
+    rounded up to a multiple of `multiple`. C is `multiple` at first.
     """
 
     def __init__(
@@ -92,8 +92,8 @@ class LayerCache:
         """Keep P positions per sentence, those with these indices (N, P); C becomes `capacity`."""
         sentences, heads, size, width = self.key.shape
         # index of each head's first row, once sentences, heads and positions are flattened
-        first = torch.arange(sentences * heads, device=positions.device) * size
-        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
+        first_rows = torch.arange(sentences * heads, device=positions.device) * size
+        rows = first_rows.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
         # The unused positions are masked, but must be finite: they become copies of row 0.
         rows = F.pad(rows, (0, capacity - positions.shape[1])).flatten()
         self.key, self.value = (

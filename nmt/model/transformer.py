@@ -34,12 +34,12 @@ class Transformer(nn.Module):
         self.target_embedding = TokenEmbedding(target_vocabulary_size, config.d_model)
         self.source_embedding = (
             self.target_embedding
-            if config.embeddings == "shared"
+            if config.embeddings == "shared"  # one matrix for source, target and output
             else TokenEmbedding(source_vocabulary_size, config.d_model)
         )
         self.output_embedding = (
             TokenEmbedding(target_vocabulary_size, config.d_model)
-            if config.embeddings == "separate"
+            if config.embeddings == "separate"  # three matrices
             else self.target_embedding
         )
         self.positions = PositionalEncoding(config.d_model)

@@ -35,8 +35,8 @@ def _copy(tensor: Tensor) -> Tensor:
 def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
     """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 
-    A fitting tensor in the same place of `previous`, an earlier snapshot, is overwritten, because
-    new memory takes longer to fill; else `new` makes the copy. Values of other types are shared.
+    If `previous`, an earlier snapshot, has a tensor of the same shape and type at the same place,
+    it is overwritten, as new memory takes longer to fill; else `new` copies. The rest is shared.
     """
     if isinstance(value, Tensor):
         if isinstance(previous, Tensor) and _memory_format(value) == _memory_format(previous):
@@ -96,7 +96,7 @@ class Checkpointer:
     def preallocate(self) -> None:
         """Allocate memory for the first copy in the background; call this after every step.
 
-        Only the first call does something: then the optimizers have created their moments. Without
+        Only the first call has an effect: the optimizers have created their moments then. Without
         this, training would wait at the first checkpoint, because new memory takes long to fill.
         """
         if self._group.is_main and self._allocation is None and self._copied is None:

@@ -1,8 +1,8 @@
 """Several processes that train one model, each computing a part of every step.
 
 `torchrun --nproc-per-node N -m nmt train --config C` starts them, on one machine or on several that
-share the run directory, and restarts them from the last checkpoint when one dies. Process `rank`
-takes every N-th pair of a step, beginning with the shortest; DistributedDataParallel averages the
+share the run directory, and restarts them from the last checkpoint when one dies. A step's pairs
+are sorted by length, and each process takes every N-th. DistributedDataParallel averages the
 gradients, so all processes make the same update. The main process, rank 0, writes files and logs.
 """
 

@@ -197,7 +197,7 @@ class Monitor:
             self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Record the `figures` of a validation (loss in nats per token, scores); print `words`."""
+        """Record the `figures` of a validation (loss per token, scores); print `words`."""
         perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",

@@ -20,7 +20,8 @@ def build_optimizers(
     """Return [Adam] for all weights, or [Muon, Adam] if the recipe's optimizer is muon.
 
     Muon gets the matrices of the linear maps, Adam the embeddings (with the output projection),
-    norms and biases. Weight decay is decoupled; `update_weights` sets the learning rate.
+    norms and biases. If `precision` is bf16, Muon orthogonalises in bfloat16. Weight decay is
+    decoupled. The learning rate is 0 until `update_weights` sets it.
     """
     optimizers: list[torch.optim.Optimizer] = []
     rest = list(model.parameters())

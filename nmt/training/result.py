@@ -192,7 +192,7 @@ def portable_command(argv: Sequence[str]) -> str:
             joined.append(shlex.quote(word))
             continue
         value = value if separator else next(words, "")  # --option=value, or two words
-        value = Path(value).name if option == "--config" else value
+        value = Path(value).name if option == "--config" else value  # without its folder
         if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
             joined.append(f"{option} {shlex.quote(value)}")
     return " ".join(joined)

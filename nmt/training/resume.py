@@ -57,8 +57,8 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     saved = directory.saved_checkpoints()
     if not saved:
         return
-    trained_with = load_config(str(directory.config))
-    old, new = _flatten(trained_with.model_dump()), _flatten(config.model_dump())
+    saved_config = load_config(str(directory.config))
+    old, new = _flatten(saved_config.model_dump()), _flatten(config.model_dump())
     changed = [
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
@@ -74,10 +74,10 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
     taken, training = RunDirectory.step_of(saved[-1]), config.training
     for step in range(1, taken + 1):
-        if learning_rate(step, trained_with) != learning_rate(step, config):
+        if learning_rate(step, saved_config) != learning_rate(step, config):
             raise ConfigError(
                 f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
-                f"{trained_with.training.max_steps:,} the schedule '{training.schedule}' would "
+                f"{saved_config.training.max_steps:,} the schedule '{training.schedule}' would "
                 f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
                 f"keep max_steps, or choose another --run-dir"
             )

@@ -11,7 +11,7 @@ from nmt.run_directory import RunDirectory
 
 
 class Ranking:
-    """Up to `size` validated steps, best first; of equal scores the earlier step is better.
+    """Up to `size` validated steps, best first; with equal scores, the earlier step first.
 
     `add` ranks a step before its checkpoint is written. Call `commit` when it is written; if that
     fails, `rollback` restores the ranking of the last commit.

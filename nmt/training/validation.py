@@ -38,7 +38,7 @@ class Validation:
     quality: dict[str, float]
     """one score, {"bleu": …} or {"chrf": …}; empty if nothing was translated"""
     translations: list[str]
-    """of all validation sentences, or empty"""
+    """of all validation sentences, in their order; empty if nothing was translated"""
 
     @property
     def score(self) -> float:
