@@ -37,7 +37,7 @@ class KeyValueView(Protocol):
         """Return the values of the source: (N, H, S', K)."""
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values (N, H, k, K) of new positions; return both for all C positions."""
+        """Store keys and values (N, H, k, K) of new positions; return both, now (N, H, C, K)."""
 
 
 class CachedKeyValues(NamedTuple):
@@ -54,7 +54,7 @@ class CachedKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Copy in the new positions, (N, H, k, K); return keys and values for all C positions."""
+        """Copy keys and values (N, H, k, K) to the new positions; return both, now (N, H, C, K)."""
         self.new_key.copy_(key)
         self.new_value.copy_(value)
         return self.key, self.value

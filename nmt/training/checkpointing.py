@@ -108,7 +108,7 @@ class Checkpointer:
         """Write a checkpoint of the current step, in the background unless `wait` is True.
 
         If `overwrite` is True, an existing checkpoint of this step is replaced, else it is kept. If
-        writing fails in the background, as on a full disk, the next call of `wait` or `poll` prints
+        writing fails in the background, as on a full disk, the next `wait()` or `poll()` prints
         a message and sets `must_retry`. Earlier checkpoints are not changed.
 
         Raises:

@@ -258,7 +258,7 @@ class GradientComputer:
         return collate(store, rows, self._pad_multiple).to(self._device)
 
     def describe_pairs(self, gradient: StepGradient) -> str:
-        """Return words for a message: the number of pairs, and the target sides of a few, cut off.
+        """Return words for a message: the number of pairs, and a few target sides, shortened.
 
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.

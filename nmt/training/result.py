@@ -176,7 +176,7 @@ def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
 def configuration_digest(config: Config) -> str:
     """Return the SHA-256 of all settings that differ from the defaults, except data.directory.
 
-    If a later version of nmt adds a setting, the digest stays the same at its default.
+    A setting that a later version of nmt adds changes the digest only if it is not at its default.
     """
     chosen = config.model_dump(mode="json", exclude_defaults=True)
     chosen["data"].pop("directory", None)

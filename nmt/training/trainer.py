@@ -143,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Save this step: if `overwrite`, over its checkpoint; if `wait`, before this returns."""
+        """Save this step. `overwrite`: replace a saved one. `wait`: return after it is written."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 
