@@ -16,10 +16,10 @@ FEW_QUERIES = 8
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)): (B, H, T, K), (B, H, S, K) -> (B, H, T, S).
+    """Return the attention weights (B, H, T, S) of queries (B, H, T, K) for keys (B, H, S, K).
 
-    `mask` broadcasts to (B, H, T, S); True = may attend. Masked scores are the smallest finite
-    value instead of -inf, so that a fully masked row does not become NaN.
+    They are softmax(query key^T / sqrt(d_k)). `mask` broadcasts to (B, H, T, S): True = may attend.
+    Masked scores are the smallest finite value, not -inf, so that a fully masked row is not NaN.
     """
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
     if mask is not None:
@@ -34,10 +34,10 @@ def scaled_dot_product_attention(
     mask: Tensor | None,
     dropout: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """Return Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V: Eq. 1, unfused.
+    """Return softmax(query key^T / sqrt(d_k)) value (Eq. 1), in separate PyTorch operations.
 
-    `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K); `mask` is True where
-    attention is allowed. `dropout` is applied to the attention weights (B, H, T, S).
+    `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K). `mask` broadcasts to
+    (B, H, T, S): True = may attend. `dropout`, if given, is applied to the attention weights.
     """
     weights = attention_weights(query, key, mask)
     if dropout is not None:
@@ -48,9 +48,10 @@ def scaled_dot_product_attention(
 def fused_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float = 0.0
 ) -> Tensor:
-    """Return Eq. 1 (B, H, T, K), computed by PyTorch's fused kernel, which stores no weights.
+    """Return Eq. 1, computed by PyTorch's fused kernel, which stores no attention weights.
 
-    `dropout` is a probability. Under autocast on a CPU (validation in bf16), float32 is used.
+    `query` and the result are (B, H, T, K), `key` and `value` (B, H, S, K). In `mask`, True = may
+    attend. `dropout` is a probability. On a CPU, autocast is ignored and float32 is used.
     """
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
@@ -75,7 +76,7 @@ class AttentionContext:
     """broadcasts to (B, H, T, S); True = may attend, None = all may"""
     query_layout: Layout = PADDED
     memory_layout: Layout = PADDED
-    """layout of the positions that are attended to"""
+    """how queries, and the positions that they attend to, are stored: with padding or without"""
     record: MutableSequence[Tensor] | None = None
     """if given, the weights (B, H, T, S) are appended to it"""
 
@@ -108,7 +109,7 @@ class MultiHeadAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
     ) -> Tensor:
-        """Return the attention output (B, T, D) of queries (B, H, T, K), K and V (B, H, S, K)."""
+        """Return the output (B, T, D) for queries (B, H, T, K), keys and values (B, H, S, K)."""
         if context.record is not None:
             context.record.append(attention_weights(query.to(key.dtype), key, context.mask))
         heads = self._attention(query, key, value, context.mask)
@@ -137,7 +138,7 @@ class MultiHeadAttention(nn.Module):
         return layout.split_heads(self.query(x), self.heads)
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return keys `memory` W^K and values `memory` W^V: (B, S, D) -> two of (B, H, S, K)."""
+        """Return the keys and the values of all heads: (B, S, D) -> two of (B, H, S, K)."""
         key, value = self.key(memory), self.value(memory)
         return layout.split_heads(key, self.heads), layout.split_heads(value, self.heads)
 

@@ -22,8 +22,7 @@ from torch import Tensor
 STEPS_PER_COMPACTION = 4
 LENGTHS_MULTIPLE = 16  # not less: softmax is slow on fewer numbers than a register holds
 
-CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2
-"""significant binary digits of a batch size, see `round_up_to_bucket`"""
+CPU_SIZE_BITS, GPU_SIZE_BITS = 3, 2  # binary digits of a batch size that `round_up_to_bucket` keeps
 
 
 class KeyValueView(Protocol):
@@ -38,7 +37,7 @@ class KeyValueView(Protocol):
         """Return the values of the source: (N, H, S', K)."""
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Store keys and values (N, H, k, K) of new positions; return all of them (N, H, C, K)."""
+        """Store keys and values (N, H, k, K) of new positions; return both, now (N, H, C, K)."""
 
 
 class CachedKeyValues(NamedTuple):
@@ -55,7 +54,7 @@ class CachedKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Copy keys and values (N, H, k, K) to the new positions; return all (N, H, C, K)."""
+        """Copy keys and values (N, H, k, K) to the new positions; return both, now (N, H, C, K)."""
         self.new_key.copy_(key)
         self.new_value.copy_(value)
         return self.key, self.value
@@ -65,8 +64,8 @@ class LayerCache:
     """The keys and values of one decoder layer.
 
     Self-attention: (N, H, C, K), of which the first `DecoderCache.stored` positions are used.
-    Cross-attention: (N, H, S', K), one entry per sentence, shared by all its hypotheses; S' is S
-    rounded up to `multiple`. At first C is `multiple`.
+    Cross-attention: (N, H, S', K), one entry per sentence, shared by its hypotheses; S' is S
+    rounded up to a multiple of `multiple`. C is `multiple` at first.
     """
 
     def __init__(
@@ -93,8 +92,8 @@ class LayerCache:
         """Keep P positions per sentence, those with these indices (N, P); C becomes `capacity`."""
         sentences, heads, size, width = self.key.shape
         # index of each head's first row, once sentences, heads and positions are flattened
-        first = torch.arange(sentences * heads, device=positions.device) * size
-        rows = first.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
+        first_rows = torch.arange(sentences * heads, device=positions.device) * size
+        rows = first_rows.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
         # The unused positions are masked, but must be finite: they become copies of row 0.
         rows = F.pad(rows, (0, capacity - positions.shape[1])).flatten()
         self.key, self.value = (
@@ -112,7 +111,7 @@ class LayerCache:
 
 
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
-    """Return x, contiguous, its size in dimension `dim` padded with zeros to a `multiple`."""
+    """Return x padded with zeros in dimension `dim` to a multiple of `multiple`, contiguous."""
     sides = [0] * (2 * (x.dim() - dim))  # two for each dimension, the last dimension first
     sides[-1] = -x.shape[dim] % multiple
     return F.pad(x, sides).contiguous()
@@ -127,7 +126,7 @@ def _select_rows(stored: Tensor, sentences: Tensor, changed: Tensor) -> Tensor:
 
 
 def leaving_sentences(done: Tensor) -> Tensor:
-    """Return the mask (N,) of the sentences that leave the batch, given which are done (N,).
+    """Return a mask (N,), True = the sentence leaves the batch; `done` (N,), True = it is finished.
 
     A CPU compiles kernels for each batch size, and a GPU records a graph for each. Therefore a
     batch has only sizes that `round_up_to_bucket` returns, and some finished sentences remain in
@@ -136,7 +135,7 @@ def leaving_sentences(done: Tensor) -> Tensor:
     unfinished = int((~done).sum())
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
     remaining_done = round_up_to_bucket(unfinished, bits) - unfinished
-    return done & (done.cumsum(0) > remaining_done)
+    return done & (done.cumsum(0) > remaining_done)  # the first finished ones remain
 
 
 def round_up_to_bucket(count: int, bits: int) -> int:
@@ -164,8 +163,8 @@ def remaining_sentences(leaving: Tensor) -> Tensor:
 class DecoderCache:
     """The state of incremental decoding of N sentences, passed explicitly from step to step.
 
-    C and S' are multiples of `multiple`. At least `steps_per_compaction` steps lie between two
-    compactions.
+    C (the capacity) and S' (the padded source length) are multiples of `multiple`. At least
+    `steps_per_compaction` steps lie between two compactions.
     """
 
     def __init__(
@@ -191,8 +190,8 @@ class DecoderCache:
     def advance(self, hypotheses: int) -> tuple[Tensor, list[CachedKeyValues]]:
         """Begin a step of k = `hypotheses` per sentence: reserve a new position for each of them.
 
-        Returns a mask (N, 1, k, C): which of the C cached positions each hypothesis may attend to;
-        and each layer's keys and values, into which the step writes. Compacts the cache if full.
+        Returns a mask (N, 1, k, C), True = the hypothesis may attend to this cached position; and
+        each layer's keys and values, into which the step writes. Compacts the cache if it is full.
         """
         if self.stored + hypotheses > self.ancestor_mask.shape[2]:
             self._compact(self.steps_per_compaction * hypotheses)
@@ -205,7 +204,7 @@ class DecoderCache:
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of sentence n continue its former hypothesis parents[n, i], (N, k)."""
+        """Let hypothesis i of sentence n continue the former hypothesis parents[n, i]: (N, k)."""
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
 

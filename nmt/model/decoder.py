@@ -58,7 +58,7 @@ class DecoderLayer(nn.Module):
         """Transform the new positions of k hypotheses per sentence: (N, k, D) -> (N, k, D).
 
         Their keys and values are written into `stored`, a buffer of C positions per sentence. The
-        mask of `self_context` (N, 1, k, C) says which of them are the past of each hypothesis.
+        mask of `self_context` (N, 1, k, C) is True where a hypothesis may attend to a position.
         Keys and values of a source are stored once; the k hypotheses of a sentence are k queries.
         """
 
@@ -78,7 +78,7 @@ class DecoderLayer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of `config.decoder_layers` layers. In shapes, N is the number of sentences."""
+    """A stack of `config.decoder_layers` layers, and a last norm if they are pre-norm."""
 
     layers: Sequence[DecoderLayer]
 
@@ -105,9 +105,9 @@ class Decoder(nn.Module):
         return DecoderCache([layer.start(memory) for layer in self.layers], source_mask)
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Apply all layers to the next position of k hypotheses each: (N, k, D) -> (N, k, D).
+        """Apply all layers to the next position of k hypotheses of each sentence, x (N, k, D).
 
-        The cache is extended in place. `record` gets the weights of the cross-attention only.
+        Returns (N, k, D) and extends the cache. `record` gets only the cross-attention weights.
         """
         past_mask, stored = cache.advance(x.shape[1])
         cross_context = AttentionContext(cache.source_mask, record=record.cross if record else None)
@@ -124,7 +124,7 @@ class Decoder(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Apply all layers, each with its own cache, and the last norm: (N, k, D) -> (N, k, D)."""
+        """Apply all layers, each to its entry of `stored`, and the last norm: x (N, k, D)."""
         for layer, layer_cache in zip(self.layers, stored, strict=True):
             x = layer.step(x, layer_cache, self_context, cross_context)
         normalized: Tensor = self.norm(x)

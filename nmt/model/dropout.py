@@ -1,4 +1,4 @@
-"""Dropout (section 5.4), with masks that take a CPU a fraction of the time of PyTorch's masks."""
+"""Dropout (section 5.4); a CPU draws these masks in a fraction of the time that PyTorch needs."""
 
 import contextlib
 import threading

@@ -23,7 +23,7 @@ class EncoderLayer(nn.Module):
         self.feed_forward_sublayer = Sublayer(config)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Transform the source: (B, S, D) -> (B, S, D); the context has its mask (B, 1, 1, S)."""
+        """Transform the source: (B, S, D) -> (B, S, D); `context` has its padding mask."""
         x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, context))
         return self.feed_forward_sublayer(x, self.feed_forward)
 
@@ -37,7 +37,7 @@ class Encoder(nn.Module):
         self.norm = final_norm(config)
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
-        """Return the memory (B, S, D) of the embedded source (B, S, D); mask (B, 1, 1, S)."""
+        """Return the memory, the output of all layers, for embeddings x: (B, S, D) -> (B, S, D)."""
         for layer in self.layers:
             x = layer(x, context)
         return self.norm(x)

@@ -26,7 +26,7 @@ class Layout:
         return x.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """Return the position table (L, D) in a shape to add to the activations: unchanged."""
+        """Return what to add to the activations for a position table (L, D): here the table."""
         return table
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
@@ -44,8 +44,8 @@ PADDED = Layout()
 def token_positions(ids: Tensor, padding: int) -> Tensor:
     """Return the indices (U,) of the tokens to compute, in the flattened ids (B, L), ascending.
 
-    These are all real tokens, and as many of `padding` as make U a multiple of `TOKENS_MULTIPLE`,
-    or all of them if there are too few.
+    These are all real tokens, and the first tokens with the id `padding`, as many as make U a
+    multiple of `TOKENS_MULTIPLE`. If there are too few of them, all are taken.
     """
     is_real = (ids != padding).flatten()
     missing = -int(is_real.sum()) % TOKENS_MULTIPLE
@@ -73,7 +73,7 @@ class UnpaddedLayout(Layout):
         return ids.flatten()[self._computed]
 
     def length(self, x: Tensor) -> int:
-        """Return L, the number of positions of the longest sentence."""
+        """Return L, the number of positions of the longest sentence; x does not matter."""
         return self.token_at.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:

@@ -21,14 +21,14 @@ class Sublayer(nn.Module):
         self.pre = config.norm == "pre"
 
     def forward(self, x: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
-        """Apply f inside residual connection, dropout and norm: (B, T, D) -> (B, T, D)."""
+        """Apply f, a sub-layer, and residual sum, dropout and norm: (B, T, D) -> (B, T, D)."""
         if self.pre:
             return self.dropout.add(x, f(self.norm(x)))
         return self.norm(self.dropout.add(x, f(x)))
 
 
 def final_norm(config: ModelConfig) -> nn.Module:
-    """Return the module after the last layer: a norm for pre-norm layers, which end without one."""
+    """Return the module after the last layer: a norm after pre-norm layers, else the identity."""
     if config.norm == "pre":
         return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
     return nn.Identity()

@@ -34,12 +34,12 @@ class Transformer(nn.Module):
         self.target_embedding = TokenEmbedding(target_vocabulary_size, config.d_model)
         self.source_embedding = (
             self.target_embedding
-            if config.embeddings == "shared"
+            if config.embeddings == "shared"  # one matrix for source, target and output
             else TokenEmbedding(source_vocabulary_size, config.d_model)
         )
         self.output_embedding = (
             TokenEmbedding(target_vocabulary_size, config.d_model)
-            if config.embeddings == "separate"
+            if config.embeddings == "separate"  # three matrices
             else self.target_embedding
         )
         self.positions = PositionalEncoding(config.d_model)
@@ -54,7 +54,7 @@ class Transformer(nn.Module):
         """Return the logits (B, T, V) of source ids (B, S) and target ids (B, T).
 
         The target begins with BOS; the logits at position t predict target token t + 1.
-        `attention` collects the attention weights.
+        `attention`, if given, collects the attention weights of all layers.
         """
         return self.output_embedding.logits(self.outputs(source, target_input, attention))
 
@@ -69,8 +69,8 @@ class Transformer(nn.Module):
         """Return the output of the decoder (B, T, D), from which `forward` computes the logits.
 
         `layouts` are those of source and target. If the target has an `UnpaddedLayout`, the output
-        is (U, D), and recorded weights of padding have no meaning. No sentence may be empty.
-        `memory` is the result of `encode`, if it has been called before.
+        is (U, D), and the attention weights recorded at padding have no meaning. No sentence may be
+        empty. `memory` is the result of `encode` for this source; if None, it is computed here.
         """
         source_layout, target_layout = layouts
         if memory is None:
@@ -99,7 +99,7 @@ class Transformer(nn.Module):
         source: Tensor,
         attention: AttentionRecord | None = None,
     ) -> Tensor:
-        """Return the logits (B, T, V) of `forward`, given the memory (B, S, D) of the source."""
+        """Return the logits (B, T, V) of target ids (B, T), given memory (B, S, D) of `source`."""
         x = self.outputs(source, target_input, attention, memory=memory)
         return self.output_embedding.logits(x)
 

@@ -33,10 +33,10 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
-    """Return `value`, nested dicts, lists and tuples, with a copy on the CPU of each tensor.
+    """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 
-    A tensor is copied into the tensor at the same path of a `previous` snapshot if shape and type
-    fit, because new memory takes longer to fill; else `new` copies it. Other values are unchanged.
+    If `previous`, an earlier snapshot, has a tensor of the same shape and type at the same place,
+    it is overwritten, as new memory takes longer to fill; else `new` copies. The rest is shared.
     """
     if isinstance(value, Tensor):
         if isinstance(previous, Tensor) and _memory_format(value) == _memory_format(previous):
@@ -96,7 +96,7 @@ class Checkpointer:
     def preallocate(self) -> None:
         """Allocate memory for the first copy in the background; call this after every step.
 
-        Only the first call does something: then the optimizers have created their moments. Without
+        Only the first call has an effect: the optimizers have created their moments then. Without
         this, training would wait at the first checkpoint, because new memory takes long to fill.
         """
         if self._group.is_main and self._allocation is None and self._copied is None:
@@ -105,14 +105,14 @@ class Checkpointer:
             self._allocation = _in_background(lambda: snapshot(tensors, new=zeros))
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint of the current step in the background, or `wait` until it is written.
+        """Write a checkpoint of the current step, in the background unless `wait` is True.
 
-        An existing checkpoint of this step is replaced only if `overwrite`. If writing fails in the
-        background, for example on a full disk, `wait` or `poll` later prints a message and sets
-        `must_retry`; earlier checkpoints are not changed.
+        If `overwrite` is True, an existing checkpoint of this step is replaced, else it is kept. If
+        writing fails in the background, as on a full disk, the next `wait()` or `poll()` prints
+        a message and sets `must_retry`. Earlier checkpoints are not changed.
 
         Raises:
-            CheckpointError: writing has failed while this method waited for it.
+            CheckpointError: `wait` is True, and writing has failed.
             DivergedError: a weight is NaN or infinite, so nothing is written.
         """
         self.wait()
@@ -161,13 +161,13 @@ class Checkpointer:
         return saved, None
 
     def wait(self) -> None:
-        """Wait until no checkpoint is being written; if it failed, print it, set `must_retry`."""
+        """Wait until the checkpoint is written; if that fails, print why and set `must_retry`."""
         if problem := self._finish():
             self.must_retry = True
             self._monitor.say(f"{problem}; training goes on and tries again")
 
     def poll(self) -> None:
-        """Call `wait` if the checkpoint is written by now, else return; call this every step."""
+        """After every step: call `wait` if the writing has ended by now; never wait for a disk."""
         if self._poll_at_step is None:
             return
         if self._group.size > 1 and self._state.step < self._poll_at_step:
@@ -194,7 +194,7 @@ class Checkpointer:
         return problem
 
     def close(self, *, wait: bool) -> None:
-        """Free the memory of the copy; before that, if `wait`, let the writing thread finish."""
+        """Free the memory of the copy; if `wait` is True, first wait for the writing thread."""
         if wait and self._group.is_main and self._poll_at_step is not None:
             self._written.exception()  # only waits: unlike `result`, it raises nothing
         self._allocation = self._copied = None

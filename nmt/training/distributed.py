@@ -1,8 +1,8 @@
 """Several processes that train one model, each computing a part of every step.
 
 `torchrun --nproc-per-node N -m nmt train --config C` starts them, on one machine or on several that
-share the run directory, and restarts them from the last checkpoint when one dies. Process `rank`
-takes every N-th pair of a step, beginning with the shortest; DistributedDataParallel averages the
+share the run directory, and restarts them from the last checkpoint when one dies. A step's pairs
+are sorted by length, and each process takes every N-th. DistributedDataParallel averages the
 gradients, so all processes make the same update. The main process, rank 0, writes files and logs.
 """
 
@@ -41,7 +41,7 @@ _SECONDS_BETWEEN_CHECKS = 0.02
 
 
 def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
-    """Cut pairs into `count` shards of similar total length; return shard `index` (from 0)."""
+    """Cut the pairs `rows` into `count` shards of similar length; return shard `index` (from 0)."""
     if count == 1:
         return rows
     lengths = store.target.lengths[rows] + store.source.lengths[rows]
@@ -64,7 +64,7 @@ class ProcessGroup:
         return self.rank == 0
 
     def data_parallel(self, module: nn.Module) -> nn.Module:
-        """Return the module, wrapped so that a backward pass averages gradients over processes."""
+        """Return the module, wrapped to average gradients if there are several processes."""
         if self.size == 1:
             return module
         with warnings.catch_warnings():  # PyTorch 2.13 renames an argument that 2.11 needs
@@ -72,7 +72,7 @@ class ProcessGroup:
             return DistributedDataParallel(module, broadcast_buffers=False)
 
     def all_reduce_sum(self, value: Tensor) -> Tensor:
-        """Return the sum of `value` over all processes; `value` itself is overwritten by it."""
+        """Replace `value` by its sum over all processes, in place, and return it."""
         if self.size > 1:
             torch.distributed.all_reduce(value)
         return value
@@ -118,9 +118,9 @@ class ProcessGroup:
 def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
     """Return a new random name, the same in all processes that were started together.
 
-    It is a prefix for keys in `store`. When torchrun restarts processes, its store still holds
-    addresses of processes that have died (seen in PyTorch 2.13), and who reads one waits forever.
-    So each process announces a random id, and the main process answers each id with the name.
+    It is a prefix for keys in `store`, that of torchrun. After a restart this still holds addresses
+    of dead processes (seen in PyTorch 2.13), and a process that reads one waits forever. So each
+    process announces a random id in it, and the main process answers each id with the name.
 
     Raises:
         TimeoutError: in the main process: some processes have not announced themselves.
@@ -148,7 +148,7 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
 
 @contextlib.contextmanager
 def join_process_group(device: str) -> Iterator[ProcessGroup]:
-    """Yield the group of the processes that `torchrun` started, or this one; leave it at the end.
+    """Yield the group of the processes of `torchrun`, or of this one alone; leave it at the end.
 
     Raises:
         ConfigError: `device` is one GPU, or this machine has fewer GPUs than processes.

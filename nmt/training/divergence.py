@@ -81,7 +81,7 @@ class DivergenceDetector:
 
     @torch.no_grad()
     def check(self, loss: Tensor, tokens: int, norm: Tensor) -> PendingCheck:
-        """Check a step and update the running mean; the result stays on the device.
+        """Check a step; update the running mean unless it diverged. The result stays on the device.
 
         `loss` (scalar float64) is summed over `tokens`, in nats; `norm` (scalar) is that of the
         gradient. A step is divergent if one of them is not finite, or the loss per token exceeds

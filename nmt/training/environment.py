@@ -27,9 +27,9 @@ def write_environment(
     processes: int,
     fingerprints: Mapping[str, str],
 ) -> None:
-    """Write what can explain why two runs differ into environment.json of the run.
+    """Write versions, hardware, command and data of this session into environment.json.
 
-    If the file exists, this session is appended to its list `resumed`. `fingerprints` are digests
+    If the file exists, the session is appended to its list `resumed`. `fingerprints` are digests
     of the training and validation text by name.
     """
     session = {

@@ -56,7 +56,7 @@ class StepGradient:
 
 
 class GradientComputer:
-    """Computes the gradient of any step of a run; `plan` says which pairs of `store` it takes.
+    """Computes the gradient of any step of a run; `plan` says which pairs of `store` a step has.
 
     The result is a function of the weights, the pairs of the step, (seed, step), `cpu_shards` and
     `micro_batch`: dropout masks are drawn micro-batch by micro-batch.
@@ -85,7 +85,7 @@ class GradientComputer:
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
-        """Cut later steps into `shards` parts (1 if not `can_shard`); fit the micro-batch size."""
+        """Cut later steps into `shards` parts (1 if not `can_shard`) and adapt `micro_batch`."""
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
@@ -102,7 +102,7 @@ class GradientComputer:
         }
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Cut steps as when `state` was called, unless the recipe sets another micro-batch size."""
+        """Use the saved number of shards; an estimated or halved micro-batch size does not grow."""
         self.set_cpu_shards(saved["shares"])
         sizes = saved["micro_batches"]  # one per process; their number may have changed
         self.micro_batch.load_state(sizes[self.group.rank % len(sizes)])
@@ -112,7 +112,7 @@ class GradientComputer:
         self._parallel = None
 
     def compute(self, step: int) -> StepGradient:
-        """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss and pairs.
+        """Compute the gradient of a step (from 1) into `Parameter.grad`; return loss, norm, pairs.
 
         A GPU may still compute it when this returns. The gradient is the sum over the target tokens
         of the step, divided by the number of processes. If memory runs out, the same pairs are
@@ -140,10 +140,10 @@ class GradientComputer:
         )
 
     def pairs_of_process(self, step: int, pairs: Indices) -> tuple[TokenStore, Indices]:
-        """Return which `pairs` of a step this process computes: a token store and row indices.
+        """Return those of `pairs` that this process computes: a token store, row indices in it.
 
-        With `tokenizer.sampling` it is a new store of segmentations drawn for this step. Their
-        lengths are random, so the pairs are divided by their lengths in the training store.
+        With `tokenizer.sampling` it is a new store, of segmentations drawn for this step. Processes
+        divide the pairs by their lengths in the training store, which all of them know.
         """
         config = self._run.config
         rows = shard(self._store, pairs, self.group.rank, self.group.size)
@@ -258,7 +258,7 @@ class GradientComputer:
         return collate(store, rows, self._pad_multiple).to(self._device)
 
     def describe_pairs(self, gradient: StepGradient) -> str:
-        """Return the number of pairs and a few target sides, cut to 60 characters, for a message.
+        """Return words for a message: the number of pairs, and a few target sides, shortened.
 
         The pairs are those of a micro-batch whose loss is NaN or infinite, of any process; if there
         is none, those of the whole step. All processes must call this together.

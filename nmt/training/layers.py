@@ -19,9 +19,9 @@ from nmt.model.transformer import Transformer
 def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """As configured, compile the layers and enable activation checkpointing, both in place.
 
-    With `training.compile`, on a GPU, fused kernels do not write intermediate values to memory,
-    which takes most of the time in a small layer. One compilation serves almost all shapes: there
-    is one more for validation, for length 1, and if the first batch had equally long sides.
+    With `training.compile`, on a GPU, fused kernels write no intermediate values to memory: such
+    writes take most of the time in a small layer. A layer is compiled a few times: for training,
+    for validation, for length 1, and once more if the first batch had equally long sides.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
     again in the backward pass, compiled or not.
@@ -37,9 +37,10 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
 
 
 def can_compile(device: torch.device) -> bool:
-    """Return whether PyTorch can compile for a device: a GPU, with Triton and a C compiler.
+    """Return whether PyTorch can compile layers for a device.
 
-    PyTorch for CUDA on Linux includes Triton, but no compiler, and many containers have none.
+    It needs a GPU of compute capability 7.0 or more, Triton, and a C compiler. PyTorch for CUDA on
+    Linux includes Triton, but no compiler, and many containers have none.
     """
     if device.type != "cuda" or not find_spec("triton"):
         return False

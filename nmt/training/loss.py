@@ -22,7 +22,7 @@ PROJECTION_ROWS = {"cpu": 1024, "cuda": 4096}
 
 @dataclass(frozen=True)
 class Loss:
-    """Loss in nats, summed over the real target tokens of a batch; `update_weights` divides it."""
+    """Loss in nats: the sum, not the mean, over the real target tokens of a batch."""
 
     total: Tensor
     """the smoothed cross-entropy that training minimises: scalar, differentiable"""
@@ -57,10 +57,10 @@ class Objective(nn.Module):
 def label_smoothed_cross_entropy(
     x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
 ) -> Loss:
-    """Return the summed loss of the logits x E^T for `target`: x (..., D), E (V, D), ids (...).
+    """Return the summed loss of the logits x E^T for the ids `target`, where E is `embedding`.
 
-    E is `embedding`. Positions whose target is the id `padding` add nothing. Matrix products have
-    the precision of x, all else is float32.
+    Shapes: x (..., D), E (V, D), `target` (...). Where `target` is the id `padding`, nothing is
+    added. Matrix products have the precision of x, all else is float32.
     """
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
         x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
@@ -71,8 +71,8 @@ def label_smoothed_cross_entropy(
 class _SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the logits x E^T, x (U, D) and E (V, D); `forward` computes the gradients too.
 
-    It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by the gradient G,
-    which gives the gradients G E of x and G^T x of E. So the logits of all positions, the largest
+    It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by their gradient
+    G. The gradient of x is G E, that of E is G^T x. So the logits of all positions, the largest
     tensor of a step, are never in memory together.
     """
 

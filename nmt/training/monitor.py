@@ -113,13 +113,13 @@ class Monitor:
         of `step` will be repeated: its record is removed too. An incomplete last line is removed.
         """
 
-        def is_valid(line: str) -> bool:
+        def is_kept(line: str) -> bool:
             record = json.loads(line)
             redone = not validated and record["event"] == "validation" and record["step"] == step
             return record["step"] <= step and not redone
 
         def without_dropped(text: str) -> str:
-            lines = [line for line in text.split("\n") if line.endswith("}") and is_valid(line)]
+            lines = [line for line in text.split("\n") if line.endswith("}") and is_kept(line)]
             return "".join(f"{line}\n" for line in lines)
 
         if self._board:
@@ -197,7 +197,7 @@ class Monitor:
             self.say(f"step {step:,}: {words}")
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
-        """Record the `figures` of a validation (loss in nats per token, scores); print `words`."""
+        """Record the `figures` of a validation (loss per token, scores); print `words`."""
         perplexity = math.exp(min(figures["loss"], 700.0))
         self._write(
             event="validation",
@@ -231,7 +231,7 @@ class Monitor:
             self._unwritten = ""
         except OSError as error:
             with contextlib.suppress(OSError):
-                os.truncate(self.metrics, size)
+                os.truncate(self.metrics, size)  # remove a half-written line
             self.say(f"{self.metrics}: not written: {error.strerror}; will be tried again")
 
     def say(self, message: str) -> None:

@@ -1,7 +1,4 @@
-"""Section 5.3: Adam, or Muon for the linear maps and Adam for the rest.
-
-Also the moving average of the weights, if the recipe sets one.
-"""
+"""Section 5.3: Adam, or Muon for the linear maps; also a moving average of the weights."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +20,8 @@ def build_optimizers(
     """Return [Adam] for all weights, or [Muon, Adam] if the recipe's optimizer is muon.
 
     Muon gets the matrices of the linear maps, Adam the embeddings (with the output projection),
-    norms and biases. Weight decay is decoupled; `update_weights` sets the learning rate.
+    norms and biases. If `precision` is bf16, Muon orthogonalises in bfloat16. Weight decay is
+    decoupled. The learning rate is 0 until `update_weights` sets it.
     """
     optimizers: list[torch.optim.Optimizer] = []
     rest = list(model.parameters())
@@ -54,9 +52,9 @@ def update_weights(
 ) -> None:
     """Take one optimiser step with the gradients in `Parameter.grad`, and delete them.
 
-    First they are divided by `divisor`, which makes them those of the mean loss per target token,
-    and clipped to the L2 norm `clip_norm`. If `rejected` (scalar float32) is 1, weights and moments
-    do not change. The device itself reads it, so Python need not wait for a GPU.
+    First the gradients are divided by `divisor`, which turns a sum over target tokens into a mean.
+    Then they are clipped to the L2 norm `clip_norm` (None: not clipped). If `rejected` (scalar
+    float32) is 1, weights and moments do not change: the device reads it, so Python need not wait.
     """
     groups = [group for optimizer in optimizers for group in optimizer.param_groups]
     parameters: list[Tensor] = [parameter for group in groups for parameter in group["params"]]
@@ -76,8 +74,8 @@ def update_weights(
 def orthogonalize(matrices: Tensor) -> Tensor:
     """Return nearly U V^T for N matrices U S V^T (their singular value decompositions).
 
-    Shapes are (N, A, B) -> (N, A, B). Newton-Schulz iterations move all singular values between
-    0.7 and 1.2, so all directions of an update have about the same length.
+    Shapes are (N, A, B) -> (N, A, B). Newton-Schulz iterations move all singular values to
+    between 0.7 and 1.2, so all directions of an update have about the same length.
     """
     a, b, c = COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -138,7 +136,7 @@ class Muon(torch.optim.Optimizer):
 
 
 class MovingAverage:
-    """An exponential moving average of the weights, used in place of an average of checkpoints.
+    """An exponential moving average of the weights, one of the candidates for the best weights.
 
     After every step: average <- d * average + (1 - d) * weights. d is `decay`, but at step t at
     most (1 + t) / (10 + t), so that the random initial weights soon have no influence.
@@ -152,7 +150,7 @@ class MovingAverage:
 
     @torch.no_grad()
     def update(self, step: int) -> None:
-        """Add the weights of the model after step `step` (from 1) to the average, in place."""
+        """Move the average, in place, towards the weights of the model after `step` (from 1)."""
         decay = min(self._decay, (1 + step) / (10 + step))
         torch._foreach_lerp_(
             list(self.weights.values()), list(self._parameters.values()), 1 - decay

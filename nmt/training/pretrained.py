@@ -41,9 +41,9 @@ def load_pretrained(
         elif name.endswith("embedding.weight") and saved.shape[1] == parameter.shape[1]:
             side = "source" if name.startswith("source_") else "target"
             pieces, saved_pieces = (getattr(t, side).pieces for t in (tokenizer, saved_tokenizer))
-            known = _copy_rows(parameter, saved, saved_pieces, pieces)
-            if known < len(parameter):
-                incomplete[name] = f"{known:,} of {len(parameter):,} pieces there"
+            copied = _copy_rows(parameter, saved, saved_pieces, pieces)
+            if copied < len(parameter):
+                incomplete[name] = f"{copied:,} of {len(parameter):,} pieces there"
         elif saved.shape == parameter.shape:
             with torch.no_grad():
                 parameter.copy_(saved)
@@ -68,8 +68,8 @@ def _copy_rows(new: Tensor, saved: Tensor, saved_pieces: list[str], pieces: list
     saved_ids = {piece: index for index, piece in enumerate(saved_pieces)}
     ids = [(index, saved_ids[piece]) for index, piece in enumerate(pieces) if piece in saved_ids]
     if ids:
-        to, of = map(list, zip(*ids, strict=True))
-        new[to] = saved[of].to(new.device)
+        new_ids, old_ids = map(list, zip(*ids, strict=True))
+        new[new_ids] = saved[old_ids].to(new.device)
     return len(ids)
 
 

@@ -47,8 +47,8 @@ _LOCAL_OPTIONS = ("--run-dir", "--set data.directory")
 def choose_best_weights(trainer: Trainer) -> None:
     """Translate the validation set with each candidate and write the best one into best.json.
 
-    The candidates are the average of checkpoints, the best single checkpoint and the moving
-    average, where they exist. Averages are saved in the run; the weights in the model change.
+    The candidates are the average of checkpoints, the best checkpoint and the moving average, if
+    there is one. Averages are saved in the run. The model keeps the weights of the last candidate.
     """
     directory, state, monitor = trainer.directory, trainer.state, trainer.monitor
     log = trainer.log
@@ -87,7 +87,7 @@ def choose_best_weights(trainer: Trainer) -> None:
 
 
 def read_test_set(config: Config) -> list[SentencePair]:
-    """Return the test set on which a finished run is scored; empty if the recipe has none.
+    """Return the test set on which the finished run is to be scored; empty if it is not to be.
 
     Raises:
         DataError: the test set cannot be read.
@@ -111,9 +111,9 @@ def has_result(directory: RunDirectory, pairs: Sequence[SentencePair]) -> bool:
     if not isinstance(test_set, dict) or not isinstance(validation, dict):
         return False
     scored = {name: result.get(name) for name in ("weights", "trained_steps")} | validation
+    # the same weights, if best.json has the same step and validation figures
     return test_set.get("sha256") == text_fingerprint(pairs) and all(
-        best.get(name) == value
-        for name, value in scored.items()  # the same weights
+        best.get(name) == value for name, value in scored.items()
     )
 
 
@@ -176,7 +176,7 @@ def text_fingerprint(pairs: Sequence[SentencePair]) -> str:
 def configuration_digest(config: Config) -> str:
     """Return the SHA-256 of all settings that differ from the defaults, except data.directory.
 
-    A setting that a later version of nmt adds does not change it, as long as it has its default.
+    A setting that a later version of nmt adds changes the digest only if it is not at its default.
     """
     chosen = config.model_dump(mode="json", exclude_defaults=True)
     chosen["data"].pop("directory", None)
@@ -184,7 +184,7 @@ def configuration_digest(config: Config) -> str:
 
 
 def portable_command(argv: Sequence[str]) -> str:
-    """Return the command line `argv` as text, without the names of folders of this machine."""
+    """Return the command line `argv` as text, without folders of this machine."""
     words, joined = iter(argv[1:]), ["nmt"]
     for word in words:
         option, separator, value = word.partition("=")
@@ -192,7 +192,7 @@ def portable_command(argv: Sequence[str]) -> str:
             joined.append(shlex.quote(word))
             continue
         value = value if separator else next(words, "")  # --option=value, or two words
-        value = Path(value).name if option == "--config" else value
+        value = Path(value).name if option == "--config" else value  # without its folder
         if not f"{option} {value}".startswith(_LOCAL_OPTIONS):
             joined.append(f"{option} {shlex.quote(value)}")
     return " ".join(joined)

@@ -57,8 +57,8 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     saved = directory.saved_checkpoints()
     if not saved:
         return
-    trained_with = load_config(str(directory.config))
-    old, new = _flatten(trained_with.model_dump()), _flatten(config.model_dump())
+    saved_config = load_config(str(directory.config))
+    old, new = _flatten(saved_config.model_dump()), _flatten(config.model_dump())
     changed = [
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
@@ -74,10 +74,10 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
     # A schedule that ends at max_steps cannot get another end once the rate has begun to fall.
     taken, training = RunDirectory.step_of(saved[-1]), config.training
     for step in range(1, taken + 1):
-        if learning_rate(step, trained_with) != learning_rate(step, config):
+        if learning_rate(step, saved_config) != learning_rate(step, config):
             raise ConfigError(
                 f"{directory.path}: with training.max_steps {training.max_steps:,} instead of "
-                f"{trained_with.training.max_steps:,} the schedule '{training.schedule}' would "
+                f"{saved_config.training.max_steps:,} the schedule '{training.schedule}' would "
                 f"have had another learning rate at step {step:,}, and {taken:,} are taken; "
                 f"keep max_steps, or choose another --run-dir"
             )
@@ -99,8 +99,8 @@ def check_text_unchanged(
 ) -> None:
     """Check that a run, if it has begun, is resumed with the same text and the same tokenizer.
 
-    With another tokenizer the ids have other meanings. If the run's tokenizer was lost, `tokenizer`
-    is written into it. `fingerprints` are digests of the text, by the names in `FINGERPRINTS`.
+    With another tokenizer, ids would change their meaning. If the run's tokenizer was lost, it is
+    replaced by `tokenizer`. `fingerprints` are digests of the text, by the names in `FINGERPRINTS`.
 
     Raises:
         ConfigError: the training text, the settings of the tokenizer, the validation set or the
@@ -130,7 +130,7 @@ def check_text_unchanged(
 
 
 def resume(trainer: Trainer) -> None:
-    """Load the newest intact checkpoint, if any, and remove the records of later steps.
+    """Load the newest intact checkpoint, if any; remove the records of all later steps.
 
     Raises:
         CheckpointError: there are checkpoints, but all are damaged.
@@ -140,12 +140,12 @@ def resume(trainer: Trainer) -> None:
 
 
 def roll_back(trainer: Trainer, error: DivergedError) -> None:
-    """After a divergent step, load the last checkpoint and save it as the state of that step.
+    """After a divergent step, load the last checkpoint and save it as the state of this step.
 
     The run continues with the next step: data and learning rates of the steps between are skipped.
 
     Raises:
-        DivergedError: `error` with advice, if the recipe does not allow it, there is no checkpoint,
+        DivergedError: `error` with advice: the recipe forbids going back, there is no checkpoint,
             or the run was rolled back `MAX_ROLL_BACKS` times already.
     """
     trainer.checkpointer.wait()

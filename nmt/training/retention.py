@@ -11,7 +11,7 @@ from nmt.run_directory import RunDirectory
 
 
 class Ranking:
-    """Up to `size` validated steps, best first; of equal scores the earlier step is better.
+    """Up to `size` validated steps, best first; with equal scores, the earlier step first.
 
     `add` ranks a step before its checkpoint is written. Call `commit` when it is written; if that
     fails, `rollback` restores the ranking of the last commit.
@@ -51,7 +51,7 @@ class Ranking:
         return {"entries": list(self.entries), "without_gain": self.without_gain}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from a `state()` whose checkpoints are saved; its size may have been larger."""
+        """Continue from the `state()` of a saved run; only its first `size` entries are kept."""
         self.entries = self._committed = state["entries"][: self._size]
         self.without_gain = state["without_gain"]
 
@@ -68,8 +68,8 @@ def checkpoints_to_average(
     """Return the folders of up to `training.average_checkpoints` checkpoints, oldest first.
 
     With `training.average: best` they are those of the first `ranked` steps (best first). Else, or
-    if none exists, they are the last ones at multiples of `checkpoint_every`, or the very last one.
-    Another order would round the sum of the weights differently.
+    if none of these exists, they are the last ones at multiples of `checkpoint_every`; without any,
+    it is the last checkpoint. Another order would round the sum of the weights differently.
     """
     best = sorted(ranked[: training.average_checkpoints] if training.average == "best" else [])
     existing = [path for step in best if (path := directory.checkpoint(step)).exists()]

@@ -59,7 +59,7 @@ def learning_rate(step: int, config: Config) -> float:
     """
     training = config.training
     warmup, last = training.warmup_steps, training.max_steps
-    peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5
+    peak = training.peak_learning_rate or (config.model.d_model * warmup) ** -0.5  # Eq. 3
     match training.schedule:
         case "inverse_square_root":
             rate = inverse_square_root(step, peak, warmup)

@@ -17,8 +17,8 @@ class Stepper:
     """Takes the steps of a run.
 
     A GPU is usually still computing a step when `take` returns. Its loss is read when the next
-    step has been given to the GPU, so that the GPU never waits for Python. A divergent step does
-    not change the weights even so: the update on the device reads the result of the check there.
+    step has been given to the GPU, so that the GPU never waits for Python. Even so, a divergent
+    step does not change the weights: the update reads the result of the check on the device.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Stepper:
         """the step that the device may still be computing: its loss has not been read yet"""
 
     def take(self) -> StepGradient:
-        """Compute the gradient of the next step and update the weights; return loss, norm, pairs.
+        """Take the next step: compute its gradient, update the weights; return loss, norm, pairs.
 
         Raises:
             DivergedError: this step or the one before has diverged. `state.step` is the
@@ -75,7 +75,7 @@ class Stepper:
             state.moving_average.update(state.step)
 
     def synchronize(self) -> None:
-        """Read the loss of the last step and count it; call this before validating or saving.
+        """Wait for the loss of the last step and count it; call this before validating or saving.
 
         Raises:
             DivergedError: the last step has diverged; `state.step` is then its number.

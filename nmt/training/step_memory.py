@@ -82,7 +82,7 @@ def training_memory(
         tokens = min(most, config.training.batch_tokens)
     device, shards = hardware.device, hardware.cpu_shards
     in_bf16 = hardware.precision == "bf16"
-    p = BF16 if in_bf16 else FP32
+    p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product
     size, embedding = parameter_count(model), model.output_embedding.weight
     copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0  # to bf16
     per_token = activation_bytes(config.model, device, hardware.precision, length)
@@ -114,10 +114,10 @@ def training_memory(
 def micro_batch_tokens(
     config: Config, model: Transformer, hardware: Hardware, length: float
 ) -> int:
-    """Return how many padded tokens per side are computed at once at most, in all shards together.
+    """Return the most padded tokens per side that are computed at once, in all shards together.
 
     With `micro_batch_tokens: auto`, the largest useful number is halved until a step fits into the
-    memory of the device. Free memory does not matter: the number should be the same in each run.
+    memory of the device, free or not: so the number is the same in each run. `length` is the mean.
     """
     wanted = config.training.micro_batch_tokens
     if wanted != "auto":
@@ -134,7 +134,7 @@ def micro_batch_tokens(
 def activation_bytes(config: ModelConfig, device: str, precision: str, length: float) -> float:
     """Return the bytes that PyTorch stores for the backward pass of one source and target token.
 
-    `length` is that of the sentences. With p bytes per element of a matrix product, it stores
+    `length` is the mean of the sentences. With p bytes per element of a matrix product, it stores
 
     - for attention: the inputs of its linear maps, queries, keys, values and its result;
     - for the feed-forward network: the inputs of its two linear maps, for an activation other than
@@ -193,7 +193,7 @@ class MicroBatchSize:
         """whether a larger size was tried and memory ran out"""
 
     def fit(self, cpu_shards: int) -> None:
-        """Set `tokens` so that `cpu_shards` together fit in memory; never above a halved size."""
+        """Set `tokens` so that `cpu_shards` together fit in memory; never raise a halved size."""
         model, device = self._run.model, next(self._run.model.parameters()).device
         hardware = Hardware(
             hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
@@ -214,7 +214,7 @@ class MicroBatchSize:
         return {"tokens": self.tokens, "auto": self._auto, "halved": self.halved}
 
     def load_state(self, saved: Mapping[str, Any]) -> None:
-        """Use the saved size if it is smaller and both are estimated; else keep the present one.
+        """Use the saved size if it is smaller and both are estimated; else keep the present size.
 
         If memory ran out in an earlier session, the size is never above the saved one.
         """

@@ -42,7 +42,7 @@ class StopSignals:
         """If `allowed`, a stop signal interrupts the `with` block at any point.
 
         Raises:
-            Interrupted: a signal was received inside the block, or earlier.
+            Interrupted: `allowed` is True, and a signal was received inside the block or earlier.
         """
         self._may_interrupt = allowed
         try:

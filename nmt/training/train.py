@@ -49,7 +49,7 @@ NO_MEMORY = (
 
 
 def train(config: Config, path: Path, log: Log) -> RunDirectory:
-    """Train a model in the run directory `path`, and score it; call this again to resume.
+    """Train and score a model in the run directory `path`; if it holds a run, resume that.
 
     A finished run is not trained again. Under `torchrun` every process calls this; only the main
     process writes files and calls `log`.

@@ -24,7 +24,7 @@ from nmt.training.validation import Validator, write_examples
 class Trainer:
     """Trains one model: connects the data, the steps, the validation and the checkpoints.
 
-    Training changes only the model and `state`.
+    All that training changes is in the model, in `state` and in the files of the run.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Write a checkpoint; `overwrite`: replace one of this step; `wait`: until it is saved."""
+        """Save this step. `overwrite`: replace a saved one. `wait`: return after it is written."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 

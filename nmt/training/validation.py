@@ -38,7 +38,7 @@ class Validation:
     quality: dict[str, float]
     """one score, {"bleu": …} or {"chrf": …}; empty if nothing was translated"""
     translations: list[str]
-    """of all validation sentences, or empty"""
+    """of all validation sentences, in their order; empty if nothing was translated"""
 
     @property
     def score(self) -> float:
@@ -81,7 +81,7 @@ class Validator:
     def validate(self, beam_size: int = 1) -> Validation:
         """Compute the loss; translate and score, unless `training.validation_metric` is the loss.
 
-        The model is in training mode afterwards.
+        The model is set to eval mode for this, and to training mode afterwards.
         """
         model, metric = self.run.model, self.run.config.training.validation_metric
         model.eval()
