@@ -48,7 +48,7 @@ class EncodedSource:
 
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode source ids (B, S); a translation may be `max_length_offset` tokens longer."""
+        """Encode source ids (B, S); a translation may exceed them by `max_length_offset` tokens."""
         limits = (source != model.padding).sum(1) + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 
@@ -80,8 +80,8 @@ class Decoding:
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
         """Return log P of the next token of each hypothesis: (N * k, V), -inf where forbidden.
 
-        `latest` (N, k), BOS at first, are decoded, which adds a position to the cache. `tokens`
-        (N, k, T) are all tokens so far, without BOS.
+        `latest` (N, k) are the last tokens, or BOS at first; decoding them adds a position to the
+        cache. `tokens` (N, k, T) are all tokens so far, without BOS.
         """
         log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
         self.forbid(log_p, tokens.flatten(0, 1))
@@ -90,9 +90,9 @@ class Decoding:
     def forbid(self, log_p: Tensor, history: Tensor) -> None:
         """Set log P (R, V) to -inf, in place, for tokens that may not follow `history` (R, T).
 
-        R is the number of hypotheses, whose history has no BOS. The ids `excluded` may not occur;
+        Each of the R rows is a hypothesis. `history` has no BOS. The ids `excluded` may not occur;
         EOS may not come before `min_length` tokens; no sequence of `no_repeat_ngram` tokens may
-        come twice. If no other token is left, EOS may come. All searches call this.
+        come twice. Where these rules forbid all tokens, EOS is allowed. All searches call this.
         """
         for token in self.excluded:  # one column at a time is faster than all at once
             log_p[:, token] = IMPOSSIBLE

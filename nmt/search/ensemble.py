@@ -17,7 +17,7 @@ from nmt.run_directory import LoadedModel, load_run
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
-    """Return log of the models' mean softmax: logits (..., V) of each -> (..., V) in float32."""
+    """Average the models' probabilities: logits (..., V) of each -> log of the mean, in float32."""
     total = logits[0].float().log_softmax(-1)
     for x in logits[1:]:  # logaddexp adds probabilities that are given as logarithms
         total = torch.logaddexp(total, x.float().log_softmax(-1))
@@ -69,9 +69,9 @@ class Ensemble(nn.Module):
     def step(
         self, latest: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """Decode the latest ids (N, k) of k hypotheses a sentence -> log P of the next (N, k, V).
+        """Latest ids (N, k) of k hypotheses per sentence -> log P of their next tokens (N, k, V).
 
-        `attention` collects the weights: all layers of the first model, then of the second, ….
+        Extends `cache`. `attention` collects the weights: all layers of one model after another.
         """
         steps = zip(members(self), cache.caches, strict=True)
         return log_mean_probability([model.step(latest, c, attention) for model, c in steps])
