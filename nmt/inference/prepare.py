@@ -83,13 +83,13 @@ class OutputProjection(nn.Module):
 
 
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
-    """Return a copy of a Transformer, or of an ensemble, that is faster but cannot be trained.
+    """Copy a Transformer, or an ensemble; the copy is faster, but cannot be trained.
 
     Args:
         model: The model, which does not change.
-        precision: fp32; bf16, which computes everything in bf16, where training keeps the weights
-            in float32; or int8 for the products of activations and weights and fp32 for the rest.
-        graphs: Whether the decoder's steps are CUDA graphs if the model is on a GPU.
+        precision: fp32; bf16 for everything, also the weights (training keeps them in float32);
+            or int8 for the products of activations and weights, and fp32 for the rest.
+        graphs: Whether the decoder's steps become CUDA graphs; without a GPU they never do.
 
     Raises:
         ConfigError: int8 on another device than a CPU, or PyTorch lacks its operators.
@@ -116,14 +116,14 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
 
 
 class _SubsetEmbedding(nn.Module):
-    """The embedding of a subset of the vocabulary; an id of the subset is an index into `ids`."""
+    """The embedding of a part of the vocabulary; an id of the part is an index into `ids`."""
 
     def __init__(self, embedding: TokenEmbedding, ids: Tensor) -> None:
         super().__init__()
         self.embedding, self.ids = embedding, ids
 
     def forward(self, indices: Tensor) -> Tensor:
-        """Return the embeddings of ids of the subset: (B, T) -> (B, T, D)."""
+        """Return the embeddings of ids of the part: (B, T) -> (B, T, D)."""
         x: Tensor = self.embedding(self.ids[indices])
         return x
 
@@ -206,9 +206,9 @@ def _identity(x: Tensor) -> Tensor:
 
 
 def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
-    """Whether `kind` works here in this dtype: its operators are no public interface of PyTorch."""
+    """Whether `kind` works here in this dtype; later PyTorch versions may lack its operators."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
-        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1
+        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1 = 2
     except (AttributeError, RuntimeError):
         return False

@@ -227,7 +227,7 @@ class _Beam:
                 for row, score in zip(tokens, scores, strict=True)
                 if score > IMPOSSIBLE
             ]
-            if not results[sentence]:  # all ended, so their scores are NaN
+            if not results[sentence]:  # scores that are NaN are not above -inf
                 raise NonFiniteScoresError()
         return results
 

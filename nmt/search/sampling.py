@@ -23,7 +23,7 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return p after temperature, top_k and top_p: logits (R, V) -> probabilities (R, V)."""
+    """Apply temperature, top_k and top_p (0 for other tokens): logits (R, V) -> p (R, V)."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
         least = logits.topk(sampling.top_k).values[:, -1:]  # (R, 1)
@@ -47,7 +47,7 @@ class Draws:
         self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
     def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
-        """Draw a token for each row of logits (N, V), with the generators of `sentences` (N,).
+        """Draw a token for each row of logits (N, V); row i draws for sentence `sentences[i]`.
 
         Raises:
             NonFiniteScoresError: a logit is NaN or +infinity.
@@ -72,7 +72,7 @@ def draw(
 ) -> list[list[Hypothesis]]:
     """Draw `count` translations of each row of source ids (B, S).
 
-    `numbers` are line numbers: what is drawn for a line depends on its number, not on its batch.
+    `numbers` are the rows' line numbers: what is drawn depends on the number, not on the batch.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

@@ -36,7 +36,7 @@ class SearchBatch:
     numbers: list[int]
     """number of each sentence, which seeds its random generator if translations are sampled"""
     constraints: list[SpelledConstraints | None]
-    """of each sentence; either all sentences of a batch have constraints, or none has"""
+    """of each sentence; None: it has none. Either all sentences of a batch have some, or none"""
     n_best: int
     """how many hypotheses of each sentence are returned at most"""
 
@@ -62,7 +62,7 @@ class Searcher:
 
     @cached_property
     def model(self) -> Transformer:
-        """The model prepared for fast inference in this precision, when it is first used."""
+        """A copy of the model for fast inference in this precision, made when it is first used."""
         return prepare_for_inference(self.run.model, self.precision)
 
     @cached_property
@@ -90,8 +90,8 @@ class Searcher:
     ) -> Iterator[list[int]]:
         """Yield batches (indices of lines): first the lines without constraints, then the others.
 
-        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
-        lines. A line whose constraints widen its beam n times counts as n times as long.
+        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` have an entry
+        for every line. A line whose constraints widen its beam n times counts as n times as long.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         unconstrained = [i for i in indices if constraints[i] is None]
@@ -166,7 +166,7 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
 
     In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
     of these positions, and k queries attend to all of them at once, in each head and through a
-    mask. On a CPU one process a core may search at the same time.
+    mask. On a CPU, each core may run a search; they share the memory.
     """
     config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:

@@ -2,7 +2,7 @@
 
 `nmt shortlist` learns it from the training data (`nmt.data.tokens.lexicon`) and writes it into the
 run as `shortlist.npz`: the best translations of each source token, and the target tokens that are
-so frequent that every sentence may need them. The search of a batch then computes these only.
+so frequent that every sentence may need them. A search then computes the logits of these only.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ MOST_CANDIDATES = 200
 FREQUENT = 200
 """number of frequent target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""a subset has a size of which only the first 4 binary digits may be 1 (`round_up_to_bucket`)"""
+"""a subset's size is rounded up until only its first 4 binary digits may be 1"""
 SPECIAL = (PAD, UNK, BOS, EOS)
 """the first ids of every vocabulary; they have the same ids in every subset"""
 
@@ -131,7 +131,7 @@ class Shortlist:
         sources: Sequence[Sequence[int]],
         search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Search with `model` restricted to `target_ids`; return hypotheses in ids of `model`."""
+        """Call `search_with` for a restricted `model`; return its result in the ids of `model`."""
         ids = self.target_ids(sources)
         device = next(model.parameters()).device
         entries = torch.from_numpy(ids).to(device)
@@ -144,7 +144,7 @@ class Shortlist:
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the fraction (0 to 1) of the targets' tokens in `target_ids` of their source."""
+        """Return the fraction (0 to 1) of the target tokens in `target_ids` of their own source."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)
