@@ -98,7 +98,7 @@ class StaticLayerCache(LayerCache):
         self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
-        """Keep only the positions at these indices (N, T), in memory for `capacity` positions."""
+        """Keep P positions per sentence, at these indices (N, P), in memory for `capacity` ones."""
         super().keep_positions(positions, capacity)
         self._copy_to_buffers()
 

@@ -51,14 +51,14 @@ def single_threaded(enabled: bool) -> Iterator[None]:
 
 
 class Int8Linear(nn.Module):
-    """x W^T + b in products of 8-bit integers, or with `relu` max(0, x W^T + b).
+    """x W^T + b, or max(0, x W^T + b) with `relu`, in products of 8-bit integers.
 
-    Each row of W has a scale of its own. x has one scale per batch, so the translation of a
+    Each row of W (F, D) has a scale of its own. x has one scale per batch, so the translation of a
     sentence may depend on the other sentences of its batch.
 
     Two libraries compute the same integer sums. FBGEMM is faster for the few rows of a single
-    sentence. oneDNN is faster for many rows, on processors with instructions for such sums; there
-    each matrix is kept in the formats of both.
+    sentence. oneDNN is faster for many rows if the processor has instructions for such sums; then
+    each matrix is kept twice, in the formats of both.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
@@ -122,7 +122,7 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with int8 projections; for few queries, Eq. 1 is computed unfused.
 
-    The fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
+    A fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
     values of many sentences do not fit into the processor's caches, so they are kept in bfloat16 if
     the processor can compute with it.
     """
@@ -178,8 +178,8 @@ class Int8SelfAttention(Int8Attention):
 class TracedDecoder(Decoder):
     """An int8 decoder whose step is faster for few hypotheses, with the same results.
 
-    The step for up to `FEW_ROWS` hypotheses is traced, with the choices that `Int8Linear` and
-    `Int8Attention` make for so few. If PyTorch cannot trace the step, it is not traced.
+    After `TRACE_AFTER` steps for up to `FEW_ROWS` hypotheses, such a step becomes a TorchScript
+    program. If PyTorch cannot trace the step, it stays as it is.
     """
 
     def __init__(self, decoder: Decoder) -> None:

@@ -4,9 +4,9 @@ A trained model has matrices row by row. A processor multiplies by them faster i
 its registers, and converting a matrix into blocks costs about as much as multiplying a small batch
 by it. So each matrix is converted once, before the first translation.
 
-A prepared model has the modules of `nmt.model`, with other linear maps inside them. The arithmetic
-between these maps is that of the modules. A module that this file does not know might use its
-matrices in another way, so it is an error.
+A prepared model has the modules of `nmt.model`, with other linear maps inside them. All other
+arithmetic stays that of the modules. A module that this file does not know might use its matrices
+in another way, so it raises an error.
 
 A model can also be restricted to a part of its target vocabulary; the logits of the rest are not
 computed. The projection onto 37,000 entries takes two fifths of a decoding step of `base`, and a
@@ -64,7 +64,7 @@ LinearKind = type[PrepackedLinear] | type[Int8Linear]  # a class
 
 
 class OutputProjection(nn.Module):
-    """The output projection of a `TokenEmbedding` with weight E (V, D), as a linear map `kind`."""
+    """The output projection by the embedding matrix E (V, D), as a linear map of class `kind`."""
 
     def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
@@ -131,9 +131,9 @@ class _SubsetEmbedding(nn.Module):
 def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     """Return the model with only the entries `ids` (V') as its target vocabulary.
 
-    A target id of the new model is an index into `ids`, and its logits are (…, V'). A search needs
-    PAD, BOS and EOS to keep their ids, so `ids` must begin with these. All weights are shared,
-    except the rows of the output matrix, which are copied.
+    A target id of the new model is an index into `ids`; logits are (…, V'). A search needs PAD, BOS
+    and EOS to keep their ids, so `ids` must begin with the special ids. The weights are shared with
+    `model`, but the needed rows of the output matrix are copied.
     """
     narrow = copy.copy(model)
     narrow._modules = dict(model._modules)
@@ -165,7 +165,7 @@ def check_modules(model: nn.Module) -> None:
 
 
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
-    """Replace each decoder in `model`, in place, by one that replays its steps as CUDA graphs."""
+    """Change `model`: each decoder in it now records its steps as CUDA graphs and replays them."""
     for module in model.modules():
         if isinstance(module, Transformer):
             module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))

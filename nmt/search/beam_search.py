@@ -1,10 +1,10 @@
 """Section 6.1: beam search with a length penalty, "terminating early when possible".
 
 At every step each sentence has its `beam_size` most probable continuations. Those that end are
-stored (Sutskever et al., 2014); the others are continued, and the next best ones replace those that
-ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when none of
-its live hypotheses can beat the stored ones any more, or, with `early_stopping`, when as many have
-ended as the beam is wide.
+stored (Sutskever et al., 2014). The others are live: they are continued, and the next best ones
+replace those that ended. A beam of 1 has no next best: it is greedy search. A sentence is done when
+no live hypothesis can beat the `n_best` stored ones any more, or, with `early_stopping`, when
+`beam_size` hypotheses have ended.
 """
 
 from dataclasses import dataclass, fields

@@ -1,7 +1,7 @@
 """Beam search under lexical constraints: grid beam search with dynamic beam allocation.
 
 Post and Vilar, 2018 (Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
-Machine Translation): hypotheses with equally many tokens of the constraints form a bank and
+Machine Translation): hypotheses that contain equally many tokens of the terms form a bank and
 compete only with each other; at every step each bank gets a part of the beam. Hu et al., 2019
 (Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): the banks take
 turns, the best hypothesis of each bank first, and a hypothesis that abandons a term changes banks.

@@ -50,8 +50,8 @@ class ConstraintProgress:
     met: tuple[PlacedTerm, ...] = ()
     """the terms that the hypothesis contains as whole words"""
     begun: tuple[TermTokenization, ...] = ()
-    """spellings of terms that begin with the last `matched` tokens; a complete one becomes met when
-    the next token ends the word"""
+    """spellings of terms that begin with the last `matched` tokens; a term with all its tokens
+    goes to `met` when the next token ends its last word"""
     matched: int = 0
     """how many of the last tokens belong to `begun`"""
 
@@ -107,7 +107,7 @@ class ConstrainedSentence:
         ]
 
     def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
-        """Whether the text ends in a forbidden word, which the next token must lengthen."""
+        """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
         return contains_any(self.spelled.forbidden, progress.text)
 
     def advance(
@@ -127,7 +127,7 @@ class ConstrainedSentence:
     def restore(self, text: str, tokens: Sequence[int]) -> str:
         """Return `text`, decoded from `tokens`, with terms and prefix as the user wrote them.
 
-        The vocabulary may lack one of their characters, or normalise it to another form.
+        Decoding may change these: a vocabulary may lack a character, or normalise it.
         """
         decode = self.spelling.tokenizer.target.decode
         ids = self.spelled.prefix_ids  # of the prefix without its last word
@@ -201,7 +201,7 @@ def _ends_in_mark(text: bytes) -> bool:
 
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
-    """Return a sentence's beam: a place for each of up to 32 banks, and at least `beam_size`."""
+    """Return a sentence's beam: room for all banks (`WIDEST_BEAM` at most), or `beam_size`."""
     return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
 
 

@@ -40,7 +40,7 @@ class EncodedSource:
     source: Tensor
     """(B, S) ids, padded"""
     memory: Tensor
-    """(B, S, D), the encoder's output; an ensemble has a list of them"""
+    """the encoder's output (B, S, D); of an ensemble a list, one for each model"""
     max_lengths: Tensor
     """(B,) the most tokens that each translation may have, EOS included"""
     bos: int = BOS
@@ -111,7 +111,7 @@ class Decoding:
         log_p[:, self.eos] = torch.where(stuck, eos_log_p, log_p[:, self.eos])
 
     def drop(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Remove sentences that are `done` (mask (N,)) from the cache if that makes steps faster.
+        """Remove `done` sentences (mask (N,)) from the cache once enough are done to save time.
 
         Returns a mask (N,) of the removed sentences, and the former indices (N',) of the remaining
         ones in their new order; None if no sentence is removed.

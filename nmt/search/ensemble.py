@@ -88,8 +88,8 @@ def load_ensemble(
 ) -> LoadedModel:
     """Load runs or checkpoints as one model: an `Ensemble`, or if there is one path, its model.
 
-    `checkpoint` says which one of a run directory is loaded (see `load_run`). The result has the
-    configuration, tokenizer and path of the first one.
+    `checkpoint` names the weights in a run directory: best, last, step-N and so on. The result has
+    the configuration, tokenizer and path of the first model.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.

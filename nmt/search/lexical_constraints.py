@@ -54,7 +54,7 @@ class Spelling:
         return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text with a space in front of it, without EOS.
+        """Return the ids, without EOS, of a text with a space in front of it.
 
         Raises:
             DataError: the text has no id, or the vocabulary does not mark where words begin.

@@ -31,8 +31,8 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     p = logits.softmax(1)
     if sampling.top_p is not None:
         ordered, tokens = p.sort(dim=1, descending=True, stable=True)
-        above = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
-        ordered = ordered.masked_fill(above >= sampling.top_p, 0.0)
+        before = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
+        ordered = ordered.masked_fill(before >= sampling.top_p, 0.0)
         p = torch.zeros_like(ordered).scatter(1, tokens, ordered)
         p /= p.sum(1, keepdim=True)
     return p
@@ -70,7 +70,7 @@ def draw(
     numbers: Sequence[int],
     count: int,
 ) -> list[list[Hypothesis]]:
-    """Draw `count` translations of each row of source ids (B, S).
+    """Draw `count` translations of each row of source ids (B, S): a list, unsorted, for each row.
 
     `numbers` are the rows' line numbers: what is drawn depends on the number, not on the batch.
 
@@ -102,7 +102,7 @@ def single_hypotheses(
 ) -> list[Hypothesis]:
     """Decode one translation of each source; at every step `choose` picks the next tokens.
 
-    `score` is log P of the model divided by the length penalty, however tokens are chosen.
+    `score` is the model's log P divided by the length penalty, also if tokens are drawn.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

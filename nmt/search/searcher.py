@@ -67,13 +67,13 @@ class Searcher:
 
     @cached_property
     def spelling(self) -> Spelling:
-        """The text of each target id, which constraints need; read when it is first used."""
+        """The text of each target id, needed for constraints; built when it is first used."""
         return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
 
     def check(self, n_best: int) -> None:
         """Raise a ConfigError if the beam is too small for `n_best` or too wide for the machine."""
         settings = self.settings
-        if self.sampling:  # there is no beam
+        if self.sampling:  # draws any number of translations, without a beam
             return
         if n_best > settings.beam_size:
             raise ConfigError(
@@ -88,7 +88,7 @@ class Searcher:
         lengths: Sequence[int],
         constraints: Sequence[SpelledConstraints | None],
     ) -> Iterator[list[int]]:
-        """Yield batches (indices of lines): first the lines without constraints, then the others.
+        """Yield batches, lists of line indices: first lines without constraints, then the others.
 
         `indices` are the lines to translate; `lengths` (in tokens) and `constraints` have an entry
         for every line. A line whose constraints widen its beam n times counts as n times as long.
@@ -146,7 +146,7 @@ class Searcher:
 
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
-    """Raise a ConfigError if a beam is wider than the vocabulary or too wide for `memory` bytes."""
+    """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
     beam, vocabulary = settings.beam_size, run.tokenizer.target.size
     if beam > vocabulary:
         raise ConfigError(

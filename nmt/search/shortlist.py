@@ -34,7 +34,7 @@ MOST_CANDIDATES = 200
 FREQUENT = 200
 """number of frequent target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""a subset's size is rounded up until only its first 4 binary digits may be 1"""
+"""number of target ids per search: rounded up so that only 4 leading binary digits may be 1"""
 SPECIAL = (PAD, UNK, BOS, EOS)
 """the first ids of every vocabulary; they have the same ids in every subset"""
 
@@ -131,10 +131,12 @@ class Shortlist:
         sources: Sequence[Sequence[int]],
         search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Call `search_with` for a restricted `model`; return its result in the ids of `model`."""
+        """Search with a copy of `model` that knows only the `target_ids` of the sources.
+
+        `search_with` does the search, given that copy. The result has the target ids of `model`.
+        """
         ids = self.target_ids(sources)
-        device = next(model.parameters()).device
-        entries = torch.from_numpy(ids).to(device)
+        entries = torch.from_numpy(ids).to(next(model.parameters()).device)
         narrow = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
         results = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
@@ -144,7 +146,7 @@ class Shortlist:
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the fraction (0 to 1) of the target tokens in `target_ids` of their own source."""
+        """Return which fraction (0 to 1) of all target tokens their sources' `target_ids` hold."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)

@@ -61,7 +61,7 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Return the pairs as a batch; `sources` end with EOS already, to `targets` it is added."""
+    """Return a batch of sentence pairs; `sources` end with EOS, `targets` get it here."""
     ended = [[*target, EOS] for target in targets]
     return collate(TokenStore.of([list(s) for s in sources], ended), np.arange(len(ended)))
 

@@ -39,8 +39,7 @@ def cut_into_batches(
     """Cut indices of lines into batches, longest first, with lines x longest <= batch_tokens.
 
     A line longer than `batch_tokens` is a batch of its own. There are as few batches as possible,
-    but an even number of them if there are several, and all are about equally full: so two workers
-    finish at about the same time.
+    but an even number if more than one, equally full, so that two workers finish together.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
@@ -74,8 +73,8 @@ def truncate(
     """
     truncated = []
     for i, row in enumerate(rows):
-        if len(row) > limit:
+        is_long = len(row) > limit
+        if is_long:
             report(i, len(row))
-            row = [*row[: limit - 1], EOS]
-        truncated.append(row)
+        truncated.append([*row[: limit - 1], EOS] if is_long else row)
     return truncated
