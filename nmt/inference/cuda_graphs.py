@@ -165,7 +165,7 @@ class CudaGraphDecoder(Decoder):
         self._static_buffers = self._make_buffers(_Operands._fields)
         self._layer_buffers = [self._make_buffers(_CACHE_TENSORS) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
-        """the cache whose keys and values are in the buffers"""
+        """returns the cache that uses the buffers, None if no cache does (a weak reference)"""
         self._owner_lock = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:

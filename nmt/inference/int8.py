@@ -111,7 +111,7 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 def eight_bits_overflow(engine: str) -> bool:
     """Whether library "x86" (FBGEMM) or "onednn" clips a sum of two products here at 16 bits.
 
-    Then x may have only 7 bits. To find out, it multiplies the largest 8-bit integers.
+    Then x may have only 7 bits. To find out, the largest 8-bit integers are multiplied.
     """
     ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
     matrix = _for_library(engine, _quantized(ones), None)
@@ -122,9 +122,9 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with int8 projections; for few queries, Eq. 1 is computed unfused.
 
-    A fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
+    PyTorch's fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
     values of many sentences do not fit into the processor's caches, so they are kept in bfloat16 if
-    the processor can compute with it.
+    the processor has instructions for it.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
@@ -192,7 +192,7 @@ class TracedDecoder(Decoder):
         """Decode the next position: (N, k, D) -> (N, k, D); a trace computes later small steps."""
         many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
         is_bf16 = cache.layers[0].key.dtype != x.dtype  # the batch began with many sentences
-        if record is not None or many or is_bf16:  # `record` collects attention; no trace does
+        if record is not None or many or is_bf16:  # a trace cannot collect attention
             return super().step(x, cache, record)
         self._small_steps += 1
         if self._program is None and self._small_steps < TRACE_AFTER:  # tracing may not pay

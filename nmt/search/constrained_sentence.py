@@ -1,7 +1,7 @@
 """The search of one sentence under lexical constraints.
 
 A `ConstrainedSentence` follows a hypothesis token by token and computes its `ConstraintProgress`:
-which constraints it has met. The progress is a function of the tokens alone, so the tokens of a
+which constraints the hypothesis has met. This depends on the tokens alone, so the tokens of a
 finished translation also tell where its terms are. A `SentenceSearch` holds the hypotheses of one
 sentence, and divides the beam between banks: hypotheses with equally many missing tokens.
 """
@@ -68,11 +68,11 @@ class ConstrainedSentence:
         terms = [option.term for option in progress.begun]  # indices of terms
         spans = self.spelled.source_spans
         known_spans = [spans[i] for i in terms if i < len(spans) and spans[i]]
-        # a term without a known span is expected anywhere
+        # glossary terms have known spans; a term without one is expected anywhere
         return len(known_spans) < len(terms) or any(attended in span for span in known_spans)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
-        """Return the smallest number of further tokens that complete all terms."""
+        """Return the least number of further tokens after which all terms are complete."""
         terms, met = self.spelled.terms, {placed.term for placed in progress.met}
         unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
         # tokens that a begun term saves; without a space it may be shorter than the ids in `terms`
@@ -163,7 +163,7 @@ class ConstrainedSentence:
     def _settled(
         self, progress: ConstraintProgress, token: int | None = None
     ) -> ConstraintProgress:
-        """Count the term just completed as met if `token` (None: any token) ends its last word."""
+        """Count the term just completed as met if `token` ends its last word (None: always)."""
         for option in progress.begun:
             if len(option.ids) == progress.matched and (
                 token is None
@@ -261,7 +261,7 @@ class SentenceSearch:
         return continued.with_handicap() if needed > live.missing_tokens + 1 else continued
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
+        """Choose up to `beam` hypotheses: the best of each bank, then the second of each, …."""
         turns: Counter[int] = Counter()  # by bank: how many hypotheses are already ranked
         ranked = []
         for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
@@ -284,8 +284,8 @@ class SentenceSearch:
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
 
     def is_done(self) -> bool:
-        """Whether no live hypothesis can become one of the `n_best`; log P never rises."""
-        if not self.live or len(self.ended) < self.n_best:  # too few have ended
+        """Whether no live hypothesis can enter the `n_best` ended ones; log P never rises."""
+        if not self.live or len(self.ended) < self.n_best:  # then any live one can enter
             return not self.live
         best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

@@ -1,4 +1,4 @@
-"""What all searches share: log P of the next token, forbidden tokens, removing finished sentences.
+"""What all searches share: log P of next tokens, forbidden tokens, removal of done sentences.
 
 A search extends the hypotheses of a batch by one token at each step. A sentence that is done leaves
 the batch, at once or a few steps later (`leaving_sentences`), so that later steps compute less.
@@ -114,7 +114,7 @@ class Decoding:
         """Remove `done` sentences (mask (N,)) from the cache once enough are done to save time.
 
         Returns a mask (N,) of the removed sentences, and the former indices (N',) of the remaining
-        ones in their new order; None if no sentence is removed.
+        ones in their new order. Returns None if no sentence is removed.
         """
         leaving = leaving_sentences(done)
         if not leaving.any():

@@ -54,7 +54,7 @@ class Ensemble(nn.Module):
         self.padding = models[0].padding
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
-        """Source ids (B, S), target ids with BOS (B, T) -> log P of the next tokens (B, T, V)."""
+        """Source ids (B, S), target ids with BOS (B, T) -> log P of each next token (B, T, V)."""
         return log_mean_probability([model(source, target_input) for model in members(self)])
 
     def encode(self, source: Tensor) -> list[Tensor]:
@@ -78,7 +78,7 @@ class Ensemble(nn.Module):
 
 
 def members(model: nn.Module) -> list[Transformer]:
-    """Return the models of an ensemble; of any other model a list with only itself."""
+    """Return the models of an ensemble; for any other model, a list with only that model."""
     models = list(model.models) if isinstance(model, Ensemble) else [model]
     return cast(list[Transformer], models)
 

@@ -1,7 +1,7 @@
 """`nmt.Transformer`: the paper's model with its sizes as keywords, and a method `generate`.
 
-It has the methods of `nmt.model.transformer.Transformer`. `generate` is defined here because the
-model itself does not import a search.
+It wraps `nmt.model.transformer.Transformer` and has its methods. `generate` stands here, so that
+the package of the model imports no search.
 """
 
 from typing import Literal, TypedDict, Unpack
@@ -26,7 +26,7 @@ UNCONSTRAINED = DecodingConfig(length_normalization="none")
 
 
 class Sizes(TypedDict, total=False):
-    """Keywords for the sizes of a model; see `ModelConfig` for defaults, which are the paper's."""
+    """Keywords for the sizes of a model; the defaults are the paper's (see `ModelConfig`)."""
 
     d_model: int
     heads: int

@@ -90,11 +90,12 @@ class Spelling:
         return ()
 
     def prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
-        """Return the ids of a prefix's complete words, and all its bytes with a space in front.
+        """Return the ids of a prefix's complete words, and the bytes of all its words.
 
         The last word may become longer, so it has no fixed ids: "Ein Hu" may become "Ein Hund",
         but "Ein Hund " only "Ein Hund" and another word. If the vocabulary lacks a letter of the
-        last word, that word is taken as complete. A blank text has no ids and no bytes.
+        last word, that word counts as complete. The bytes begin with a space. A blank text has no
+        ids and no bytes.
 
         Raises:
             DataError: it has no id, or the vocabulary does not mark where words begin.
@@ -181,7 +182,7 @@ class TermTokenization:
     """index of the term"""
     ids: tuple[int, ...]
     spaced: bool
-    """whether the ids include a space in front of the term; if not, it follows text directly"""
+    """whether the ids include a space in front; if not, the term directly follows other text"""
 
 
 @dataclass(frozen=True)
@@ -192,9 +193,9 @@ class SpelledConstraints:
     terms: tuple[tuple[int, ...], ...]
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
-    """all ways to spell each term"""
+    """all ways to spell each term: with a space in front, and if possible without"""
     source_spans: tuple[range, ...]
-    """the source tokens of each glossary term, which come first in `terms`; empty if unknown"""
+    """the source tokens of each glossary term (first in `terms`); () if they are unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
     prefix_ids: tuple[int, ...]

@@ -57,7 +57,7 @@ class Draws:
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=cumulative.dtype, device=logits.device)[:, None]
-        # the first token at which the sum exceeds the level; never one that adds nothing to it
+        # The first token at which the sum of p exceeds the level; never a token with p = 0.
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
 
 

@@ -34,7 +34,7 @@ class SearchBatch:
     ids: list[list[int]]
     """the source ids of each sentence, the last one EOS"""
     numbers: list[int]
-    """number of each sentence, which seeds its random generator if translations are sampled"""
+    """number of each sentence; it seeds the random generator if translations are sampled"""
     constraints: list[SpelledConstraints | None]
     """of each sentence; None: it has none. Either all sentences of a batch have some, or none"""
     n_best: int
@@ -52,8 +52,8 @@ class Searcher:
     sampling: Sampling | None = None
     """how translations are drawn at random; None: beam search or greedy search"""
     shortlist: Shortlist | None = None
-    """restricts the target tokens whose logits are computed, unless translations are drawn or have
-    constraints; None: all logits are computed"""
+    """gives the target tokens whose logits are computed; None: all. It is not used if translations
+    are drawn or have constraints"""
 
     @cached_property
     def device(self) -> torch.device:

@@ -51,9 +51,9 @@ def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Ten
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """Return a step's attention (N, k, S), the mean over one layer's heads and over the models.
+    """Return a step's attention (N, k, S): the mean over one layer's heads, and over the models.
 
-    `cross` holds the weights (N, H, k, S) of all layers of the first model, then of the second, ….
+    `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
     layers = iter(cross)
     of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]

@@ -39,13 +39,13 @@ def cut_into_batches(
     """Cut indices of lines into batches, longest first, with lines x longest <= batch_tokens.
 
     A line longer than `batch_tokens` is a batch of its own. There are as few batches as possible,
-    but an even number if more than one, equally full, so that two workers finish together.
+    but an even number if more than one, about equally full, so that two workers finish together.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
     fewest = len(_ends(longest_first, batch_tokens))
     if fewest > 1:
-        fewest += fewest % 2
+        fewest += fewest % 2  # an even number
     # the smallest number of tokens per batch with which `fewest` batches suffice
     smallest = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
@@ -71,10 +71,7 @@ def truncate(
 
     Calls `report(index, length)` for each row that is cut, with its length before the cut.
     """
-    truncated = []
     for i, row in enumerate(rows):
-        is_long = len(row) > limit
-        if is_long:
+        if len(row) > limit:
             report(i, len(row))
-        truncated.append([*row[: limit - 1], EOS] if is_long else row)
-    return truncated
+    return [[*row[: limit - 1], EOS] if len(row) > limit else row for row in rows]
