@@ -78,7 +78,7 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
     """Return the weights (B, H, T, S) of the penultimate layer, or the second of two layers.
 
-    The first layer is not used: its queries do not know the source yet.
+    The first layer is used only if there is no other: its queries do not know the source yet.
     """
     return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
 
