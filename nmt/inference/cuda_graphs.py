@@ -23,7 +23,7 @@ from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to
 from nmt.model.decoder import Decoder
 
 LENGTH_MULTIPLE = 64
-"""C, the target positions that a cache can hold, and source lengths are multiples of this."""
+"""C, the number of target positions in a cache, and source lengths are multiples of this."""
 STEPS_PER_COMPACTION = 16
 """Least number of steps between removals of unused positions from the cache, which are slow."""
 MAX_SHAPES = 128
@@ -64,7 +64,7 @@ class CudaRecorder:
 
 
 class StaticBuffer:
-    """Memory for a tensor of changing shape; `on_reallocate` is called before it is replaced."""
+    """Memory for a tensor of changing shape; calls `on_reallocate` before it gets new memory."""
 
     def __init__(self, on_reallocate: Callable[[], object]) -> None:
         self._on_reallocate = on_reallocate
@@ -98,12 +98,12 @@ class StaticLayerCache(LayerCache):
         self._copy_to_buffers()
 
     def keep_positions(self, positions: Tensor, capacity: int) -> None:
-        """Keep only the positions at these indices (N, T), in memory for `capacity` positions."""
+        """Keep P positions per sentence, at these indices (N, P), in memory for `capacity` ones."""
         super().keep_positions(positions, capacity)
         self._copy_to_buffers()
 
     def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
-        """Keep only the sentences at these indices (N',), of which `changed` change their row."""
+        """Keep only the sentences at these indices (N',); `changed` are the rows that change."""
         super().keep_sentences(sentences, changed)
         self._copy_to_buffers()
 
@@ -118,22 +118,22 @@ _CACHE_TENSORS = ("key", "value", "cross_key", "cross_value")
 
 
 class _Operands(NamedTuple):
-    """A step's tensors beside keys and values; `rows` are those of N sentences and unused ones."""
+    """A step's tensors beside keys and values; `rows` counts N sentences and unused rows."""
 
     x: Tensor
     """(rows, k, D)"""
     past_mask: Tensor
-    """(rows, 1, k, C) for the C positions that the cache can hold"""
+    """(rows, 1, k, C) for the C positions that the cache can hold; True = may be attended to"""
     source_mask: Tensor
-    """(rows, 1, 1, S') where S' is S rounded up"""
+    """(rows, 1, 1, S') where S' is S rounded up; True = may be attended to"""
     new: Tensor
-    """(k,) the indices (of C positions) of the new keys and values"""
+    """(k,) which of the C positions get the new keys and values"""
     result: Tensor
     """(rows, k, D)"""
 
 
 class StaticKeyValues(NamedTuple):
-    """A layer's keys and values (N, H, C, K) at fixed addresses, and indices `new` (k,)."""
+    """A layer's keys and values (N, H, C, K) at fixed addresses; `new` (k,): positions to fill."""
 
     key: Tensor
     value: Tensor
@@ -142,18 +142,18 @@ class StaticKeyValues(NamedTuple):
     cross_value: Tensor
 
     def append(self, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Write keys and values (N, H, k, K) at the indices `new`; return both (N, H, C, K)."""
+        """Write keys and values (N, H, k, K) to the positions `new`; return all: (N, H, C, K)."""
         self.key.index_copy_(2, self.new, key)
         self.value.index_copy_(2, self.new, value)
         return self.key, self.value
 
 
 class CudaGraphDecoder(Decoder):
-    """A decoder that launches each step as one CUDA graph; its weights must keep their addresses.
+    """A decoder that launches a step as one CUDA graph; its weights must keep their addresses.
 
     The first step of a shape runs without a graph, because kernels are loaded and tuned then; the
     second one is recorded. Only one cache can use the graphs at a time: as long as it exists, other
-    searches run without graphs. If recording fails, all searches do so, after a warning.
+    searches run without graphs. If recording fails, it warns, and no search uses graphs any more.
     """
 
     def __init__(self, decoder: Decoder, recorder: Recorder) -> None:
@@ -161,11 +161,11 @@ class CudaGraphDecoder(Decoder):
         self.layers, self.norm = decoder.layers, decoder.norm
         self._recorder: Recorder | None = recorder
         self._programs: dict[tuple[int, ...], Program | None] = {}
-        """graphs by shape; None: the shape occurred once"""
+        """by shape: the graph that was recorded; None: the shape occurred only once so far"""
         self._static_buffers = self._make_buffers(_Operands._fields)
         self._layer_buffers = [self._make_buffers(_CACHE_TENSORS) for _ in self.layers]
         self._owner: Callable[[], DecoderCache | None] = lambda: None
-        """the cache whose keys and values are in the buffers"""
+        """returns the cache that uses the buffers, None if no cache does (a weak reference)"""
         self._owner_lock = threading.Lock()
 
     def start(self, memory: Tensor, source_mask: Tensor) -> DecoderCache:

@@ -35,13 +35,13 @@ ONE_CORE = 2 << 20
 """size in bytes below which a matrix is multiplied on one core if there are few rows: waiting for a
 second core would take longer than it saves"""
 TRACE_AFTER = 64
-"""steps of few hypotheses before the step is traced, a few sentences: tracing takes a quarter of a
-second and pays only if more sentences follow"""
+"""steps of few hypotheses before a step is traced (a few sentences take so many): tracing takes a
+quarter of a second, and pays only if more sentences follow"""
 
 
 @contextlib.contextmanager
 def single_threaded(enabled: bool) -> Iterator[None]:
-    """Compute on one core inside the block if `enabled`, and on as many as before after it."""
+    """Compute on one core inside the block if `enabled`; after it on as many as before."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1 if enabled else threads)
     try:
@@ -51,14 +51,14 @@ def single_threaded(enabled: bool) -> Iterator[None]:
 
 
 class Int8Linear(nn.Module):
-    """x W^T + b in products of 8-bit integers, or with `relu` max(0, x W^T + b).
+    """x W^T + b, or max(0, x W^T + b) with `relu`, in products of 8-bit integers.
 
-    Each row of W has a scale of its own. x has one scale per batch, so the translation of a
+    Each row of W (F, D) has a scale of its own. x has one scale per batch, so the translation of a
     sentence may depend on the other sentences of its batch.
 
     Two libraries compute the same integer sums. FBGEMM is faster for the few rows of a single
-    sentence. oneDNN is faster for many rows, on processors with instructions for such sums; there
-    each matrix is kept in the formats of both.
+    sentence. oneDNN is faster for many rows if the processor has instructions for such sums; then
+    each matrix is kept twice, in the formats of both.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, relu: bool = False) -> None:
@@ -109,9 +109,9 @@ def _for_library(engine: str, quantized: Tensor, bias: Tensor | None) -> object:
 
 @functools.cache
 def eight_bits_overflow(engine: str) -> bool:
-    """Whether "x86" (FBGEMM) or "onednn" clips sums of two products at 16 bits, without VNNI.
+    """Whether library "x86" (FBGEMM) or "onednn" clips a sum of two products here at 16 bits.
 
-    If so, x may have only 7 bits. To find out, a product of the largest 8-bit integers is computed.
+    Then x may have only 7 bits. To find out, the largest 8-bit integers are multiplied.
     """
     ones = torch.ones(16, 16)  # a scale makes 127 or 255 of each 1
     matrix = _for_library(engine, _quantized(ones), None)
@@ -122,9 +122,9 @@ def eight_bits_overflow(engine: str) -> bool:
 class Int8Attention(MultiHeadAttention):
     """Multi-head attention with int8 projections; for few queries, Eq. 1 is computed unfused.
 
-    The fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
+    PyTorch's fused kernel takes twice as long for the hypotheses of a single sentence. The keys and
     values of many sentences do not fit into the processor's caches, so they are kept in bfloat16 if
-    the processor can compute with it.
+    the processor has instructions for it.
     """
 
     def __init__(self, attention: MultiHeadAttention) -> None:
@@ -135,7 +135,7 @@ class Int8Attention(MultiHeadAttention):
         self.computes_bf16 = bool(processor_features() & {"avx512_bf16", "amx_bf16"})
 
     def project_memory(self, memory: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor]:
-        """Return keys, values (B, H, S, K) of (B, S, D), in bf16 if B is large and the CPU can."""
+        """Memory (B, S, D) -> keys, values (B, H, S, K); bf16 if B is large and the CPU has it."""
         key, value = super().project_memory(memory, layout)
         if self.computes_bf16 and len(memory) > FEW_SENTENCES:
             return key.bfloat16(), value.bfloat16()
@@ -169,7 +169,7 @@ class Int8SelfAttention(Int8Attention):
         )
 
     def project_all(self, x: Tensor, layout: Layout = PADDED) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, keys and values of self-attention: (B, T, D) -> three (B, H, T, K)."""
+        """Return queries, keys and values of self-attention: (B, T, D) -> each (B, H, T, K)."""
         product: Tensor = self.query_key_value(x)  # (B, T, 3 * D)
         query, key, value = layout.split_heads(product, 3 * self.heads).chunk(3, dim=1)
         return query, key, value
@@ -178,8 +178,8 @@ class Int8SelfAttention(Int8Attention):
 class TracedDecoder(Decoder):
     """An int8 decoder whose step is faster for few hypotheses, with the same results.
 
-    The step for up to `FEW_ROWS` hypotheses is traced, with the choices that `Int8Linear` and
-    `Int8Attention` make for so few. If PyTorch cannot trace the step, it is not traced.
+    After `TRACE_AFTER` steps for up to `FEW_ROWS` hypotheses, such a step becomes a TorchScript
+    program. If PyTorch cannot trace the step, it stays as it is.
     """
 
     def __init__(self, decoder: Decoder) -> None:
@@ -189,13 +189,13 @@ class TracedDecoder(Decoder):
         self._program: Callable[..., Tensor] | None = None
 
     def step(self, x: Tensor, cache: DecoderCache, record: AttentionRecord | None = None) -> Tensor:
-        """Decode the next position: (N, k, D) -> (N, k, D); a small step is traced if that pays."""
+        """Decode the next position: (N, k, D) -> (N, k, D); a trace computes later small steps."""
         many = x.shape[0] * x.shape[1] > FEW_ROWS  # hypotheses
         is_bf16 = cache.layers[0].key.dtype != x.dtype  # the batch began with many sentences
-        if record is not None or many or is_bf16:  # a traced step collects no attention
+        if record is not None or many or is_bf16:  # a trace cannot collect attention
             return super().step(x, cache, record)
         self._small_steps += 1
-        if self._program is None and self._small_steps < TRACE_AFTER:  # too early
+        if self._program is None and self._small_steps < TRACE_AFTER:  # tracing may not pay
             return super().step(x, cache, record)
         past_mask, stored = cache.advance(x.shape[1])
         inputs = (x, past_mask, cache.source_mask, *chain.from_iterable(stored))

@@ -4,9 +4,9 @@ A trained model has matrices row by row. A processor multiplies by them faster i
 its registers, and converting a matrix into blocks costs about as much as multiplying a small batch
 by it. So each matrix is converted once, before the first translation.
 
-A prepared model has the modules of `nmt.model`, with other linear maps inside them. The arithmetic
-between these maps is that of the modules. A module that this file does not know might use its
-matrices in another way, so it is an error.
+A prepared model has the modules of `nmt.model`, with other linear maps inside them. All other
+arithmetic stays that of the modules. A module that this file does not know might use its matrices
+in another way, so it raises an error.
 
 A model can also be restricted to a part of its target vocabulary; the logits of the rest are not
 computed. The projection onto 37,000 entries takes two fifths of a decoding step of `base`, and a
@@ -64,7 +64,7 @@ LinearKind = type[PrepackedLinear] | type[Int8Linear]  # a class
 
 
 class OutputProjection(nn.Module):
-    """The output projection of a `TokenEmbedding` with weight E (V, D), as a linear map `kind`."""
+    """The output projection by the embedding matrix E (V, D), as a linear map of class `kind`."""
 
     def __init__(self, weight: Tensor, kind: LinearKind) -> None:
         super().__init__()
@@ -83,13 +83,13 @@ class OutputProjection(nn.Module):
 
 
 def prepare_for_inference(model: Transformer, precision: str, graphs: bool = True) -> Transformer:
-    """Return a copy of a Transformer, or of an ensemble, that is faster but cannot be trained.
+    """Copy a Transformer, or an ensemble; the copy is faster, but cannot be trained.
 
     Args:
         model: The model, which does not change.
-        precision: fp32; bf16, which computes everything in bf16, where training keeps the weights
-            in float32; or int8 for the products of activations and weights and fp32 for the rest.
-        graphs: Whether the decoder's steps are CUDA graphs if the model is on a GPU.
+        precision: fp32; bf16 for everything, also the weights (training keeps them in float32);
+            or int8 for the products of activations and weights, and fp32 for the rest.
+        graphs: Whether the decoder's steps become CUDA graphs; without a GPU they never do.
 
     Raises:
         ConfigError: int8 on another device than a CPU, or PyTorch lacks its operators.
@@ -116,14 +116,14 @@ def prepare_for_inference(model: Transformer, precision: str, graphs: bool = Tru
 
 
 class _SubsetEmbedding(nn.Module):
-    """The embedding of a subset of the vocabulary; an id of the subset is an index into `ids`."""
+    """The embedding of a part of the vocabulary; an id of the part is an index into `ids`."""
 
     def __init__(self, embedding: TokenEmbedding, ids: Tensor) -> None:
         super().__init__()
         self.embedding, self.ids = embedding, ids
 
     def forward(self, indices: Tensor) -> Tensor:
-        """Return the embeddings of ids of the subset: (B, T) -> (B, T, D)."""
+        """Return the embeddings of ids of the part: (B, T) -> (B, T, D)."""
         x: Tensor = self.embedding(self.ids[indices])
         return x
 
@@ -131,9 +131,9 @@ class _SubsetEmbedding(nn.Module):
 def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
     """Return the model with only the entries `ids` (V') as its target vocabulary.
 
-    A target id of the new model is an index into `ids`, and its logits are (…, V'). A search needs
-    PAD, BOS and EOS to keep their ids, so `ids` must begin with these. All weights are shared,
-    except the rows of the output matrix, which are copied.
+    A target id of the new model is an index into `ids`; logits are (…, V'). A search needs PAD, BOS
+    and EOS to keep their ids, so `ids` must begin with the special ids. The weights are shared with
+    `model`, but the needed rows of the output matrix are copied.
     """
     narrow = copy.copy(model)
     narrow._modules = dict(model._modules)
@@ -165,7 +165,7 @@ def check_modules(model: nn.Module) -> None:
 
 
 def use_cuda_graphs(model: nn.Module, recorder: Recorder) -> None:
-    """Replace each decoder in `model`, in place, by one that replays its steps as CUDA graphs."""
+    """Change `model`: each decoder in it now records its steps as CUDA graphs and replays them."""
     for module in model.modules():
         if isinstance(module, Transformer):
             module.add_module("decoder", CudaGraphDecoder(module.decoder, recorder))
@@ -206,9 +206,9 @@ def _identity(x: Tensor) -> Tensor:
 
 
 def is_supported(kind: LinearKind, dtype: torch.dtype) -> bool:
-    """Whether `kind` works here in this dtype: its operators are no public interface of PyTorch."""
+    """Whether `kind` works here in this dtype; later PyTorch versions may lack its operators."""
     one = torch.ones(1, 1, dtype=dtype)
     try:
-        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1
+        return bool((kind(one, one[0], relu=True)(one) - 2).abs().item() < 0.1)  # 1 * 1 + 1 = 2
     except (AttributeError, RuntimeError):
         return False

@@ -1,10 +1,10 @@
 """Section 6.1: beam search with a length penalty, "terminating early when possible".
 
 At every step each sentence has its `beam_size` most probable continuations. Those that end are
-stored (Sutskever et al., 2014); the others are continued, and the next best ones replace those that
-ended. A beam of 1 has no next best: it is greedy search. The search of a sentence ends when none of
-its live hypotheses can beat the stored ones any more, or, with `early_stopping`, when as many have
-ended as the beam is wide.
+stored (Sutskever et al., 2014). The others are live: they are continued, and the next best ones
+replace those that ended. A beam of 1 has no next best: it is greedy search. A sentence is done when
+no live hypothesis can beat the `n_best` stored ones any more, or, with `early_stopping`, when
+`beam_size` hypotheses have ended.
 """
 
 from dataclasses import dataclass, fields
@@ -23,13 +23,13 @@ from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
 BLOCK = 16
 """columns of a row of log P that share one maximum in `largest`"""
 BLOCKS_PER_RESULT = 64
-"""blocks per wanted number from which on `largest` is faster than `torch.topk`"""
+"""with at least this many blocks for each of the k numbers, `largest` beats `torch.topk`"""
 
 Length = TypeVar("Length", float, Tensor)
 
 
 def length_penalty(length: Length, settings: DecodingConfig) -> Length:
-    """((5 + length) / 6)^alpha, which divides log P (Wu et al., 2016, Eq. 14; section 6.1).
+    """Return the divisor of log P, ((5 + length) / 6)^alpha (Wu et al., 2016, Eq. 14; section 6.1).
 
     `length` counts the tokens with EOS. log P only falls with length, and without the penalty
     (alpha = 0) beam search prefers translations that are too short. If
@@ -76,11 +76,11 @@ def beam_search(
 
 
 def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k largest values of each row of `x` (R, V) and their columns: both (R, k).
+    """Return the k largest values of each row of `x` (R, V), and their columns: both (R, k).
 
-    The result is that of `torch.topk`, which is slow for wide rows on a CPU. The k largest are in
-    the k blocks with the largest maxima, so only these are searched. Block b has the 16 columns b,
-    b + V / 16, b + 2 V / 16 …: all maxima are then an elementwise maximum of 16 contiguous slices.
+    It does what `torch.topk` does, which is slow for wide rows on a CPU. The k largest are in the k
+    blocks with the largest maxima, so only these are searched. Block b has the 16 columns b,
+    b + V / 16, b + 2 V / 16, …; so the maxima of all blocks are a maximum of 16 slices of the row.
     """
     rows, columns = x.shape
     blocks = columns // BLOCK
@@ -88,7 +88,7 @@ def largest(x: Tensor, k: int) -> tuple[Tensor, Tensor]:
         values, indices = x.topk(k)
         return values, indices
     blocked = x[:, : blocks * BLOCK].unflatten(1, (BLOCK, blocks))
-    best = blocked.amax(1).topk(k).indices  # (R, k) blocks
+    best = blocked.amax(1).topk(k).indices  # (R, k) indices of blocks
     candidates = blocked.gather(2, best[:, None].expand(-1, BLOCK, -1)).flatten(1)  # (R, 16 k)
     offsets = torch.arange(BLOCK, device=x.device)[:, None] * blocks  # (16, 1)
     columns_of = (offsets + best[:, None]).flatten(1)  # (R, 16 k)
@@ -176,7 +176,7 @@ class _Beam:
         )
 
     def extend(self, best: _Continuations, settings: DecodingConfig) -> Tensor:
-        """Store the continuations that end; the others become the live hypotheses.
+        """Store the continuations that end; the best of the others become the live hypotheses.
 
         Returns the index of the former hypothesis that each live one continues: (N, k).
         """
@@ -206,7 +206,7 @@ class _Beam:
         self.ended_tokens = tokens.gather(1, kept[:, :, None].expand(-1, -1, longest))
 
     def done(self, settings: DecodingConfig) -> Tensor:
-        """Return a mask (N,) of the sentences that no live hypothesis can improve any more.
+        """Return a mask (N,): True where no live hypothesis can enter the stored ones any more.
 
         log P never rises, so its present value over the largest possible penalty bounds every
         future score: the rule is exact. `early_stopping` adds a rule that is not exact.
@@ -227,12 +227,12 @@ class _Beam:
                 for row, score in zip(tokens, scores, strict=True)
                 if score > IMPOSSIBLE
             ]
-            if not results[sentence]:  # their scores are NaN
+            if not results[sentence]:  # scores that are NaN are not above -inf
                 raise NonFiniteScoresError()
         return results
 
     def keep(self, sentences: Tensor) -> Self:
-        """The beams of these sentences only: (N',) indices."""
+        """Return a beam with only the sentences at these indices (N',)."""
         return type(self)(*(getattr(self, field.name)[sentences] for field in fields(self)))
 
 

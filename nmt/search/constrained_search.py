@@ -1,7 +1,7 @@
 """Beam search under lexical constraints: grid beam search with dynamic beam allocation.
 
 Post and Vilar, 2018 (Fast Lexically Constrained Decoding with Dynamic Beam Allocation for Neural
-Machine Translation): hypotheses with equally many tokens of the constraints form a bank and
+Machine Translation): hypotheses that contain equally many tokens of the terms form a bank and
 compete only with each other; at every step each bank gets a part of the beam. Hu et al., 2019
 (Improved Lexically Constrained Decoding for Translation and Monolingual Rewriting): the banks take
 turns, the best hypothesis of each bank first, and a hypothesis that abandons a term changes banks.
@@ -47,8 +47,8 @@ def constrained_search(
     """Translate source ids (B, S) so that each translation meets the constraints on its row.
 
     Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
-    length penalty. At each step chosen hypotheses that end are stored, the others continued. The
-    length limit of a sentence is that of `beam_search` plus the `most_tokens` of its constraints.
+    length penalty. Each step continues what `SentenceSearch.choose` picks; ended ones are stored.
+    A translation may be longer than in `beam_search`, by the `most_tokens` of its constraints.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -59,7 +59,7 @@ def constrained_search(
     pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
     searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
     sentences = searches  # those that are not finished
-    uses_attention = any(c.spelled.source_spans for c in constraints)
+    uses_attention = any(c.spelled.source_spans for c in constraints)  # places of glossary terms
     width = max((sentence.beam for sentence in searches), default=0)  # k
     latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
     while sentences:
@@ -83,7 +83,7 @@ def constrained_search(
             decoding.cache.keep_sentences(indices)
         # A sentence with less than k hypotheses repeats them; the repetitions are ignored.
         slots = [(sentence.live * width)[:width] for sentence in sentences]
-        parents = [[hypothesis.row % latest.shape[1] for hypothesis in row] for row in slots]
+        parents = [[h.row % latest.shape[1] for h in row] for row in slots]  # row in its sentence
         decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
         latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
     return [[hypothesis for _, hypothesis in sentence.ended] for sentence in searches]
@@ -110,10 +110,10 @@ class _NextTokens:
         slots = len(logits) // len(sentences)
         for n, sentence in enumerate(sentences):
             prefix = sentence.constraints.next_prefix_tokens
-            sentence.live = [replace(h, row=n * slots + k) for k, h in enumerate(sentence.live)]
-            for k, h in enumerate(sentence.live):
+            sentence.live = [replace(h, row=n * slots + i) for i, h in enumerate(sentence.live)]
+            for i, h in enumerate(sentence.live):
                 if would_end[h.row] and h.missing_tokens and prefix(h.progress) is None:
-                    sentence.live[k] = h.with_handicap()
+                    sentence.live[i] = h.with_handicap()
 
     def mask(self, decoding: Decoding) -> None:
         """Set `free` to -inf for tokens that the settings or the constraints do not allow."""

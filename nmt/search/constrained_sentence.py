@@ -1,7 +1,7 @@
 """The search of one sentence under lexical constraints.
 
 A `ConstrainedSentence` follows a hypothesis token by token and computes its `ConstraintProgress`:
-which constraints it has met. The progress is a function of the tokens alone, so the tokens of a
+which constraints the hypothesis has met. This depends on the tokens alone, so the tokens of a
 finished translation also tell where its terms are. A `SentenceSearch` holds the hypotheses of one
 sentence, and divides the beam between banks: hypotheses with equally many missing tokens.
 """
@@ -50,8 +50,8 @@ class ConstraintProgress:
     met: tuple[PlacedTerm, ...] = ()
     """the terms that the hypothesis contains as whole words"""
     begun: tuple[TermTokenization, ...] = ()
-    """spellings of terms that begin with the last `matched` tokens; a complete one becomes met when
-    the next token ends the word"""
+    """spellings of terms that begin with the last `matched` tokens; a term with all its tokens
+    goes to `met` when the next token ends its last word"""
     matched: int = 0
     """how many of the last tokens belong to `begun`"""
 
@@ -64,23 +64,23 @@ class ConstrainedSentence:
         self.spelling = spelling
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
-        """Whether the term just begun may translate the source token with index `attended`."""
-        terms = [option.term for option in progress.begun]
+        """Whether a term that was just begun may translate source token `attended` (an index)."""
+        terms = [option.term for option in progress.begun]  # indices of terms
         spans = self.spelled.source_spans
         known_spans = [spans[i] for i in terms if i < len(spans) and spans[i]]
-        # a term without a known span is expected anywhere
+        # glossary terms have known spans; a term without one is expected anywhere
         return len(known_spans) < len(terms) or any(attended in span for span in known_spans)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
-        """Return the smallest number of further tokens that complete all terms."""
+        """Return the least number of further tokens after which all terms are complete."""
         terms, met = self.spelled.terms, {placed.term for placed in progress.met}
         unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
-        # a tokenization without a space may be shorter than the ids in `terms`
-        written = (len(terms[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
-        return unmet - max((0, *written))
+        # tokens that a begun term saves; without a space it may be shorter than the ids in `terms`
+        saved = (len(terms[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
+        return unmet - max((0, *saved))
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
-        """Return the tokens that continue or begin a missing term; none inside the prefix."""
+        """Return the tokens that continue or begin a missing term; none before the prefix ends."""
         if self.next_prefix_tokens(progress) is not None:
             return []
         continuing = (
@@ -92,11 +92,11 @@ class ConstrainedSentence:
         return list(dict.fromkeys((*continuing, *beginning)))
 
     def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
-        """Return the only tokens that may follow in the prefix; None if it is complete."""
+        """Return all tokens that may continue the prefix; None if the prefix is complete."""
         fixed_ids = self.spelled.prefix_ids
         if progress.length < len(fixed_ids):
             return [fixed_ids[progress.length]]
-        rest = self.spelled.prefix_text[len(progress.text) :]
+        rest = self.spelled.prefix_text[len(progress.text) :]  # of its last word
         if not rest:
             return None
         spelled, can_spell = self.spelling.bytes, self.spelling.can_spell
@@ -107,7 +107,7 @@ class ConstrainedSentence:
         ]
 
     def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
-        """Whether the text ends in a forbidden word, which the next token must lengthen."""
+        """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
         return contains_any(self.spelled.forbidden, progress.text)
 
     def advance(
@@ -115,33 +115,33 @@ class ConstrainedSentence:
     ) -> ConstraintProgress | None:
         """Return the progress with one more token; None if the constraints do not allow it.
 
-        `last` says that the length limit allows no token after it.
+        `last` says that `token` is the last one that the length limit allows.
         """
         required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
-        after = self._step(progress, token)
-        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # last word
-        return None if contains_any(self.spelled.forbidden, after.text, may_grow) else after
+        advanced = self._step(progress, token)
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # the last word
+        return None if contains_any(self.spelled.forbidden, advanced.text, may_grow) else advanced
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
         """Return `text`, decoded from `tokens`, with terms and prefix as the user wrote them.
 
-        The vocabulary may lack one of their characters, or normalise it to another form.
+        Decoding may change these: a vocabulary may lack a character, or normalise it.
         """
         decode = self.spelling.tokenizer.target.decode
         ids = self.spelled.prefix_ids  # of the prefix without its last word
-        last = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
-        prefix = decode([ids])[0] + last if ids else last[1:]  # as `text` has it
+        last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
+        prefix = decode([ids])[0] + last_word if ids else last_word[1:]  # as `text` has it
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._step(progress, token)
         for placed in sorted(progress.met, key=lambda placed: -placed.start):  # last one first
-            before, until = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
-            if before < len(prefix):
+            start, end = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
+            if start < len(prefix):
                 break  # this term and those before it are in the prefix
-            space = " " if text[before:until].startswith(" ") else ""
-            text = text[:before] + space + self.spelled.text.terms[placed.term] + text[until:]
+            space = " " if text[start:end].startswith(" ") else ""
+            text = text[:start] + space + self.spelled.text.terms[placed.term] + text[end:]
         return self.spelled.text.prefix + text[len(prefix) :]
 
     def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
@@ -163,7 +163,7 @@ class ConstrainedSentence:
     def _settled(
         self, progress: ConstraintProgress, token: int | None = None
     ) -> ConstraintProgress:
-        """Count the term just completed as met if `token` (None: any token) ends its last word."""
+        """Count the term just completed as met if `token` ends its last word (None: always)."""
         for option in progress.begun:
             if len(option.ids) == progress.matched and (
                 token is None
@@ -201,7 +201,7 @@ def _ends_in_mark(text: bytes) -> bool:
 
 
 def beam_width(constraints: SpelledConstraints, beam_size: int) -> int:
-    """Return a sentence's beam: `beam_size`, or up to `WIDEST_BEAM` if it has more banks."""
+    """Return a sentence's beam: room for all banks (`WIDEST_BEAM` at most), or `beam_size`."""
     return max(beam_size, min(WIDEST_BEAM, constraints.term_length + 1))
 
 
@@ -236,7 +236,7 @@ class SentenceSearch:
     def __init__(
         self, constraints: ConstrainedSentence, limit: int, settings: DecodingConfig, n_best: int
     ) -> None:
-        """Start with an empty hypothesis; `limit` is that without constraints, in tokens."""
+        """Start with an empty hypothesis; without constraints it could have `limit` tokens."""
         self.constraints = constraints
         self.limit = limit + constraints.spelled.most_tokens
         self.settings = settings
@@ -247,7 +247,7 @@ class SentenceSearch:
         """the best ended hypotheses, each with its `adjusted_score` over the length penalty"""
 
     def continue_with(self, live: Partial, token: int, log_probability: float) -> Partial | None:
-        """Return `live` with one more token; None if it can no longer meet the constraints."""
+        """Return hypothesis `live` with one more token; None if it cannot meet all constraints."""
         length = len(live.tokens) + 1
         progress = self.constraints.advance(live.progress, token, length == self.limit)
         if progress is None:
@@ -257,11 +257,11 @@ class SentenceSearch:
             return None  # too few tokens are left; one of them lengthens a forbidden word
         score = live.score + log_probability
         continued = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
-        # Two or more tokens more are missing: it had written so many of a term, and abandoned it.
+        # At least two tokens more are missing than before: a term was begun and then abandoned.
         return continued.with_handicap() if needed > live.missing_tokens + 1 else continued
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
-        """Choose up to `beam` hypotheses: the best of each bank, then the second best, …."""
+        """Choose up to `beam` hypotheses: the best of each bank, then the second of each, …."""
         turns: Counter[int] = Counter()  # by bank: how many hypotheses are already ranked
         ranked = []
         for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
@@ -271,7 +271,7 @@ class SentenceSearch:
         return [candidate for _, _, candidate in ranked[: self.beam]]
 
     def update(self, chosen: list[Partial]) -> None:
-        """Set `live` to the chosen hypotheses; those that end go to `ended` (the `n_best`)."""
+        """Set `live` to the chosen hypotheses that go on; `ended` keeps the `n_best` that ended."""
         length = len(chosen[0].tokens)
         penalty = length_penalty(float(length), self.settings)
         self.live = []
@@ -284,8 +284,8 @@ class SentenceSearch:
         self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
 
     def is_done(self) -> bool:
-        """Whether no live hypothesis can become one of the `n_best`; log P never rises."""
-        if not self.live or len(self.ended) < self.n_best:  # too few have ended
+        """Whether no live hypothesis can enter the `n_best` ended ones; log P never rises."""
+        if not self.live or len(self.ended) < self.n_best:  # then any live one can enter
             return not self.live
         best = max(live.adjusted_score for live in self.live)
         return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]

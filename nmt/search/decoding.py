@@ -1,4 +1,4 @@
-"""What all searches share: log P of the next token, forbidden tokens, removing finished sentences.
+"""What all searches share: log P of next tokens, forbidden tokens, removal of done sentences.
 
 A search extends the hypotheses of a batch by one token at each step. A sentence that is done leaves
 the batch, at once or a few steps later (`leaving_sentences`), so that later steps compute less.
@@ -40,7 +40,7 @@ class EncodedSource:
     source: Tensor
     """(B, S) ids, padded"""
     memory: Tensor
-    """(B, S, D), the encoder's output; an ensemble has a list of them"""
+    """the encoder's output (B, S, D); of an ensemble a list, one for each model"""
     max_lengths: Tensor
     """(B,) the most tokens that each translation may have, EOS included"""
     bos: int = BOS
@@ -48,7 +48,7 @@ class EncodedSource:
 
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode source ids (B, S); a translation may be `max_length_offset` tokens longer."""
+        """Encode source ids (B, S); a translation may exceed them by `max_length_offset` tokens."""
         limits = (source != model.padding).sum(1) + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 
@@ -80,8 +80,8 @@ class Decoding:
     def next_log_p(self, latest: Tensor, tokens: Tensor) -> Tensor:
         """Return log P of the next token of each hypothesis: (N * k, V), -inf where forbidden.
 
-        `latest` (N, k), BOS at first, are decoded, which adds a position to the cache. `tokens`
-        (N, k, T) are all tokens so far, without BOS.
+        `latest` (N, k) are the last tokens, or BOS at first; decoding them adds a position to the
+        cache. `tokens` (N, k, T) are all tokens so far, without BOS.
         """
         log_p = log_probabilities(self.model.step(latest, self.cache).flatten(0, 1))
         self.forbid(log_p, tokens.flatten(0, 1))
@@ -90,9 +90,9 @@ class Decoding:
     def forbid(self, log_p: Tensor, history: Tensor) -> None:
         """Set log P (R, V) to -inf, in place, for tokens that may not follow `history` (R, T).
 
-        R is the number of hypotheses, whose history has no BOS. The ids `excluded` may not occur;
+        Each of the R rows is a hypothesis. `history` has no BOS. The ids `excluded` may not occur;
         EOS may not come before `min_length` tokens; no sequence of `no_repeat_ngram` tokens may
-        come twice. If no other token is left, EOS may come. All searches call this.
+        come twice. Where these rules forbid all tokens, EOS is allowed. All searches call this.
         """
         for token in self.excluded:  # one column at a time is faster than all at once
             log_p[:, token] = IMPOSSIBLE
@@ -111,10 +111,10 @@ class Decoding:
         log_p[:, self.eos] = torch.where(stuck, eos_log_p, log_p[:, self.eos])
 
     def drop(self, done: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Remove sentences that are `done` (mask (N,)) from the cache if that makes steps faster.
+        """Remove `done` sentences (mask (N,)) from the cache once enough are done to save time.
 
         Returns a mask (N,) of the removed sentences, and the former indices (N',) of the remaining
-        ones in their new order; None if no sentence is removed.
+        ones in their new order. Returns None if no sentence is removed.
         """
         leaving = leaving_sentences(done)
         if not leaving.any():

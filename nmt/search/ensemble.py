@@ -17,7 +17,7 @@ from nmt.run_directory import LoadedModel, load_run
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
-    """Return log of the models' mean softmax: logits (..., V) of each -> (..., V) in float32."""
+    """Average the models' probabilities: logits (..., V) of each -> log of the mean, in float32."""
     total = logits[0].float().log_softmax(-1)
     for x in logits[1:]:  # logaddexp adds probabilities that are given as logarithms
         total = torch.logaddexp(total, x.float().log_softmax(-1))
@@ -54,7 +54,7 @@ class Ensemble(nn.Module):
         self.padding = models[0].padding
 
     def forward(self, source: Tensor, target_input: Tensor) -> Tensor:
-        """Source ids (B, S), target ids with BOS (B, T) -> log P of the next tokens (B, T, V)."""
+        """Source ids (B, S), target ids with BOS (B, T) -> log P of each next token (B, T, V)."""
         return log_mean_probability([model(source, target_input) for model in members(self)])
 
     def encode(self, source: Tensor) -> list[Tensor]:
@@ -69,16 +69,16 @@ class Ensemble(nn.Module):
     def step(
         self, latest: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
     ) -> Tensor:
-        """Decode the latest ids (N, k) of k hypotheses a sentence -> log P of the next (N, k, V).
+        """Latest ids (N, k) of k hypotheses per sentence -> log P of their next tokens (N, k, V).
 
-        `attention` collects the weights: all layers of the first model, then of the second, ….
+        Extends `cache`. `attention` collects the weights: all layers of one model after another.
         """
         steps = zip(members(self), cache.caches, strict=True)
         return log_mean_probability([model.step(latest, c, attention) for model, c in steps])
 
 
 def members(model: nn.Module) -> list[Transformer]:
-    """Return the models of an ensemble; of any other model a list with only itself."""
+    """Return the models of an ensemble; for any other model, a list with only that model."""
     models = list(model.models) if isinstance(model, Ensemble) else [model]
     return cast(list[Transformer], models)
 
@@ -88,8 +88,8 @@ def load_ensemble(
 ) -> LoadedModel:
     """Load runs or checkpoints as one model: an `Ensemble`, or if there is one path, its model.
 
-    `checkpoint` says which one of a run directory is loaded (see `load_run`). The result has the
-    configuration, tokenizer and path of the first one.
+    `checkpoint` names the weights in a run directory: best, last, step-N and so on. The result has
+    the configuration, tokenizer and path of the first model.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.

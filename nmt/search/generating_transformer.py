@@ -1,7 +1,7 @@
 """`nmt.Transformer`: the paper's model with its sizes as keywords, and a method `generate`.
 
-It has the methods of `nmt.model.transformer.Transformer`. `generate` is defined here because the
-model itself does not import a search.
+It wraps `nmt.model.transformer.Transformer` and has its methods. `generate` stands here, so that
+the package of the model imports no search.
 """
 
 from typing import Literal, TypedDict, Unpack
@@ -26,7 +26,7 @@ UNCONSTRAINED = DecodingConfig(length_normalization="none")
 
 
 class Sizes(TypedDict, total=False):
-    """Keywords for the sizes of a model; see `ModelConfig` for defaults, which are the paper's."""
+    """Keywords for the sizes of a model; the defaults are the paper's (see `ModelConfig`)."""
 
     d_model: int
     heads: int
@@ -50,9 +50,9 @@ class GeneratingTransformer(nn.Module):
     >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
     >>> ids = model.generate(source, max_length=50, temperature=0.7)  # (B, S) -> (B, T)
 
-    Without `target_vocabulary_size`, both languages have one vocabulary and all embeddings share a
-    matrix (section 3.4); with it, only target and output share one. `embeddings` changes that. The
-    id `padding` is never attended to in the source; the ids `bos` and `eos` enclose a target.
+    Without `target_vocabulary_size`, both languages have one vocabulary, and all embeddings share a
+    matrix (section 3.4). With it, target embedding and output projection share one. `embeddings`
+    changes that. The source id `padding` is not attended to; `bos` and `eos` enclose a target.
 
     Raises:
         ConfigError: an impossible size or id, or an unknown keyword.
@@ -85,7 +85,7 @@ class GeneratingTransformer(nn.Module):
     ) -> Tensor:
         """Source ids (B, S) and target ids that begin with BOS (B, T) -> logits (B, T, V).
 
-        Position t of the logits predicts target token t + 1. `attention` collects the weights.
+        Position t of the logits predicts target token t + 1. `attention` collects all weights.
         """
         return self.network(source, target, attention)
 
@@ -108,7 +108,7 @@ class GeneratingTransformer(nn.Module):
         return self.network.start(memory, source)
 
     def step(self, latest: Tensor, cache: DecoderCache) -> Tensor:
-        """Latest ids (B, k) of k hypotheses a sentence -> logits (B, k, V); extends `cache`."""
+        """Latest ids (B, k) of k hypotheses per sentence -> logits (B, k, V); extends `cache`."""
         return self.network.step(latest, cache)
 
     def generate(
@@ -123,8 +123,8 @@ class GeneratingTransformer(nn.Module):
         """Source ids (B, S) -> translations (B, T) without BOS and EOS, padded at the end.
 
         Temperature 0 takes the most probable token at every step. Any other temperature divides
-        the logits before a token is drawn, among the `top_k` most probable ones, or among those
-        whose probabilities add up to `top_p`. What is drawn for a row depends only on `seed` and
+        the logits before a token is drawn: among the `top_k` most probable ones, or among the most
+        probable ones that reach the sum `top_p`. What is drawn for a row depends only on `seed` and
         the row's index. A translation has at most `max_length` tokens, EOS included. Dropout is
         off during the call.
 
@@ -140,7 +140,7 @@ class GeneratingTransformer(nn.Module):
             )
         sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)
-        seeds = [(i,) for i in range(len(source))]  # for each row a tuple of seeds
+        seeds = [(i,) for i in range(len(source))]  # of each row a tuple: its index
         choose = Draws(sampling, seeds) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
         in_training = [module for module in self.modules() if module.training]
@@ -187,7 +187,7 @@ class GeneratingTransformer(nn.Module):
 def transformer_base(
     source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
 ) -> GeneratingTransformer:
-    """The paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
+    """Build the paper's `base` (table 3): 63.1 M parameters with one vocabulary of 37,000.
 
     Raises:
         ConfigError: an impossible size or id, or an unknown keyword.
@@ -198,7 +198,7 @@ def transformer_base(
 def transformer_big(
     source_vocabulary_size: int, target_vocabulary_size: int | None = None, **sizes: Unpack[Sizes]
 ) -> GeneratingTransformer:
-    """The paper's `big` (table 3): 214.2 M parameters with one vocabulary of 37,000.
+    """Build the paper's `big` (table 3): 214.2 M parameters with one vocabulary of 37,000.
 
     `dropout` is 0.3; the paper's English-French model has 0.1 (section 6.1).
 

@@ -27,7 +27,7 @@ class Spelling:
     """The text that each target id of a tokenizer adds to a translation, and its inverse."""
 
     def __init__(self, tokenizer: Tokenizer, tokenized: bool = False) -> None:
-        """`tokenized` says that translations have spaces between words and punctuation."""
+        """Read the texts; `tokenized`: translations have spaces between words and punctuation."""
         self.tokenizer = tokenizer
         self.tokenized = tokenized
         self.bytes = tokenizer.target.piece_bytes()
@@ -35,13 +35,13 @@ class Spelling:
 
     @cached_property
     def ends_word(self) -> list[bool]:
-        """For each id, EOS included, whether the word before it is complete if this id follows."""
+        """For each id, EOS included: whether the word before it is complete if this id follows."""
         return [self._ends_word(i) for i in range(len(self.bytes))]
 
     def closes_term(self, token: int) -> bool:
         """Whether a term at the end of the text is a whole word if this token follows it."""
         spaced = token == EOS or self.bytes[token].startswith(b" ")
-        return spaced or (self.ends_word[token] and not self.tokenized)
+        return spaced or (self.ends_word[token] and not self.tokenized)  # tokenized: space only
 
     @cached_property
     def word_ends(self) -> Tensor:
@@ -54,7 +54,7 @@ class Spelling:
         return any(text and not self.ends_word[i] for i, text in enumerate(self.bytes))
 
     def ids(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text with a space in front of it, without EOS.
+        """Return the ids, without EOS, of a text with a space in front of it.
 
         Raises:
             DataError: the text has no id, or the vocabulary does not mark where words begin.
@@ -79,7 +79,7 @@ class Spelling:
         )
 
     def ids_without_space(self, text: str) -> tuple[int, ...]:
-        """Return the ids of a text right after a punctuation mark; empty if there are none."""
+        """Return the ids of a text that follows a mark directly, such as "("; () if unknown."""
         if self.tokenized:  # no word follows a mark without a space
             return ()
         for mark in _MARKS:
@@ -90,21 +90,22 @@ class Spelling:
         return ()
 
     def prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
-        """Return the ids of a prefix's complete words, and all its bytes with a space in front.
+        """Return the ids of a prefix's complete words, and the bytes of all its words.
 
         The last word may become longer, so it has no fixed ids: "Ein Hu" may become "Ein Hund",
         but "Ein Hund " only "Ein Hund" and another word. If the vocabulary lacks a letter of the
-        last word, that word is taken as complete. A blank text has no ids and no bytes.
+        last word, that word counts as complete. The bytes begin with a space. A blank text has no
+        ids and no bytes.
 
         Raises:
             DataError: it has no id, or the vocabulary does not mark where words begin.
         """
         if not text.strip():
             return (), b""
-        complete, _, last = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
-        [last_ids] = self.tokenizer.target.encode([last])
-        [last] = self.tokenizer.target.decode([last_ids])  # as the vocabulary normalises it
-        rest = f" {last}".encode()
+        complete, _, last_word = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
+        [last_ids] = self.tokenizer.target.encode([last_word])
+        [decoded] = self.tokenizer.target.decode([last_ids])  # as the vocabulary normalises it
+        rest = f" {decoded}".encode()
         if UNK in last_ids or not self.can_spell(rest):
             complete, rest = text, b""
         ids = self.ids(complete) if complete else ()
@@ -115,14 +116,14 @@ class Spelling:
         return b"".join(self.bytes[i] for i in ids)
 
     def beginnings(self, text: bytes) -> list[int]:
-        """Return the ids whose bytes are the first bytes of this text, or begin with all of it."""
+        """Return the ids whose bytes are the beginning of this text, or begin with all of it."""
         parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
         low = bisect_left(self._sorted, (text, -1))
         high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
         return [*(i for i in parts if i is not None), *(i for _, i in self._sorted[low:high])]
 
     def can_spell(self, text: bytes) -> bool:
-        """Whether some sequence of ids spells a text that begins with this one."""
+        """Whether some sequence of ids spells this text, or a longer one that begins with it."""
         reached = {len(text)}  # the positions from which ids can spell the rest of the text
         for start in reversed(range(len(text))):
             rest = text[start:]
@@ -167,7 +168,7 @@ class LexicalConstraints:
     prefix: str = ""
     """the translation begins with this; its last word may be longer unless a space follows"""
     source_spans: tuple[range, ...] = ()
-    """the source characters (without spaces) of each glossary term; these are first in `terms`"""
+    """source characters of each glossary term, spaces not counted; `terms` begins with these"""
 
     def __bool__(self) -> bool:
         return bool(self.terms or self.forbidden or self.prefix)
@@ -181,7 +182,7 @@ class TermTokenization:
     """index of the term"""
     ids: tuple[int, ...]
     spaced: bool
-    """whether the ids include a space in front of the term; if not, it follows text directly"""
+    """whether the ids include a space in front; if not, the term directly follows other text"""
 
 
 @dataclass(frozen=True)
@@ -192,9 +193,9 @@ class SpelledConstraints:
     terms: tuple[tuple[int, ...], ...]
     """the ids of each term, with the space in front of it"""
     tokenizations: tuple[TermTokenization, ...]
-    """all ways to spell each term"""
+    """all ways to spell each term: with a space in front, and if possible without"""
     source_spans: tuple[range, ...]
-    """the source tokens of each glossary term, which come first in `terms`; empty if unknown"""
+    """the source tokens of each glossary term (first in `terms`); () if they are unknown"""
     forbidden: tuple[str, ...]
     """the forbidden words in Unicode's composed form (NFC)"""
     prefix_ids: tuple[int, ...]
@@ -206,7 +207,7 @@ class SpelledConstraints:
     def spell(
         cls, text: LexicalConstraints, spelling: Spelling, source: Sequence[str] = ()
     ) -> "SpelledConstraints":
-        """Turn the constraints into ids; `source` has the pieces of the source text, if known.
+        """Turn the constraints into ids; `source`: the pieces of the source, empty if unknown.
 
         Raises:
             DataError: constraints that contradict each other or cannot be spelled.
@@ -236,7 +237,7 @@ class SpelledConstraints:
 
     @property
     def most_tokens(self) -> int:
-        """At least as many tokens as terms and prefix need; a token has at least one byte."""
+        """An upper bound of the tokens of terms and prefix; a prefix token has at least a byte."""
         return self.term_length + len(self.prefix_text)
 
     @property
@@ -245,7 +246,7 @@ class SpelledConstraints:
         return any(UNK in ids for ids in self.terms)
 
     def are_met_by(self, text: str) -> bool:
-        """Whether the text has no forbidden word, and there are neither terms nor a prefix."""
+        """Whether the text has no forbidden word; False if there are terms or a prefix at all."""
         must_add = bool(self.text.terms or self.text.prefix)
         return not must_add and not contains_any(self.forbidden, text.encode("utf-8"))
 
@@ -253,7 +254,7 @@ class SpelledConstraints:
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:
     """Whether a text in UTF-8 contains one of `words`, which are in composed form (NFC).
 
-    With `may_grow` the last word may still become a longer one, and does not count.
+    With `may_grow` the last word does not count, because it may still become a longer one.
     """
     if not words:
         return False
@@ -263,6 +264,6 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
 
 
 def source_token_range(span: range, pieces: Sequence[str]) -> range:
-    """Return the range of tokens that spell a span of characters, both counted without spaces."""
+    """Return the indices of the `pieces` that spell characters `span` (spaces are not counted)."""
     ends = list(accumulate(len(piece.replace("▁", "").replace(" ", "")) for piece in pieces))
     return range(bisect_right(ends, span.start), bisect_left(ends, span.stop) + 1)

@@ -23,7 +23,7 @@ def most_probable(log_p: Tensor, sentences: Tensor) -> Tensor:
 
 
 def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
-    """Return p after temperature, top_k and top_p: logits (R, V) -> probabilities (R, V)."""
+    """Apply temperature, top_k and top_p (0 for other tokens): logits (R, V) -> p (R, V)."""
     logits = logits.to(widest_float(logits.device)) / sampling.temperature
     if sampling.top_k is not None and sampling.top_k < logits.shape[1]:
         least = logits.topk(sampling.top_k).values[:, -1:]  # (R, 1)
@@ -31,8 +31,8 @@ def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     p = logits.softmax(1)
     if sampling.top_p is not None:
         ordered, tokens = p.sort(dim=1, descending=True, stable=True)
-        above = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
-        ordered = ordered.masked_fill(above >= sampling.top_p, 0.0)
+        before = ordered.cumsum(1) - ordered  # sum of p of the more probable tokens
+        ordered = ordered.masked_fill(before >= sampling.top_p, 0.0)
         p = torch.zeros_like(ordered).scatter(1, tokens, ordered)
         p /= p.sum(1, keepdim=True)
     return p
@@ -47,7 +47,7 @@ class Draws:
         self._random = [np.random.default_rng([sampling.seed, *seed]) for seed in seeds]
 
     def __call__(self, logits: Tensor, sentences: Tensor) -> Tensor:
-        """Draw a token for each row of logits (N, V), with the generators of `sentences` (N,).
+        """Draw a token for each row of logits (N, V); row i draws for sentence `sentences[i]`.
 
         Raises:
             NonFiniteScoresError: a logit is NaN or +infinity.
@@ -57,7 +57,7 @@ class Draws:
             raise NonFiniteScoresError()
         drawn = [self._random[sentence].random() for sentence in sentences.tolist()]
         level = torch.tensor(drawn, dtype=cumulative.dtype, device=logits.device)[:, None]
-        # the first token at which the sum exceeds the level; never one that adds nothing to it
+        # The first token at which the sum of p exceeds the level; never a token with p = 0.
         return torch.searchsorted(cumulative, level * cumulative[:, -1:], right=True)[:, 0]
 
 
@@ -70,9 +70,9 @@ def draw(
     numbers: Sequence[int],
     count: int,
 ) -> list[list[Hypothesis]]:
-    """Draw `count` translations of each row of source ids (B, S).
+    """Draw `count` translations of each row of source ids (B, S): a list, unsorted, for each row.
 
-    `numbers` are line numbers: what is drawn for a line depends on its number, not on its batch.
+    `numbers` are the rows' line numbers: what is drawn depends on the number, not on the batch.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -102,7 +102,7 @@ def single_hypotheses(
 ) -> list[Hypothesis]:
     """Decode one translation of each source; at every step `choose` picks the next tokens.
 
-    `score` is log P of the model divided by the length penalty, however tokens are chosen.
+    `score` is the model's log P divided by the length penalty, also if tokens are drawn.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

@@ -34,9 +34,9 @@ class SearchBatch:
     ids: list[list[int]]
     """the source ids of each sentence, the last one EOS"""
     numbers: list[int]
-    """number of each sentence, which seeds its random generator if translations are sampled"""
+    """number of each sentence; it seeds the random generator if translations are sampled"""
     constraints: list[SpelledConstraints | None]
-    """of each sentence; either all sentences of a batch have constraints, or none has"""
+    """of each sentence; None: it has none. Either all sentences of a batch have some, or none"""
     n_best: int
     """how many hypotheses of each sentence are returned at most"""
 
@@ -52,8 +52,8 @@ class Searcher:
     sampling: Sampling | None = None
     """how translations are drawn at random; None: beam search or greedy search"""
     shortlist: Shortlist | None = None
-    """restricts the target tokens whose logits are computed, unless translations are drawn or have
-    constraints; None: all logits are computed"""
+    """gives the target tokens whose logits are computed; None: all. It is not used if translations
+    are drawn or have constraints"""
 
     @cached_property
     def device(self) -> torch.device:
@@ -62,18 +62,18 @@ class Searcher:
 
     @cached_property
     def model(self) -> Transformer:
-        """The model prepared for fast inference in this precision, when it is first used."""
+        """A copy of the model for fast inference in this precision, made when it is first used."""
         return prepare_for_inference(self.run.model, self.precision)
 
     @cached_property
     def spelling(self) -> Spelling:
-        """The text of each target id, which constraints need; read when it is first used."""
+        """The text of each target id, needed for constraints; built when it is first used."""
         return Spelling(self.run.tokenizer, self.run.config.data.tokenized)
 
     def check(self, n_best: int) -> None:
         """Raise a ConfigError if the beam is too small for `n_best` or too wide for the machine."""
         settings = self.settings
-        if self.sampling:  # there is no beam
+        if self.sampling:  # draws any number of translations, without a beam
             return
         if n_best > settings.beam_size:
             raise ConfigError(
@@ -88,10 +88,10 @@ class Searcher:
         lengths: Sequence[int],
         constraints: Sequence[SpelledConstraints | None],
     ) -> Iterator[list[int]]:
-        """Yield batches (indices of lines): first the lines without constraints, then the others.
+        """Yield batches, lists of line indices: first lines without constraints, then the others.
 
-        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` are of all
-        lines. A line whose constraints widen its beam n times counts as n times as long.
+        `indices` are the lines to translate; `lengths` (in tokens) and `constraints` have an entry
+        for every line. A line whose constraints widen its beam n times counts as n times as long.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         unconstrained = [i for i in indices if constraints[i] is None]
@@ -146,7 +146,7 @@ class Searcher:
 
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
-    """Raise a ConfigError if a beam is wider than the vocabulary or too wide for `memory` bytes."""
+    """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
     beam, vocabulary = settings.beam_size, run.tokenizer.target.size
     if beam > vocabulary:
         raise ConfigError(
@@ -166,7 +166,7 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
 
     In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
     of these positions, and k queries attend to all of them at once, in each head and through a
-    mask. On a CPU one process a core may search at the same time.
+    mask. On a CPU, each core may run a search; they share the memory.
     """
     config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:

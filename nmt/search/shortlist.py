@@ -2,7 +2,7 @@
 
 `nmt shortlist` learns it from the training data (`nmt.data.tokens.lexicon`) and writes it into the
 run as `shortlist.npz`: the best translations of each source token, and the target tokens that are
-so frequent that every sentence may need them. The search of a batch then computes these only.
+so frequent that every sentence may need them. A search then computes the logits of these only.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ MOST_CANDIDATES = 200
 FREQUENT = 200
 """number of frequent target tokens that every sentence may need"""
 SIZE_BITS = 4
-"""a subset has a size of which only the first 4 binary digits may be 1 (`round_up_to_bucket`)"""
+"""number of target ids per search: rounded up so that only 4 leading binary digits may be 1"""
 SPECIAL = (PAD, UNK, BOS, EOS)
 """the first ids of every vocabulary; they have the same ids in every subset"""
 
@@ -131,10 +131,12 @@ class Shortlist:
         sources: Sequence[Sequence[int]],
         search_with: Callable[[Transformer], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Search with `model` restricted to `target_ids`; return hypotheses in ids of `model`."""
+        """Search with a copy of `model` that knows only the `target_ids` of the sources.
+
+        `search_with` does the search, given that copy. The result has the target ids of `model`.
+        """
         ids = self.target_ids(sources)
-        device = next(model.parameters()).device
-        entries = torch.from_numpy(ids).to(device)
+        entries = torch.from_numpy(ids).to(next(model.parameters()).device)
         narrow = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
         results = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
@@ -144,7 +146,7 @@ class Shortlist:
         ]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
-        """Return the fraction (0 to 1) of the targets' tokens in `target_ids` of their source."""
+        """Return which fraction (0 to 1) of all target tokens their sources' `target_ids` hold."""
         inside = [
             np.isin(target, self.target_ids([source]))
             for source, target in zip(sources, targets, strict=True)

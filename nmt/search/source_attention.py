@@ -38,8 +38,8 @@ UNSEEN = 1e-6
 def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Tensor], Tensor]:
     """Feed the targets to a model in eval mode, and return logits and attention (B, T, S).
 
-    The logits (B, T, V) are a list with those of each model of an ensemble. The attention is the
-    mean over the heads of one layer (`alignment_layer`) and over the models.
+    The logits are a list: (B, T, V) of each model of an ensemble, or of one model. The attention
+    is the mean over the heads of one layer (`alignment_layer`) and over the models.
     """
     logits, weights = [], []
     for member in members(model):
@@ -51,9 +51,9 @@ def teacher_forced_attention(model: Transformer, batch: Batch) -> tuple[list[Ten
 
 
 def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
-    """Return a step's attention (N, k, S), the mean over one layer's heads and over the models.
+    """Return a step's attention (N, k, S): the mean over one layer's heads, and over the models.
 
-    `cross` holds the weights (N, H, k, S) of all layers of the first model, then of the second, ….
+    `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
     layers = iter(cross)
     of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
@@ -61,13 +61,13 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Return a batch of pairs; source ids end with EOS, target ids do not (EOS is added)."""
+    """Return a batch of sentence pairs; `sources` end with EOS, `targets` get it here."""
     ended = [[*target, EOS] for target in targets]
     return collate(TokenStore.of([list(s) for s in sources], ended), np.arange(len(ended)))
 
 
 def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
-    """Return the source position with the largest weight: (B, T, S), source ids (B, S) -> (B, T).
+    """Find the source position of the largest weight: (B, T, S), source ids (B, S) -> (B, T).
 
     EOS and padding of the source do not count.
     """
@@ -76,9 +76,9 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
-    """Choose the weights (B, H, T, S) of the penultimate layer, but of two layers the second.
+    """Return the weights (B, H, T, S) of the penultimate layer, or the second of two layers.
 
-    The first layer has not yet seen the source, so its attention tells less about the next token.
+    The first layer is used only if there is no other: its queries do not know the source yet.
     """
     return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
 
@@ -86,7 +86,7 @@ def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
     """Return cp / beta (Eq. 15), at most 0: attention (B, T, S), ids (B, S) and (B, T) -> (B,).
 
-    EOS of the source does not count; EOS of the target, where it ends, does.
+    The EOS of the source does not count; the EOS of the target does.
     """
     is_token = (target != PAD)[:, :, None]
     seen = (weights * is_token).sum(1).clamp(UNSEEN, 1.0)  # (B, S)
@@ -100,7 +100,7 @@ def rank_by_coverage(
     hypotheses: Sequence[Sequence[Hypothesis]],
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
-    """Add the coverage penalty to the score of each source's hypotheses; sort them, best first."""
+    """Return each source's hypotheses with the coverage penalty in their scores, best first."""
     rows = [(i, h) for i, of_source in enumerate(hypotheses) for h in of_source]
     lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
     ranked: list[list[Hypothesis]] = [[] for _ in sources]

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows of `count` lines, fewer if `characters` of them reach `WINDOW_CHARACTERS`."""
+    """Yield windows that end at `count` lines, or once `characters` reach `WINDOW_CHARACTERS`."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -36,18 +36,17 @@ def windows(
 def cut_into_batches(
     indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Cut indices of lines into batches, longest first, with rows x longest <= batch_tokens.
+    """Cut indices of lines into batches, longest first, with lines x longest <= batch_tokens.
 
     A line longer than `batch_tokens` is a batch of its own. There are as few batches as possible,
-    but an even number of them if there are several, and all are about equally full: so two workers
-    finish at about the same time.
+    but an even number if more than one, about equally full, so that two workers finish together.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
     fewest = len(_ends(longest_first, batch_tokens))
     if fewest > 1:
-        fewest += fewest % 2
-    # the smallest batch size that needs no more batches
+        fewest += fewest % 2  # an even number
+    # the smallest number of tokens per batch with which `fewest` batches suffice
     smallest = bisect_left(
         range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
     )
@@ -56,7 +55,7 @@ def cut_into_batches(
 
 
 def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
-    """Return the end index (exclusive) of each batch, if all batches but the last are full."""
+    """Return the end index (exclusive) of each batch; all batches but the last one are full."""
     ends: list[int] = []
     end = 0
     while end < len(longest_first):
@@ -68,14 +67,11 @@ def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
 def truncate(
     rows: Sequence[list[int]], limit: int, report: Callable[[int, int], None]
 ) -> list[list[int]]:
-    """Return the rows of ids; those longer than `limit` are cut to it and end with EOS.
+    """Return the rows of ids; a longer one than `limit` is cut to `limit` ids, the last one EOS.
 
-    Calls `report(index, length)`, with the former length, for each row that is cut.
+    Calls `report(index, length)` for each row that is cut, with its length before the cut.
     """
-    truncated = []
     for i, row in enumerate(rows):
         if len(row) > limit:
             report(i, len(row))
-            row = [*row[: limit - 1], EOS]
-        truncated.append(row)
-    return truncated
+    return [[*row[: limit - 1], EOS] if len(row) > limit else row for row in rows]
