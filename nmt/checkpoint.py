@@ -158,7 +158,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Return the checkpoints whose weights match their manifest; log the damaged ones."""
+    """Return the checkpoints whose weights match their manifest; `log` gets an error for each other."""
     intact = []
     for path in paths:
         try:
@@ -172,7 +172,7 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
 def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
     """Return the last intact checkpoint of `paths` (oldest first), or None if there are no paths.
 
-    Damaged later ones are renamed to damaged-NAME, which is logged.
+    Each damaged one after it is renamed to damaged-NAME, and `log` is called with a message.
 
     Raises:
         CheckpointError: none is intact, or a later one has a newer format; nothing is renamed.
@@ -202,7 +202,7 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean, in float32, of the weights of several checkpoints (section 6.1).
+    """Return {name: tensor}, the mean weights of several checkpoints in float32 (section 6.1).
 
     Raises:
         CheckpointError: `paths` is empty, a checkpoint is damaged, or names or shapes differ.

@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write or replace a folder of {name: content}; after a crash the old one may be `.NAME.old`.
+    """Write or replace a folder of {name: content}; a crash may leave the old one as `.NAME.old`.
 
     Raises:
         OSError: the folder cannot be written; the old one is unchanged.
@@ -71,7 +71,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write or replace a JSON file with `write_atomically`.
+    """Write or replace a JSON file; even after a crash it is complete, either old or new.
 
     Raises:
         OSError: the file cannot be written; the old one is unchanged.

@@ -62,7 +62,7 @@ def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
 def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     """Return the BLEU of each system on groups of sentences with references of similar length.
 
-    The length is a number of words. There are at most `LENGTH_GROUPS` groups, of about equal size.
+    Length counts words. There are at most `LENGTH_GROUPS` groups of about equal size, short first.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
     ordered, count = sorted(lengths), LENGTH_GROUPS
@@ -79,8 +79,8 @@ def bleu_by_rarity(
 ) -> list[Row]:
     """Return the BLEU of each system on groups of sentences whose rarest words are equally rare.
 
-    The rarest word is that of the reference, by `frequencies` (how often each word occurs).
-    A sentence with an empty reference is in no group.
+    The words are those of the reference; `frequencies` says how often each occurs in some text.
+    A sentence with an empty reference is in no group; a group without sentences has no row.
     """
     groups: dict[str, list[int]] = {label: [] for label in LABELS}
     for i, line in enumerate(test_set.references):
@@ -95,7 +95,7 @@ def word_f1_by_rarity(
     """Return each system's F1 score for the words of each frequency class, wherever they occur.
 
     A word of a translation is correct at most as often as the sentence's reference has it.
-    `frequencies` count each word in a text. A group's size counts words of references.
+    `frequencies` decide a word's class. A group's size counts words of references; 0: no row.
     """
     label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
@@ -168,7 +168,7 @@ def training_words(config: DataConfig) -> TrainingWords:
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:
-    """Count the words of the training text; None if it is not on this machine or unreadable."""
+    """Count the words of the training text; None if it is unreadable or not on this machine."""
     try:
         return training_words(config) if find_splits(config) else None
     except NmtError:
@@ -180,7 +180,7 @@ def breakdowns(
 ) -> list[Breakdown]:
     """Return three tables: BLEU by length, BLEU by rarest word, F-score of words by their rarity.
 
-    Without `training_words`, the frequency of a word is that in the references.
+    A word is rare in `training_words`, or, if they are None, in the references.
     """
     if training_words:
         where, frequencies = training_words.origin, training_words.counts

@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class ProcessPool(Generic[Task, Result]):
-    """Computes tasks in up to `processes` processes of one thread; fewer if there are few tasks.
+    """Computes tasks in `processes` processes of one thread each; fewer if there are few tasks.
 
     With `processes` 1 no process is started: this one computes a task when its result is needed.
     Started processes see the memory as it was at their start, and run until the pool is closed.
@@ -61,7 +61,7 @@ class ProcessPool(Generic[Task, Result]):
         computation raises an error, the results of all earlier tasks are yielded first.
 
         Raises:
-            NmtError: a process died, or `compute` raised it.
+            NmtError: a process died, or `tasks` or `compute` raised it.
         """
         if self._processes == 1:
             yield from map(self._compute, tasks)

@@ -36,7 +36,7 @@ class TargetScore:
     tokens: tuple[int, ...]
     """target ids, the last one EOS"""
     token_log_probabilities: tuple[float, ...]
-    """log p of each token after those before it, in nats"""
+    """log p of each token given the source and the tokens before it, in nats"""
 
     @property
     def log_probability(self) -> float:
@@ -49,7 +49,7 @@ class TargetScore:
         return perplexity(self.log_probability, len(self.tokens))
 
     def penalised(self, settings: DecodingConfig) -> float:
-        """Return log P divided by the length penalty: the score that a search would give."""
+        """Return log P divided by the length penalty: the score in a search by `settings`."""
         return self.log_probability / length_penalty(float(len(self.tokens)), settings)
 
 
@@ -63,7 +63,7 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p in nats of each target token: (B, T), 0 at padding. `model` is in eval mode."""
+    """Return log p in nats of each target token, (B, T), 0 at padding, by a model in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
@@ -101,8 +101,8 @@ def pair_batches(
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
-    `batch_tokens` is the number of padded tokens of a batch on its longer side; None: the setting
-    of the run. `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
+    `batch_tokens` limits the longer side of a batch, padding included; None: the run's setting.
+    `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Scorer:
         warn: Warn = print_warning,
         progress: Progress = lambda pairs: None,
     ) -> Iterator[TargetScore]:
-        """Yield the score of the target of each (source, target) in order; an empty one is EOS.
+        """Yield the score of each (source, target), in order; an empty text counts as EOS alone.
 
         Sources over `MAX_SOURCE_TOKENS` and targets over `MAX_TARGET_TOKENS` are truncated, and
         `warn` is called with a message that names the pair, counted from 1. Up to `window_lines`

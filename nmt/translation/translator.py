@@ -28,9 +28,9 @@ class TranslationRequest:
     terminology: Terminology = field(default_factory=Terminology)
     """constraints on the words of every line"""
     utilities: Utilities | None = None
-    """compares candidates, to choose by minimum Bayes risk; None: the score of the search does"""
+    """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
     candidates: int = 0
-    """number of candidates that `utilities` compares for each line; without it not used"""
+    """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
     """whether word alignments are added to the translations"""
 
@@ -64,8 +64,9 @@ class Translator:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.
         """
         request = request or TranslationRequest()
-        searcher, count = self.searcher, request.n_best  # how many hypotheses the search returns
+        searcher = self.searcher
         _check_request(request, searcher)
+        result_count = request.n_best  # how many hypotheses of a line the search returns
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
@@ -73,10 +74,10 @@ class Translator:
         if request.utilities:
             choose = partial(most_useful, utilities=request.utilities, n_best=request.n_best)
             stages.append(lambda lines, candidates: [choose(row) for row in candidates])
-            count = request.candidates  # `choose` leaves `n_best` of them
+            result_count = request.candidates  # `choose` leaves `n_best` of them
         if request.alignments:
             stages.append(partial(align, searcher=searcher))
-        return Pipeline(searcher, terminology, stages, count, request.document, processes)
+        return Pipeline(searcher, terminology, stages, result_count, request.document, processes)
 
     def translate(
         self,
@@ -87,10 +88,9 @@ class Translator:
     ) -> Iterator[Translation]:
         """Yield the best translation of each text, in order; an empty one for a blank text.
 
-        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message that names
-        its number, counted from 1. Up to `window_lines` texts are read before their translations
-        are yielded. `progress` is called with the number of texts done since its last call, before
-        they are yielded.
+        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` gets a message with its number, from
+        1. Up to `window_lines` texts are read before their translations are yielded. `progress`
+        gets the number of texts done since its last call.
         """
         rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
