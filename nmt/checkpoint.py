@@ -158,7 +158,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Return the checkpoints whose weights match their manifest; `log` gets an error for each other."""
+    """Return the checkpoints whose weights match their manifest; log the damaged others."""
     intact = []
     for path in paths:
         try:

@@ -69,7 +69,7 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision: bf16 for bf16; for auto, what suits the device; else fp32.
+    """Return bf16 or fp32; any `name` other than bf16 and auto gives fp32.
 
     `auto` is bf16 if `device` is a CPU or CUDA GPU that multiplies bf16 natively, else fp32.
     """

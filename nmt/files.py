@@ -1,4 +1,4 @@
-"""Writes files completely or not at all; JSON objects, and the versions of file formats.
+"""Files that are written completely or not at all, JSON files, and versions of file formats.
 
 A file format carries its version as the number `FORMAT_KEY` of a JSON object; a file without one
 has version 1.
@@ -17,7 +17,7 @@ FORMAT_KEY = "format"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write or replace a file; even after a crash it has all of the old or all of the new content.
+    """Write or replace a file; even after a crash it is complete, either old or new.
 
     Raises:
         OSError: the file cannot be written; the old one is unchanged.

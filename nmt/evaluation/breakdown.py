@@ -1,4 +1,4 @@
-"""Where translations are good and where not: by length of the sentence, by rarity of its words.
+"""Where translations are good and where not: by length of sentences and rarity of words.
 
 A word is a token of BLEU (`words_of`). Its frequency is how often it occurs in the training text of
 a run, or in another text.
@@ -25,7 +25,7 @@ LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
 Systems = Mapping[str, Sequence[str]]
 """the translations of a whole test set, by the name of the system that made them"""
 MOST_PAIRS = 1_000_000
-"""words are counted in so many pairs at most, from the start of a training text"""
+"""words are counted in the first so many pairs of the training text at most"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Breakdown:
 
     title: str
     grouped_by: str
-    """the unit of the rows' labels: words or times"""
+    """what the numbers in the labels count: words (a length) or times (a frequency)"""
     counted: str
     """what the groups consist of: sentences or words"""
     rows: list[Row]

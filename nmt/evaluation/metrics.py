@@ -40,9 +40,9 @@ class Interval:
 
     low: float
     high: float
-    """`low` and `high` are cut to the range of the metric"""
+    """`low` and `high` are cut to the possible scores of the metric"""
     half_width: float
-    """half the width of the interval before it is cut to that range"""
+    """half the width of the interval before it is cut"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Metric:
         return Score(self.name, float(result.score), signature, interval)
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-        """Return the score of each sentence by itself, in order."""
+        """Return the score of each hypothesis by itself, in order."""
         _check_line_counts(hypotheses, references, self.name)
         pairs = zip(hypotheses, references, strict=True)
         return [float(self.sentence.sentence_score(text, [other]).score) for text, other in pairs]

@@ -37,7 +37,7 @@ FINGERPRINTS = {
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """A text to translate and its reference translation, with name and languages if known."""
+    """A test set: reference translations, with sources and languages if known (else None)."""
 
     name: str
     """name or file that the user gave"""

@@ -27,7 +27,7 @@ class Terminology:
     forbidden: tuple[str, ...] = ()
     """words that no translation may contain"""
     prefix: str = ""
-    """the text that every translation must begin with; empty: it may begin in any way"""
+    """the text that every translation must begin with; empty: no prefix is asked for"""
 
     @classmethod
     def of(
@@ -112,7 +112,7 @@ class EncodedLine:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which words of a translation belong to which source words, and its probability by token."""
+    """Which words of a translation belong to which source words; the log P of its tokens."""
 
     words: tuple[tuple[int, int], ...] = ()
     """sorted pairs (index of a source word, index of a target word), counted from 0"""

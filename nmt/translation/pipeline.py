@@ -35,12 +35,12 @@ from nmt.translation.process_pool import ProcessPool
 from nmt.translation.terminology import TerminologyStage
 
 FinishingStage = Callable[[Sequence[EncodedLine], list[list[Translation]]], list[list[Translation]]]
-"""takes lines and the translations of each; returns the translations changed or selected"""
+"""takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
 @dataclass
 class _Window:
-    """Lines that are read together, and the translations of those already searched."""
+    """Lines that are read together, and the translations of the lines already searched."""
 
     lines: Sequence[Line]
     sentence_counts: list[int]
@@ -61,11 +61,11 @@ class Pipeline:
     finishing_stages: Sequence[FinishingStage]
     """applied to the translations of each batch in this order, after the search"""
     n_best: int
-    """how many hypotheses the search returns for each line or sentence"""
+    """how many hypotheses the search returns for each line; with `document`, each sentence"""
     document: bool
     """whether lines are split into sentences"""
     processes: int
-    """1: this process translates; more: so many others, each with one thread"""
+    """1: this process translates; n > 1: n other processes do, each with one thread"""
 
     def __post_init__(self) -> None:
         self._pool = ProcessPool(self.translate_batch, self.processes)

@@ -123,9 +123,8 @@ class Scorer:
         """Yield the score of each (source, target), in order; an empty text counts as EOS alone.
 
         Sources over `MAX_SOURCE_TOKENS` and targets over `MAX_TARGET_TOKENS` are truncated, and
-        `warn` is called with a message that names the pair, counted from 1. Up to `window_lines`
-        pairs are read before their scores are yielded. `progress` is called with the number of
-        pairs done since its last call, before they are yielded.
+        `warn` gets a message with the number of the pair, from 1. Up to `window_lines` pairs are
+        read before their scores are yielded. `progress` gets the number of pairs newly scored.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.

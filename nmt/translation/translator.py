@@ -19,7 +19,7 @@ from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Which translations a pipeline returns; it holds for all lines of a text."""
+    """Which translations a pipeline returns; one request holds for all lines of a text."""
 
     n_best: int = 1
     """number of translations returned for each line"""
@@ -40,7 +40,7 @@ class Translator:
 
     `settings` None: the settings of the run. `precision` is fp32, bf16 or int8. With `sampling`,
     translations are drawn instead of searched for. With a `shortlist`, a batch computes only the
-    logits of target tokens that may translate its sources.
+    logits of target tokens that may translate the batch's sources.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Translator:
         self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
 
     def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
-        """Build the pipeline for a request, by default the best translation of each line.
+        """Build the pipeline for a request; None: one that returns each line's best translation.
 
         Raises:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.
@@ -88,9 +88,9 @@ class Translator:
     ) -> Iterator[Translation]:
         """Yield the best translation of each text, in order; an empty one for a blank text.
 
-        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` gets a message with its number, from
-        1. Up to `window_lines` texts are read before their translations are yielded. `progress`
-        gets the number of texts done since its last call.
+        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` gets a message with its number (the
+        first is 1). Up to `window_lines` texts are read before their translations are yielded.
+        `progress` gets the number of texts done since its last call.
         """
         rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
