@@ -4,7 +4,7 @@
 >>> translator.translate("A dog sleeps.")
 
 >>> model = nmt.transformer_base(37_000)
->>> logits = model(source, target)  # ids (B, S), (B, T) -> (B, T, V)
+>>> logits = model(source, target)  # ids (batch, S), (batch, T) -> (batch, T, vocabulary)
 """
 
 from typing import TYPE_CHECKING, Any, Unpack

@@ -29,15 +29,15 @@ def pick_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(str(name))
-        present = _count_devices(device.type) > (device.index or 0)
+        exists = _count_devices(device.type) > (device.index or 0)
     except (RuntimeError, AttributeError):  # an unknown name, or a kind without its module
-        present = False
-    if not present:
+        exists = False
+    if not exists:
         accelerator = torch.accelerator.current_accelerator()
         kind = accelerator.type if accelerator else "cuda"
-        found = ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
+        existing = ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
         raise ConfigError(
-            f"device: {name!r} was asked for, but PyTorch finds only {', '.join(found)} here; "
+            f"device: {name!r} was asked for, but PyTorch finds only {', '.join(existing)} here; "
             "use one of them, or auto"
         )
     if device.index is not None and device.type != "cpu":

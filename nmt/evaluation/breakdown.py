@@ -66,9 +66,9 @@ def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
     ordered, count = sorted(lengths), LENGTH_GROUPS
-    lowest = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
+    starts = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
     groups = {}  # indices of sentences by label
-    for low, end in pairwise([*sorted(lowest), max(lengths, default=0) + 1]):
+    for low, end in pairwise([*sorted(starts), max(lengths, default=0) + 1]):
         label = str(low) if end == low + 1 else f"{low}-{end - 1}"
         groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
     return _bleu_of_groups(groups, systems, test_set)
@@ -97,7 +97,7 @@ def word_f1_by_rarity(
     A word of a translation is correct at most as often as the sentence's reference has it.
     `frequencies` decide a word's class. A group's size counts words of references; 0: no row.
     """
-    label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
+    label_of = {f: _class_label(f) for f in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
     correct: Counter[tuple[str, str]] = Counter()
     translated: Counter[tuple[str, str]] = Counter()

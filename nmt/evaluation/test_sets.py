@@ -95,9 +95,9 @@ def set_of_references(
     (countries are ignored) is not recognised, because texts may have the same references from two
     source languages. `tokenized`: the references are tokenised already.
     """
-    official_name, *pair = FINGERPRINTS.get(hash_references(references), ("",))  # languages
-    if pair and (languages is None or language_codes(languages) == tuple(pair)):
-        languages = (pair[0], pair[1])
+    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))  # its languages
+    if codes and (languages is None or language_codes(languages) == tuple(codes)):
+        languages = (codes[0], codes[1])
     else:
         official_name = ""
     return EvaluationSet(name, references, None, languages, official_name, tokenized)

@@ -35,8 +35,8 @@ _BOUNDARIES = frozenset("▁ \n\r")
 def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the source position that each target token attends to most, and log P of each token.
 
-    `model` must be in eval mode. The positions, (B, T - 1), count from 0; the last target column,
-    EOS or padding, has none. log P is (B, T), in nats, and 0 at padding.
+    `model` must be in eval mode. For B pairs of T target tokens the positions are (B, T - 1), from
+    0, without the last column (EOS or padding). log P is (B, T), in nats, and 0 at padding.
     """
     member_logits, weights = teacher_forced_attention(model, batch)  # (B, T, V) each, (B, T, S)
     logits = log_mean_probability(member_logits) if len(member_logits) > 1 else member_logits[0]

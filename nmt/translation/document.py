@@ -13,7 +13,7 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
 
-# Lines of a window at most: a line has many sentences, and a window is written when all are done.
+# most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
 # where to divide a sentence that is too long, the best boundaries first
 BOUNDARIES = (

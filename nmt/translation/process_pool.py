@@ -67,22 +67,22 @@ class ProcessPool(Generic[Task, Result]):
             yield from map(self._compute, tasks)
             return
         errors: list[Exception] = []
-        source = _until_error(tasks, errors)
-        first = list(islice(source, self._processes))
-        if len(first) == 1 and not self._executor:
-            yield self._compute(first[0])
-        elif first:
-            yield from self._results(self._start(len(first)), chain(first, source))
-        if errors:
+        rest = _until_error(tasks, errors)
+        first_tasks = list(islice(rest, self._processes))
+        if len(first_tasks) == 1 and not self._executor:
+            yield self._compute(first_tasks[0])
+        elif first_tasks:
+            yield from self._results(self._start(len(first_tasks)), chain(first_tasks, rest))
+        if errors:  # after the results of the tasks before the error
             raise errors[0]
 
     def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
         futures: deque[Future[Result]] = deque()
-        most = TASKS_AHEAD * self._processes
+        limit = TASKS_AHEAD * self._processes
         try:
             for task in tasks:
                 futures.append(executor.submit(_compute_task, task))
-                while futures and (len(futures) >= most or futures[0].done()):
+                while futures and (len(futures) >= limit or futures[0].done()):
                     yield futures.popleft().result()
             while futures:
                 yield futures.popleft().result()

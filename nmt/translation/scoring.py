@@ -63,17 +63,17 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p in nats of each target token, (B, T), 0 at padding, by a model in eval mode."""
+    """Return log p (B pairs, T target tokens) in nats, 0 at padding; needs a model in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
-    """Return log softmax of logits (B, T, V) at the target ids (B, T): (B, T), 0 at padding."""
+    """Return log p of the target ids (B, T) by softmax of logits (B, T, V): (B, T), 0 at padding."""
     chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
     log_p = []  # (B * T,) in chunks
     for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
-        x = x.float()
+        x = x.float()  # under the same name, so that the last chunk is freed first
         log_p.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
     return torch.cat(log_p).view_as(target).masked_fill(target == padding, 0.0)
 
@@ -92,8 +92,8 @@ def pair_batches(
     if not sources:
         return
     store = TokenStore.of(sources, targets)
-    longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
-    costs = [cost(length) for length in longest]
+    longer_sides = np.maximum(store.source.lengths, store.target.lengths).tolist()
+    costs = [cost(length) for length in longer_sides]
     for indices in cut_into_batches(range(len(store)), costs, batch_tokens):
         yield indices, collate(store, np.array(indices))
 
