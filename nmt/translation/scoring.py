@@ -69,7 +69,7 @@ def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
-    """Return log p of the target ids (B, T) by softmax of logits (B, T, V): (B, T), 0 at padding."""
+    """Return log p (B, T) of the target ids (B, T), 0 at padding; the logits are (B, T, V)."""
     chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
     log_p = []  # (B * T,) in chunks
     for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
