@@ -95,7 +95,7 @@ def word_f1_by_rarity(
     """Return each system's F1 score for the words of each frequency class, wherever they occur.
 
     A word of a translation is correct at most as often as the sentence's reference has it.
-    `frequencies` decide a word's class. A group's size counts words of references; 0: no row.
+    `frequencies` decide a word's class. A row counts its words in the references; if 0, no row.
     """
     label_of = {f: _class_label(f) for f in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
@@ -180,7 +180,7 @@ def breakdowns(
 ) -> list[Breakdown]:
     """Return three tables: BLEU by length, BLEU by rarest word, F-score of words by their rarity.
 
-    A word is rare in `training_words`, or, if they are None, in the references.
+    The frequency of a word is that in `training_words`; if they are None, in the references.
     """
     if training_words:
         where, frequencies = training_words.origin, training_words.counts

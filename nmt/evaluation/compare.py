@@ -146,7 +146,7 @@ def compare(
 ) -> Comparison:
     """Compare systems, each given as its name and its translations of the whole test set.
 
-    `training_words` None: words are called rare by their frequency in the references instead.
+    The frequency of a word is that in `training_words`; if they are None, in the references.
     `examples` is the largest number of example sentences of each system.
 
     Raises:

@@ -175,7 +175,7 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return BLEU of a text, with a 95 % interval if `confidence`, by sacreBLEU's `tokenize`."""
+    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` names a tokenizer."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 

@@ -91,9 +91,9 @@ def set_of_references(
 ) -> EvaluationSet:
     """Build a test set without sources; a test set of the paper is recognised by its references.
 
-    It then gets its official name and languages. A set with other `languages` than the paper's
-    (countries are ignored) is not recognised, because texts may have the same references from two
-    source languages. `tokenized`: the references are tokenised already.
+    A recognised set gets its official name and languages. With other `languages` than the paper's
+    (countries are ignored) it is not recognised: the German of newstest2013 is the reference for
+    English and for French. `tokenized`: the references are tokenised already.
     """
     official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))  # its languages
     if codes and (languages is None or language_codes(languages) == tuple(codes)):

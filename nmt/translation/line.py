@@ -92,7 +92,7 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """unique, for a line from 1, for a sentence larger; warnings name it, and it seeds samples"""
+    """from 1 for lines, larger for sentences, all differ; warnings name it, and it seeds samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""

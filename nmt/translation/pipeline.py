@@ -183,7 +183,7 @@ class Pipeline:
 
 
 def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
-    """Add source ids to lines without ids; a text with no token but EOS gets none and is copied.
+    """Return the lines with source ids; a blank text or one without tokens gets none: it is copied.
 
     A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
     """

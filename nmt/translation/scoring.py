@@ -73,7 +73,7 @@ def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Te
     chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
     log_p = []  # (B * T,) in chunks
     for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
-        x = x.float()  # under the same name, so that the last chunk is freed first
+        x = x.float()  # the name is used again so that the chunk before is freed
         log_p.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
     return torch.cat(log_p).view_as(target).masked_fill(target == padding, 0.0)
 
