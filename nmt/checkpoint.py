@@ -47,7 +47,7 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
     """Copy `weights` into the model's parameters; `origin` names them in error messages.
 
     Raises:
-        CheckpointError: names or shapes differ; names the first difference. Nothing is copied.
+        CheckpointError: names or shapes differ; the message has the first. Nothing is copied.
     """
     parameters = dict(model.named_parameters())
     for name in [*parameters, *weights]:
@@ -91,7 +91,7 @@ def save_checkpoint(
         state: The training state, of tensors and plain types only; None: weights alone.
 
     Raises:
-        CheckpointError: the folder cannot be written; names the needed and the free space.
+        CheckpointError: the folder cannot be written; the message has needed and free space.
     """
     contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
     if state is not None:
@@ -172,10 +172,10 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
 def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
     """Return the last intact checkpoint of `paths` (oldest first), or None if there are no paths.
 
-    Each damaged one after it is renamed to damaged-NAME, and `log` is called with a message.
+    Each damaged checkpoint after it is renamed to damaged-NAME, and `log` gets a message.
 
     Raises:
-        CheckpointError: none is intact, or a later one has a newer format; nothing is renamed.
+        CheckpointError: none is intact, or a newer nmt wrote a later one; nothing is renamed.
     """
     if not paths:
         return None

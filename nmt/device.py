@@ -23,7 +23,7 @@ def pick_device(name: str) -> torch.device:
     `auto` is a CUDA GPU if there is one, else the CPU.
 
     Raises:
-        ConfigError: PyTorch does not know or does not find the device; lists those it finds.
+        ConfigError: PyTorch does not find the device; the message lists those it finds.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"

@@ -170,7 +170,7 @@ def find_run(path: Path) -> RunDirectory:
     """Return the run directory `path`, or the one that contains the checkpoint folder `path`.
 
     Raises:
-        CheckpointError: there is no run directory; says what is missing.
+        CheckpointError: there is no run directory; the message says what is missing.
     """
     parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *parents):
