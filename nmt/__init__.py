@@ -4,7 +4,7 @@
 >>> translator.translate("A dog sleeps.")
 
 >>> model = nmt.transformer_base(37_000)
->>> logits = model(source, target)  # ids (B, S), (B, T) -> (B, T, V)
+>>> logits = model(source, target)  # ids (batch, S), (batch, T) -> (batch, T, vocabulary)
 """
 
 from typing import TYPE_CHECKING, Any, Unpack
@@ -29,7 +29,7 @@ _FROM = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import the model when it is first asked for: PyTorch takes seconds (PEP 562)."""
+    """Import a public name when it is first used, as PyTorch takes seconds to load (PEP 562)."""
     if name not in _FROM:
         raise AttributeError(f"module 'nmt' has no attribute '{name}'")
     import importlib
@@ -51,7 +51,7 @@ def load(
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
     or another that PyTorch finds; `precision`: auto, fp32, bf16, int8 (scores are then in fp32).
-    None leaves a setting as the run has it; `SearchSettings` lists the others.
+    A setting of None is as in the run. `settings` are other settings of `SearchSettings`.
 
     Raises:
         CheckpointError: `model` holds no usable weights.

@@ -47,7 +47,7 @@ def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> 
     """Copy `weights` into the model's parameters; `origin` names them in error messages.
 
     Raises:
-        CheckpointError: names or shapes differ; names the first difference. Nothing is copied.
+        CheckpointError: names or shapes differ; the message has the first. Nothing is copied.
     """
     parameters = dict(model.named_parameters())
     for name in [*parameters, *weights]:
@@ -91,7 +91,7 @@ def save_checkpoint(
         state: The training state, of tensors and plain types only; None: weights alone.
 
     Raises:
-        CheckpointError: the folder cannot be written; names the needed and the free space.
+        CheckpointError: the folder cannot be written; the message has needed and free space.
     """
     contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
     if state is not None:
@@ -158,7 +158,7 @@ def load_state(path: Path) -> dict[str, Any]:
 
 
 def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> list[Path]:
-    """Return the checkpoints whose weights match their manifest; log the damaged ones."""
+    """Return the checkpoints whose weights match their manifest; log the damaged others."""
     intact = []
     for path in paths:
         try:
@@ -172,10 +172,10 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
 def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path | None:
     """Return the last intact checkpoint of `paths` (oldest first), or None if there are no paths.
 
-    Damaged later ones are renamed to damaged-NAME, which is logged.
+    Each damaged checkpoint after it is renamed to damaged-NAME, and `log` gets a message.
 
     Raises:
-        CheckpointError: none is intact, or a later one has a newer format; nothing is renamed.
+        CheckpointError: none is intact, or a newer nmt wrote a later one; nothing is renamed.
     """
     if not paths:
         return None
@@ -202,7 +202,7 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean, in float32, of the weights of several checkpoints (section 6.1).
+    """Return {name: tensor}, the mean weights of several checkpoints in float32 (section 6.1).
 
     Raises:
         CheckpointError: `paths` is empty, a checkpoint is damaged, or names or shapes differ.

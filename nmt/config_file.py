@@ -70,7 +70,7 @@ def parse_config(text: str, where: str = "configuration", settings: Iterable[str
     """Build a `Config` from YAML text and overriding `section.key=value` settings.
 
     Raises:
-        ConfigError: there are mistakes; names `where`, line and key of each, and the nearest key.
+        ConfigError: there are mistakes; the message has `where`, line and key of each.
     """
     values, lines = strict_yaml.parse(text, where)
     if not isinstance(values, dict):
@@ -95,7 +95,7 @@ def replace_settings(
     """Return a copy of `section` in which `changes`, {key: value}, replace the old values.
 
     Raises:
-        ConfigError: a value is not allowed; names `where` and the key.
+        ConfigError: a value is not allowed; the message has `where` and the key.
     """
     try:
         return type(section).model_validate({**section.model_dump(), **changes})
@@ -105,10 +105,10 @@ def replace_settings(
 
 
 def find_config(name: str) -> Path:
-    """Return the path of the file `name`, or of the bundled recipe `name`, such as "base".
+    """Return the path of the file `name`; without such a file, of the bundled recipe `name`.
 
     Raises:
-        ConfigError: neither exists; lists the bundled recipes.
+        ConfigError: neither exists; the message lists the bundled recipes.
     """
     path = Path(name)
     if path.is_file():
@@ -126,7 +126,7 @@ def load_config(name: str, settings: Iterable[str] = ()) -> Config:
     """Read the file or bundled recipe `name`; `settings` (`section.key=value`) override it.
 
     Raises:
-        ConfigError: the file cannot be read, or has mistakes; names line and key of each.
+        ConfigError: the file cannot be read, or has mistakes; the message has line and key of each.
     """
     path = find_config(name)
     try:

@@ -23,21 +23,21 @@ def pick_device(name: str) -> torch.device:
     `auto` is a CUDA GPU if there is one, else the CPU.
 
     Raises:
-        ConfigError: PyTorch does not know or does not find the device; lists those it finds.
+        ConfigError: PyTorch does not find the device; the message lists those it finds.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(str(name))
-        present = _count_devices(device.type) > (device.index or 0)
+        exists = _count_devices(device.type) > (device.index or 0)
     except (RuntimeError, AttributeError):  # an unknown name, or a kind without its module
-        present = False
-    if not present:
+        exists = False
+    if not exists:
         accelerator = torch.accelerator.current_accelerator()
         kind = accelerator.type if accelerator else "cuda"
-        found = ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
+        existing = ["cpu", *(f"{kind}:{number}" for number in range(_count_devices(kind)))]
         raise ConfigError(
-            f"device: {name!r} was asked for, but PyTorch finds only {', '.join(found)} here; "
+            f"device: {name!r} was asked for, but PyTorch finds only {', '.join(existing)} here; "
             "use one of them, or auto"
         )
     if device.index is not None and device.type != "cpu":
@@ -69,9 +69,9 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 def pick_precision(name: str, device: torch.device) -> Literal["fp32", "bf16"]:
-    """Return the precision `name`; `auto` is bf16 if a CPU or CUDA GPU multiplies it natively.
+    """Return bf16 or fp32; any `name` other than bf16 and auto gives fp32.
 
-    On other devices `auto` is fp32.
+    `auto` is bf16 if `device` is a CPU or CUDA GPU that multiplies bf16 natively, else fp32.
     """
     if name != "auto":
         return "bf16" if name == "bf16" else "fp32"
@@ -90,7 +90,7 @@ def autocast(
 
     Weights stay in float32. On a CPU the values between the layers are then in bfloat16 as well
     (see `Transformer`). PyTorch caches the converted weights until the context ends. `once` turns
-    this off, as threads would share the cache: use it where each weight is used only once.
+    the cache off, which threads would share: use it where each weight is used only once.
     """
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=not once)
@@ -115,8 +115,7 @@ def tune_memory() -> None:
     them to the kernel and gets them back page by page, which costs as much as the arithmetic on
     them. Here glibc keeps them. oneDNN caches 1,024 compiled kernels, one for each shape, with
     megabytes of scratch memory each. Lengths of text rarely repeat, so here it caches fewer.
-
-    Call it before the first matrix product. It has an effect on Linux only.
+    Call it before the first matrix product; it has an effect on Linux only.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
     if platform.libc_ver()[0] == "glibc":
@@ -126,9 +125,9 @@ def tune_memory() -> None:
 
 
 def memory_of(device: torch.device) -> float | None:
-    """Return the bytes of memory of a device for this process, free or used; None if unknown.
+    """Return the bytes of memory that this process may use on a device, or None if unknown.
 
-    The processes of torchrun on this machine divide its memory; each has a GPU of its own.
+    Bytes in use count too. On a CPU, torchrun's processes on this machine divide the memory.
     """
     if device.type == "mps":
         return float(torch.mps.recommended_max_memory())

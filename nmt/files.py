@@ -1,4 +1,4 @@
-"""Writes files completely or not at all; JSON objects, and the versions of file formats.
+"""Files that are written completely or not at all, JSON files, and versions of file formats.
 
 A file format carries its version as the number `FORMAT_KEY` of a JSON object; a file without one
 has version 1.
@@ -17,7 +17,7 @@ FORMAT_KEY = "format"
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write or replace a file; even after a crash it has all of the old or all of the new content.
+    """Write or replace a file; even after a crash it is complete, either old or new.
 
     Raises:
         OSError: the file cannot be written; the old one is unchanged.
@@ -31,7 +31,7 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryview]) -> None:
-    """Write or replace a folder of {name: content}; after a crash the old one may be `.NAME.old`.
+    """Write or replace a folder of {name: content}; a crash may leave the old one as `.NAME.old`.
 
     Raises:
         OSError: the folder cannot be written; the old one is unchanged.
@@ -71,7 +71,7 @@ def _flush_folder(path: Path) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write or replace a JSON file with `write_atomically`.
+    """Write or replace a JSON file; even after a crash it is complete, either old or new.
 
     Raises:
         OSError: the file cannot be written; the old one is unchanged.

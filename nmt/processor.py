@@ -10,7 +10,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 @functools.cache
 def processor_features() -> frozenset[str]:
-    """Return the names of the CPU's features, such as "avx512f", from Linux; elsewhere none."""
+    """Return the names of the CPU's features, such as "avx512f"; none if this is not Linux."""
     return frozenset(processor_entry("flags").split())
 
 

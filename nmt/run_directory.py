@@ -64,8 +64,8 @@ class RunDirectory:
 
     def saved_checkpoints(self) -> list[Path]:
         """Return all complete checkpoints, oldest first; folders with other names are ignored."""
-        found = (path for path in self.checkpoints.glob("step-*") if _STEP.fullmatch(path.name))
-        return sorted(found, key=self.step_of)
+        folders = (path for path in self.checkpoints.glob("step-*") if _STEP.fullmatch(path.name))
+        return sorted(folders, key=self.step_of)
 
     @contextlib.contextmanager
     def reserve(self) -> Iterator[None]:
@@ -75,8 +75,8 @@ class RunDirectory:
         config.yaml, the directory is removed again, unless it holds other files.
 
         Raises:
-            ConfigError: it cannot be created or written to.
-            RunDirectoryBusyError: another process has locked it.
+            ConfigError: the directory cannot be created or written to.
+            RunDirectoryBusyError: another process has locked the directory.
         """
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
@@ -101,7 +101,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """Hold the lock of the directory during the block; if the process is killed, it ends too.
+        """Lock the directory during the block; if the process is killed, the lock ends too.
 
         Raises:
             RunDirectoryBusyError: another process holds the lock.
@@ -170,7 +170,7 @@ def find_run(path: Path) -> RunDirectory:
     """Return the run directory `path`, or the one that contains the checkpoint folder `path`.
 
     Raises:
-        CheckpointError: there is none; says what is missing.
+        CheckpointError: there is no run directory; the message says what is missing.
     """
     parents = path.absolute().parents[:2] if (path / WEIGHTS).is_file() else ()
     for folder in (path, *parents):
@@ -182,7 +182,7 @@ def find_run(path: Path) -> RunDirectory:
 
 
 def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -> LoadedModel:
-    """Load a run for translation; `checkpoint` names its weights: best, last, step-N and so on.
+    """Load a run to translate, in eval mode; `checkpoint` is best, last, step-N and so on.
 
     Raises:
         CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite.
@@ -200,11 +200,11 @@ def load_run(path: str | Path, device: torch.device, checkpoint: str = "best") -
 def weights_folder(path: Path, checkpoint: str = "best") -> Path:
     """Return the folder of the weights `checkpoint` in the run directory `path`.
 
-    `checkpoint` is best (by validation score, averages included), last, averaged, moving-average
-    or step-N. If `path` is itself a checkpoint folder, it is returned.
+    `checkpoint` is last, averaged, moving-average, step-N or best (by validation, averages too;
+    last if nothing was validated). If `path` is itself a checkpoint folder, it is returned.
 
     Raises:
-        CheckpointError: there is none; the message lists the existing ones.
+        CheckpointError: no such weights exist; the message lists those that do.
     """
     run = find_run(path)
     if (path / WEIGHTS).is_file():

@@ -87,10 +87,10 @@ def _lines_of_keys(
 def parse(text: str, where: str) -> tuple[Any, dict[tuple[str, ...], int]]:
     """Parse a document into plain values, and return them with {key path: line}, lines from 1.
 
-    An empty document is {}. `where`, such as the file, begins the error message.
+    An empty document is {}. `where`, such as a file name, begins the error message.
 
     Raises:
-        ConfigError: not valid YAML, or an ambiguous value; names the line.
+        ConfigError: not valid YAML, or an ambiguous value; the message has the line.
     """
     loader = None
     try:

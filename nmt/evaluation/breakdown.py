@@ -1,4 +1,4 @@
-"""Where translations are good and where not: by length of the sentence, by rarity of its words.
+"""Where translations are good and where not: by length of sentences and rarity of words.
 
 A word is a token of BLEU (`words_of`). Its frequency is how often it occurs in the training text of
 a run, or in another text.
@@ -25,7 +25,7 @@ LABELS = ("0", "1", "2-4", "5-9", "10-99", "100-999", "1,000-9,999", "10,000+")
 Systems = Mapping[str, Sequence[str]]
 """the translations of a whole test set, by the name of the system that made them"""
 MOST_PAIRS = 1_000_000
-"""words are counted in so many pairs at most, from the start of a training text"""
+"""words are counted in the first so many pairs of the training text at most"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Breakdown:
 
     title: str
     grouped_by: str
-    """the unit of the rows' labels: words or times"""
+    """what the numbers in the labels count: words (a length) or times (a frequency)"""
     counted: str
     """what the groups consist of: sentences or words"""
     rows: list[Row]
@@ -62,13 +62,13 @@ def count_words(lines: Iterable[str], tokenize: str = PLAIN) -> Counter[str]:
 def bleu_by_length(systems: Systems, test_set: EvaluationSet) -> list[Row]:
     """Return the BLEU of each system on groups of sentences with references of similar length.
 
-    The length is a number of words. There are at most `LENGTH_GROUPS` groups, of about equal size.
+    Length counts words. There are at most `LENGTH_GROUPS` groups of about equal size, short first.
     """
     lengths = [len(words_of(line, test_set.tokenizer)) for line in test_set.references]
     ordered, count = sorted(lengths), LENGTH_GROUPS
-    lowest = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
+    starts = {ordered[len(ordered) * k // count] for k in range(count)} if ordered else ()
     groups = {}  # indices of sentences by label
-    for low, end in pairwise([*sorted(lowest), max(lengths, default=0) + 1]):
+    for low, end in pairwise([*sorted(starts), max(lengths, default=0) + 1]):
         label = str(low) if end == low + 1 else f"{low}-{end - 1}"
         groups[label] = [i for i, length in enumerate(lengths) if low <= length < end]
     return _bleu_of_groups(groups, systems, test_set)
@@ -79,8 +79,8 @@ def bleu_by_rarity(
 ) -> list[Row]:
     """Return the BLEU of each system on groups of sentences whose rarest words are equally rare.
 
-    The rarest word is that of the reference, by `frequencies` (how often each word occurs).
-    A sentence with an empty reference is in no group.
+    The words are those of the reference; `frequencies` says how often each occurs in some text.
+    A sentence with an empty reference is in no group; a group without sentences has no row.
     """
     groups: dict[str, list[int]] = {label: [] for label in LABELS}
     for i, line in enumerate(test_set.references):
@@ -95,9 +95,9 @@ def word_f1_by_rarity(
     """Return each system's F1 score for the words of each frequency class, wherever they occur.
 
     A word of a translation is correct at most as often as the sentence's reference has it.
-    `frequencies` count each word in a text. A group's size counts words of references.
+    `frequencies` decide a word's class. A row counts its words in the references; if 0, no row.
     """
-    label_of = {n: _class_label(n) for n in {*frequencies.values(), 0}}
+    label_of = {f: _class_label(f) for f in {*frequencies.values(), 0}}
     expected: Counter[str] = Counter()
     correct: Counter[tuple[str, str]] = Counter()
     translated: Counter[tuple[str, str]] = Counter()
@@ -168,7 +168,7 @@ def training_words(config: DataConfig) -> TrainingWords:
 
 
 def local_training_words(config: DataConfig) -> TrainingWords | None:
-    """Count the words of the training text; None if it is not on this machine or unreadable."""
+    """Count the words of the training text; None if it is unreadable or not on this machine."""
     try:
         return training_words(config) if find_splits(config) else None
     except NmtError:
@@ -180,7 +180,7 @@ def breakdowns(
 ) -> list[Breakdown]:
     """Return three tables: BLEU by length, BLEU by rarest word, F-score of words by their rarity.
 
-    Without `training_words`, the frequency of a word is that in the references.
+    The frequency of a word is that in `training_words`; if they are None, in the references.
     """
     if training_words:
         where, frequencies = training_words.origin, training_words.counts

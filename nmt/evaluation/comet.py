@@ -39,9 +39,9 @@ def find_comet() -> str:
 def comet(
     translations: Sequence[str], test_set: EvaluationSet, model: str | None = None, gpus: int = 0
 ) -> Score:
-    """Return the COMET score of the translations times 100, to be in the range of other metrics.
+    """Return the COMET score of the whole text, times 100 to be in the range of other metrics.
 
-    `model` is the name of a COMET model; None: the program's default. Its log goes to stderr.
+    `model` names a COMET model; None: the program's default. `gpus` 0: a CPU. Logs go to stderr.
 
     Raises:
         NmtError: The program is not installed, or fails.

@@ -22,14 +22,14 @@ from nmt.evaluation.test_sets import EvaluationSet
 RESAMPLES = {"bs": 1000, "ar": 10_000}
 """resamples of each test: paired bootstrap (bs) and approximate randomisation (ar)"""
 MAX_DRAWS = {"bs": 20_000_000, "ar": 40_000_000}
-"""the most resamples times sentences of each test; sacreBLEU has several copies in memory"""
+"""the most resamples times sentences of each test; sacreBLEU holds several copies in memory"""
 LEVEL = 0.05
 """a difference is significant if its p-value is below this level"""
 
 
 @dataclass(frozen=True)
 class System:
-    """Translations of a whole test set, and their scores."""
+    """A translation system, given by its translations of a whole test set, and its scores."""
 
     label: str
     """a letter from A on, short enough for the head of a table"""
@@ -73,8 +73,9 @@ class Difference:
     @property
     def significant(self) -> bool | None:
         """Whether both tests find the difference significant; None if they disagree."""
-        agreed = self.bootstrap < self.level, self.randomisation < self.level
-        return agreed[0] if agreed[0] == agreed[1] else None
+        by_bootstrap = self.bootstrap < self.level
+        by_randomisation = self.randomisation < self.level
+        return by_bootstrap if by_bootstrap == by_randomisation else None
 
     def __str__(self) -> str:
         if self.bleu == 0:
@@ -115,7 +116,7 @@ class Comparison:
     systems: list[System]
     test_set: EvaluationSet
     differences: list[Difference]
-    """of every two systems"""
+    """one for each pair of systems"""
     breakdowns: list[Breakdown]
     examples: dict[str, list[ComparedSentence]]
     """by label of a system: the sentences on which its lead over the others is largest"""
@@ -145,8 +146,8 @@ def compare(
 ) -> Comparison:
     """Compare systems, each given as its name and its translations of the whole test set.
 
-    Words are rare or frequent in the training text, or in the references if `training_words` is
-    None. `examples` is the largest number of example sentences of each system.
+    The frequency of a word is that in `training_words`; if they are None, in the references.
+    `examples` is the largest number of example sentences of each system.
 
     Raises:
         ConfigError: There are fewer than two systems, or more than 26, one for each letter.
@@ -172,10 +173,10 @@ def compare(
 
 
 def differences(systems: Systems, test_set: EvaluationSet) -> list[Difference]:
-    """Return the difference of every two of the systems in BLEU, tested for significance.
+    """Return the difference in BLEU of every pair of systems, tested for significance.
 
-    With several pairs the level is divided by their number (Bonferroni), because the more pairs
-    are compared, the more often one of them differs by chance.
+    `LEVEL` is divided by the number of pairs (Bonferroni): the more pairs are compared, the more
+    likely it is that at least one of them differs by chance.
     """
     pairs = list(itertools.combinations(systems, 2))
     level = LEVEL / max(1, len(pairs))
@@ -195,14 +196,14 @@ def _difference(
     for test in ("bs", "ar"):
         # fewer resamples for a long text, but enough for a p-value below the level
         affordable = min(RESAMPLES[test], MAX_DRAWS[test] // len(test_set.references))
-        _, found = PairedTest(
+        _, results = PairedTest(
             [(name, list(systems[name])) for name in pair],
             {"BLEU": bleu_metric(test_set.tokenizer).corpus},
             [test_set.references],
             test_type=test,
             n_samples=max(100, affordable, math.ceil(2 / level)),
         )()
-        first, second = (result for result in found["BLEU"] if not isinstance(result, str))
+        first, second = (result for result in results["BLEU"] if not isinstance(result, str))
         p_values.append(max(smallest, float(second.p_value or 0.0)))
     bootstrap, randomisation = p_values
     return Difference(*pair, float(second.score - first.score), bootstrap, randomisation, level)

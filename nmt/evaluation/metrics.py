@@ -40,20 +40,20 @@ class Interval:
 
     low: float
     high: float
-    """`low` and `high` are cut to the range of the metric"""
+    """`low` and `high` are cut to the possible scores of the metric"""
     half_width: float
-    """half the width of the interval before it is cut to that range"""
+    """half the width of the interval before it is cut"""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The score of a text, and the settings that another score must share to be comparable."""
+    """The score of a text; `confidence` None: no interval was computed."""
 
     name: str
     value: float
     """0 to 100; TER can exceed 100"""
     signature: str
-    """the metric's settings and version, as sacreBLEU writes them"""
+    """the metric's settings and sacreBLEU's version; only scores with the same are comparable"""
     confidence: Interval | None = None
 
     def __str__(self) -> str:
@@ -91,10 +91,10 @@ class Metric:
     def score(
         self, hypotheses: Sequence[str], references: Sequence[str], confidence: bool = True
     ) -> Score:
-        """Return the score of a text; `confidence`: with an interval by bootstrap resampling.
+        """Return the score of a text; `confidence` adds an interval by bootstrap resampling.
 
-        For the interval `RESAMPLES` resamples are drawn, or fewer for a very long text, because
-        of the memory; the signature says how many.
+        For the interval `RESAMPLES` resamples are drawn. For a very long text they are fewer, or
+        there is no interval, to save memory. The signature says how many.
         """
         _check_line_counts(hypotheses, references, self.name)
         resamples = 1  # the text itself, without an interval
@@ -111,7 +111,7 @@ class Metric:
         return Score(self.name, float(result.score), signature, interval)
 
     def score_sentences(self, hypotheses: Sequence[str], references: Sequence[str]) -> list[float]:
-        """Return the score of each sentence by itself, in order."""
+        """Return the score of each hypothesis by itself, in order."""
         _check_line_counts(hypotheses, references, self.name)
         pairs = zip(hypotheses, references, strict=True)
         return [float(self.sentence.sentence_score(text, [other]).score) for text, other in pairs]
@@ -175,7 +175,7 @@ def bleu(
     tokenize: str = PLAIN,
     confidence: bool = True,
 ) -> Score:
-    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` is sacreBLEU's."""
+    """Return BLEU of a text, with a 95 % interval if `confidence`; `tokenize` names a tokenizer."""
     return bleu_metric(tokenize).score(hypotheses, references, confidence)
 
 

@@ -34,7 +34,7 @@ _HYPHENATED = re.compile(r"(\S)-(\S)")
 
 
 def has_paper_bleu(languages: tuple[str, str]) -> bool:
-    """Return whether the target, `languages[1]`, has spaces between words, as Moses assumes."""
+    """Return whether `languages[1]`, the target, has spaces between words; Moses needs them."""
     # the spaces of Korean separate phrases, not words
     return language_code(languages[1]) not in UNSPACED | {"ko"}
 
@@ -68,7 +68,7 @@ def paper_bleu(
 
 
 def moses_tokenizer(languages: tuple[str, str]) -> tuple[Callable[[str], str], str]:
-    """Return a function that tokenises lines of the target language, and its name in signatures."""
+    """Return a function that tokenises a line of `languages[1]`, and its name in signatures."""
     import sacremoses
 
     moses = sacremoses.MosesTokenizer(languages[1])

@@ -24,7 +24,7 @@ LANGUAGES_REMARK = "Say the languages (--languages en-de) for the paper's own BL
 
 @dataclass(frozen=True)
 class ScoreSheet:
-    """Scores of one text, first the one to report, and remarks; `str()` gives a table."""
+    """Scores of one text (the first is the one to report) and remarks; `str()` gives a table."""
 
     scores: list[Score]
     remarks: list[str] = field(default_factory=list)

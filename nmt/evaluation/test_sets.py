@@ -37,7 +37,7 @@ FINGERPRINTS = {
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """A text to translate and its reference translation, with name and languages if known."""
+    """A test set: reference translations, with sources and languages if known (else None)."""
 
     name: str
     """name or file that the user gave"""
@@ -52,7 +52,7 @@ class EvaluationSet:
 
     @property
     def tokenizer(self) -> str:
-        """Name of sacreBLEU's tokenizer for the target language; see `bleu_tokenizer`."""
+        """Name of sacreBLEU's tokenizer for the target language; `none` for tokenised text."""
         return bleu_tokenizer(self.languages[1] if self.languages else "", self.tokenized)
 
     def as_json(self) -> dict[str, object]:
@@ -77,7 +77,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Build a test set with sources; a set of the paper is recognised by its references."""
+    """Build a test set from pairs; a set of the paper is recognised by its references."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
@@ -91,13 +91,13 @@ def set_of_references(
 ) -> EvaluationSet:
     """Build a test set without sources; a test set of the paper is recognised by its references.
 
-    It then gets its official name and languages. If `languages` are given and not those of the set
-    (countries are ignored), it is another set: the German of newstest2013 is the reference for
+    A recognised set gets its official name and languages. With other `languages` than the paper's
+    (countries are ignored) it is not recognised: the German of newstest2013 is the reference for
     English and for French. `tokenized`: the references are tokenised already.
     """
-    official_name, *pair = FINGERPRINTS.get(hash_references(references), ("",))  # languages
-    if pair and (languages is None or language_codes(languages) == tuple(pair)):
-        languages = (pair[0], pair[1])
+    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))  # its languages
+    if codes and (languages is None or language_codes(languages) == tuple(codes)):
+        languages = (codes[0], codes[1])
     else:
         official_name = ""
     return EvaluationSet(name, references, None, languages, official_name, tokenized)

@@ -26,7 +26,7 @@ _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);| @-@ ")
 
 @dataclass(frozen=True, slots=True)
 class TextForm:
-    """Signs that a text is tokenised or cut into subword pieces, which a score would count."""
+    """Signs that a text is tokenised or cut into subword pieces: its score would mislead."""
 
     subword_mark: str
     """the mark of subword pieces if more than 5 % of the lines contain one, else empty"""
@@ -58,8 +58,8 @@ def check_text_forms(
 ) -> None:
     """Check that a score is meaningful: both texts must be plain, or both tokenised.
 
-    `tokenized` says that the user wants to score tokens. `names` are the names of hypotheses and
-    references in messages.
+    `tokenized`: the user wants to score tokenised text. `names` are what messages call the
+    hypotheses and the references.
 
     Raises:
         DataError: A text is in subword pieces or has a tokeniser's escapes, only one is tokenised,

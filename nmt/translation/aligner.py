@@ -35,8 +35,8 @@ _BOUNDARIES = frozenset("▁ \n\r")
 def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the source position that each target token attends to most, and log P of each token.
 
-    A model in eval mode reads the targets in one pass. The positions (B, T - 1), counted from 0,
-    leave out the last column, EOS or padding. log P (B, T) is in nats, 0 at padding.
+    `model` must be in eval mode. For B pairs of T target tokens the positions are (B, T - 1), from
+    0, without the last column (EOS or padding). log P is (B, T), in nats, and 0 at padding.
     """
     member_logits, weights = teacher_forced_attention(model, batch)  # (B, T, V) each, (B, T, S)
     logits = log_mean_probability(member_logits) if len(member_logits) > 1 else member_logits[0]
@@ -47,7 +47,7 @@ def attend(model: Transformer, batch: Batch) -> tuple[Tensor, Tensor]:
 def align(
     lines: Sequence[EncodedLine], translations: list[list[Translation]], searcher: Searcher
 ) -> list[list[Translation]]:
-    """Return each translation with its alignment, which is empty if a line was only copied."""
+    """Return the translations of each line with their alignments, empty for a copied line."""
     tokenizer = searcher.run.tokenizer
     aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
     # line i was searched for, and k is the index of one of its translations
@@ -96,9 +96,9 @@ def align_words(
 
 
 def word_spans(pieces: Sequence[str]) -> list[range]:
-    """Return for each piece of a text the indices of the words that it spells a part of, from 0.
+    """Return for each piece of a text the range of words (from 0) that it spells or is part of.
 
-    A space by itself belongs to the word that begins after it; at the end of the text to no word.
+    A piece of spaces alone gets the next word, or an empty range at the end of the text.
     """
     spans = []
     word, at_boundary = -1, True  # index of the last word begun; whether a letter begins the next
@@ -120,8 +120,8 @@ def copy_unknown_words(
 ) -> list[list[Translation]]:
     """Return the translations of each line with source words in place of unknown symbols.
 
-    The word is the source piece that the decoder attended to most. Only texts change, not tokens;
-    translations of lines with constraints do not change.
+    Each unknown symbol becomes the source piece that the decoder attended to most at its position.
+    Only texts change, not tokens. A line with constraints keeps its translations unchanged.
     """
     return [
         row if line.constraints else _with_copies(line, row, searcher)

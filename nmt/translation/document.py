@@ -13,7 +13,7 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.run_directory import LoadedModel
 from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
 
-# Lines of a window at most: a line has many sentences, and a window is written when all are done.
+# most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
 # where to divide a sentence that is too long, the best boundaries first
 BOUNDARIES = (
@@ -28,11 +28,11 @@ NUMBERS_PER_LINE = 1 << 32
 
 
 def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
-    """Return the sentences of each line with ids and new numbers; none is too long for the model.
+    """Split each line into sentences with ids and new numbers; none is too long for the model.
 
-    The glossary and forbidden words of a line hold for each sentence; its terms and its prefix hold
-    for the first one alone. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon
-    or colon, else at a comma, else at a space, and `warn` is called with a message.
+    Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
+    prefix. A sentence of more than `MAX_SOURCE_TOKENS` is divided at a semicolon or colon, else at
+    a comma, else at a space, and `warn` is called with a message.
     """
     return [list(_sentences(run, line, warn)) for line in lines]
 
@@ -44,17 +44,17 @@ def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
     terminology = line.terminology
     numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
-        texts, ids_of_texts = [sentence], [ids]
+        parts, ids_of_parts = [sentence], [ids]
         if (length := len(ids)) > MAX_SOURCE_TOKENS:
             ids.clear()  # a million of them take 40 MB
-            texts = _divide(run.tokenizer, sentence)
-            ids_of_texts = run.tokenizer.source.encode(texts)
+            parts = _divide(run.tokenizer, sentence)
+            ids_of_parts = run.tokenizer.source.encode(parts)
             warn(
                 f"line {line.number} has a sentence of {length} tokens, more than "
-                f"{MAX_SOURCE_TOKENS}; it is translated in {len(texts)} pieces"
+                f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
-        for text, ids in zip(texts, ids_of_texts, strict=True):
-            yield Line(next(numbers), text, terminology, ids)
+        for part, part_ids in zip(parts, ids_of_parts, strict=True):
+            yield Line(next(numbers), part, terminology, part_ids)
             terminology = terminology and replace(terminology, terms=(), prefix="")
 
 
@@ -75,8 +75,7 @@ def halves(text: str) -> list[str]:
     """Divide a text in two at a boundary near its middle, or else exactly in the middle.
 
     The boundary is of the first kind in `BOUNDARIES` that the middle half of the text contains.
-    White space there is dropped. `text` has at least two characters, and none of white space at
-    its ends.
+    White space there is dropped. `text` has two or more characters, no white space at its ends.
     """
     cut = middle = len(text) // 2
     margin = len(text) // 4
@@ -89,7 +88,7 @@ def halves(text: str) -> list[str]:
 
 
 def join(sentences: list[Translation]) -> Translation:
-    """Join the translations of consecutive sentences, with a space where the script has one.
+    """Join the translations of consecutive sentences by spaces, but by none after "。", "？" etc.
 
     The score is the sum of the sentences' scores; all other fields have their default values.
     """

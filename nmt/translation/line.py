@@ -1,4 +1,4 @@
-"""A line on its way to its translation: what is asked of it, its text, its ids, its translation."""
+"""A line on its way to its translation: its text, the constraints on it, ids, translations."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ class Terminology:
     forbidden: tuple[str, ...] = ()
     """words that no translation may contain"""
     prefix: str = ""
-    """the text that every translation must begin with; empty: it may begin in any way"""
+    """the text that every translation must begin with; empty: no prefix is asked for"""
 
     @classmethod
     def of(
@@ -39,7 +39,7 @@ class Terminology:
     ) -> Self:
         """Build constraints from unchecked text: check it, and strip white space around words.
 
-        `glossary` has translations by source term. A blank prefix is the same as none.
+        `glossary` is {source term: target term}. A blank prefix is the same as none.
 
         Raises:
             DataError: a term is blank, or a term or the prefix is not text or not one line.
@@ -57,7 +57,7 @@ class Terminology:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
     def __or__(self, other: "Terminology") -> Self:
-        """Combine both; for a source term or a prefix that both have, `other` is used."""
+        """Combine both; if both have the same source term, or a prefix, that of `other` holds."""
         return type(self)(
             glossary=self.glossary | other.glossary,
             terms=self.terms + other.terms,
@@ -66,7 +66,7 @@ class Terminology:
         )
 
     def constraints(self, source: str) -> LexicalConstraints:
-        """The constraints on the translation of one text; glossary terms only if it has them."""
+        """Return the constraints for one source text, with the glossary terms that occur in it."""
         occurrences = self.glossary.occurrences(source)
         return LexicalConstraints(
             terms=tuple(occurrence.target for occurrence in occurrences) + self.terms,
@@ -77,7 +77,7 @@ class Terminology:
 
     @property
     def digest(self) -> str:
-        """The first 16 digits of a SHA-256 of the constraints, in whatever order they are given."""
+        """16 hex digits of a SHA-256 of the constraints; their order does not change it."""
         content = (
             sorted(self.glossary.terms.items()),
             sorted(self.terms),
@@ -92,7 +92,7 @@ class Line:
     """A text to translate, and the constraints on its translation."""
 
     number: int
-    """counted from 1, higher for sentences of a line; warnings name it, and it seeds samples"""
+    """from 1 for lines, larger for sentences, all differ; warnings name it, and it seeds samples"""
     text: str
     terminology: Terminology | None = None
     """constraints on this line's translation, in addition to those on all lines"""
@@ -102,7 +102,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class EncodedLine:
-    """A line with its ids, ready for the search."""
+    """A line with its ids, ready for the search; `constraints` None: there are none."""
 
     line: Line
     ids: list[int]
@@ -112,7 +112,7 @@ class EncodedLine:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which words of a translation belong to which source words, and its probability by token."""
+    """Which words of a translation belong to which source words; the log P of its tokens."""
 
     words: tuple[tuple[int, int], ...] = ()
     """sorted pairs (index of a source word, index of a target word), counted from 0"""
@@ -145,7 +145,7 @@ class Translation:
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
-    """Yield a line for each text, numbered from `first`."""
+    """Yield a `Line` for each text; their numbers count from `first`."""
     return (Line(number, text) for number, text in enumerate(texts, first))
 
 

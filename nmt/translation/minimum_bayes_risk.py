@@ -22,7 +22,7 @@ def most_useful(
     """Return the `n_best` candidates of highest utility, best first, each text once.
 
     The utility of a text is the mean of `utilities` with each other candidate as the reference; a
-    text that occurs several times counts as often. C candidates cost up to C^2 comparisons. Of two
+    text that m candidates share counts m times. C candidates cost up to C^2 comparisons. Between
     equal utilities the higher score comes first. The utility of a single candidate is 0.
     """
     if len(candidates) == 1:

@@ -35,12 +35,12 @@ from nmt.translation.process_pool import ProcessPool
 from nmt.translation.terminology import TerminologyStage
 
 FinishingStage = Callable[[Sequence[EncodedLine], list[list[Translation]]], list[list[Translation]]]
-"""takes lines and the translations of each; returns the translations changed or selected"""
+"""takes lines and the translations of each line; returns translations, changed or fewer"""
 
 
 @dataclass
 class _Window:
-    """Lines that are read together, and the translations of those already searched."""
+    """Lines that are read together, and the translations of the lines already searched."""
 
     lines: Sequence[Line]
     sentence_counts: list[int]
@@ -61,11 +61,11 @@ class Pipeline:
     finishing_stages: Sequence[FinishingStage]
     """applied to the translations of each batch in this order, after the search"""
     n_best: int
-    """how many hypotheses the search returns for each line or sentence"""
+    """how many hypotheses the search returns for each line; with `document`, each sentence"""
     document: bool
     """whether lines are split into sentences"""
     processes: int
-    """1: this process translates; more: so many others, each with one thread"""
+    """1: this process translates; n > 1: n other processes do, each with one thread"""
 
     def __post_init__(self) -> None:
         self._pool = ProcessPool(self.translate_batch, self.processes)
@@ -83,9 +83,10 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[Translation]]:
-        """Yield the translations of each line, best first; `window_lines` are read at once.
+        """Yield the translations of each line, best first; with `document` the joined one alone.
 
-        `warn` gets a message for each line that is too long, `progress` the number of new results.
+        Up to `window_lines` lines are read at once. `warn` gets a message for each line that is too
+        long, `progress` the number of lines done since its last call.
         """
         groups = windows(lines, window_lines, lambda line: len(line.text))
         for translations in self.translate_windows(groups, warn, progress):
@@ -97,7 +98,7 @@ class Pipeline:
         warn: Warn = print_warning,
         progress: Progress = lambda lines: None,
     ) -> Iterator[list[list[Translation]]]:
-        """Yield for each window the translations of each of its lines, best first.
+        """Yield for each window the translations of its lines, best first (`document`: one joined).
 
         With one process, a window is yielded before the next one is read; with several, some
         windows are read ahead. `warn` is called for lines that are too long, `progress` with the
@@ -182,7 +183,7 @@ class Pipeline:
 
 
 def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[EncodedLine]:
-    """Tokenise the lines that have no ids yet; a text without tokens gets no ids: it is copied.
+    """Return the lines with source ids; a blank text or one without tokens gets none: it is copied.
 
     A line of more than `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message.
     """
@@ -209,10 +210,10 @@ def decode(
 ) -> list[Translation]:
     """Return the hypotheses of a line as translations: ids become text, a single line.
 
-    A hypothesis as long as the search allows, in target tokens, is marked as truncated.
+    A hypothesis of as many target tokens as the search allows is marked as truncated.
     """
     limit = len(line.ids) + searcher.settings.max_length_offset
-    if line.constraints:
+    if line.constraints:  # the search adds room for their tokens to the limit
         limit += line.constraints.most_tokens
     texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])
     return [

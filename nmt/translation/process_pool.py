@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 
 class ProcessPool(Generic[Task, Result]):
-    """Computes tasks in up to `processes` processes of one thread; fewer if there are few tasks.
+    """Computes tasks in `processes` processes of one thread each; fewer if there are few tasks.
 
     With `processes` 1 no process is started: this one computes a task when its result is needed.
     Started processes see the memory as it was at their start, and run until the pool is closed.
@@ -61,28 +61,28 @@ class ProcessPool(Generic[Task, Result]):
         computation raises an error, the results of all earlier tasks are yielded first.
 
         Raises:
-            NmtError: a process died, or `compute` raised it.
+            NmtError: a process died, or `tasks` or `compute` raised it.
         """
         if self._processes == 1:
             yield from map(self._compute, tasks)
             return
         errors: list[Exception] = []
-        source = _until_error(tasks, errors)
-        first = list(islice(source, self._processes))
-        if len(first) == 1 and not self._executor:
-            yield self._compute(first[0])
-        elif first:
-            yield from self._results(self._start(len(first)), chain(first, source))
-        if errors:
+        rest = _until_error(tasks, errors)
+        first_tasks = list(islice(rest, self._processes))
+        if len(first_tasks) == 1 and not self._executor:
+            yield self._compute(first_tasks[0])
+        elif first_tasks:
+            yield from self._results(self._start(len(first_tasks)), chain(first_tasks, rest))
+        if errors:  # after the results of the tasks before the error
             raise errors[0]
 
     def _results(self, executor: ProcessPoolExecutor, tasks: Iterable[Task]) -> Iterator[Result]:
         futures: deque[Future[Result]] = deque()
-        most = TASKS_AHEAD * self._processes
+        limit = TASKS_AHEAD * self._processes
         try:
             for task in tasks:
                 futures.append(executor.submit(_compute_task, task))
-                while futures and (len(futures) >= most or futures[0].done()):
+                while futures and (len(futures) >= limit or futures[0].done()):
                     yield futures.popleft().result()
             while futures:
                 yield futures.popleft().result()

@@ -36,7 +36,7 @@ class TargetScore:
     tokens: tuple[int, ...]
     """target ids, the last one EOS"""
     token_log_probabilities: tuple[float, ...]
-    """log p of each token after those before it, in nats"""
+    """log p of each token given the source and the tokens before it, in nats"""
 
     @property
     def log_probability(self) -> float:
@@ -49,7 +49,7 @@ class TargetScore:
         return perplexity(self.log_probability, len(self.tokens))
 
     def penalised(self, settings: DecodingConfig) -> float:
-        """Return log P divided by the length penalty: the score that a search would give."""
+        """Return log P divided by the length penalty: the score in a search by `settings`."""
         return self.log_probability / length_penalty(float(len(self.tokens)), settings)
 
 
@@ -63,17 +63,17 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p in nats of each target token: (B, T), 0 at padding. `model` is in eval mode."""
+    """Return log p (B pairs, T target tokens) in nats, 0 at padding; needs a model in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
-    """Return log softmax of logits (B, T, V) at the target ids (B, T): (B, T), 0 at padding."""
+    """Return log p (B, T) of the target ids (B, T), 0 at padding; the logits are (B, T, V)."""
     chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
     log_p = []  # (B * T,) in chunks
     for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
-        x = x.float()
+        x = x.float()  # the name is used again so that the chunk before is freed
         log_p.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
     return torch.cat(log_p).view_as(target).masked_fill(target == padding, 0.0)
 
@@ -92,8 +92,8 @@ def pair_batches(
     if not sources:
         return
     store = TokenStore.of(sources, targets)
-    longest = np.maximum(store.source.lengths, store.target.lengths).tolist()
-    costs = [cost(length) for length in longest]
+    longer_sides = np.maximum(store.source.lengths, store.target.lengths).tolist()
+    costs = [cost(length) for length in longer_sides]
     for indices in cut_into_batches(range(len(store)), costs, batch_tokens):
         yield indices, collate(store, np.array(indices))
 
@@ -101,8 +101,8 @@ def pair_batches(
 class Scorer:
     """Scores translations with a model and its tokenizer.
 
-    `batch_tokens` is the number of padded tokens of a batch on its longer side; None: the setting
-    of the run. `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
+    `batch_tokens` limits the longer side of a batch, padding included; None: the run's setting.
+    `precision` bf16 computes in bfloat16 as in training; int8 is the same as fp32.
     """
 
     def __init__(
@@ -120,12 +120,11 @@ class Scorer:
         warn: Warn = print_warning,
         progress: Progress = lambda pairs: None,
     ) -> Iterator[TargetScore]:
-        """Yield the score of the target of each (source, target) in order; an empty one is EOS.
+        """Yield the score of each (source, target), in order; an empty text counts as EOS alone.
 
         Sources over `MAX_SOURCE_TOKENS` and targets over `MAX_TARGET_TOKENS` are truncated, and
-        `warn` is called with a message that names the pair, counted from 1. Up to `window_lines`
-        pairs are read before their scores are yielded. `progress` is called with the number of
-        pairs done since its last call, before they are yielded.
+        `warn` gets a message with the number of the pair, from 1. Up to `window_lines` pairs are
+        read before their scores are yielded. `progress` gets the number of pairs newly scored.
 
         Raises:
             NonFiniteScoresError: the model's scores are NaN or infinite.

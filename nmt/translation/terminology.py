@@ -31,7 +31,7 @@ class TerminologyStage:
     """constraints on all lines"""
 
     def constrain(self, lines: Sequence[EncodedLine]) -> list[EncodedLine]:
-        """Return the lines with their constraints, but lines to copy without ids and constraints.
+        """Return the lines with constraints; lines to copy get empty ids and no constraints.
 
         Raises:
             ConfigError: a line has constraints, and translations are drawn at random.

@@ -23,8 +23,8 @@ PRECISIONS = ("auto", "fp32", "bf16", "int8")
 class SearchSettings(TypedDict, total=False):
     """Settings of the search as keywords of `nmt.load`; None: as in the configuration of the run.
 
-    `shortlist` is the number of candidates of each source token, learnt by `nmt shortlist`; without
-    it the whole vocabulary is searched.
+    `shortlist` is how many target tokens each source token allows, as learnt by `nmt shortlist`.
+    None: the whole vocabulary is searched.
     """
 
     batch_tokens: int | None
@@ -92,8 +92,8 @@ class TextTranslator:
         small letters stands for every casing.
 
         Raises:
-            DataError: `texts` is of another type, a text is not a string (in a stream, when it is
-                read), or a term is blank or also forbidden.
+            DataError: `texts` is of another type, a text is not a string (a stream raises it when
+                that is read), or a term is blank or also forbidden.
             ConfigError: the beam is wider than the vocabulary or the memory allows.
         """
         if isinstance(forbidden, str):
@@ -114,8 +114,8 @@ class TextTranslator:
     ) -> list[float]:
         """Return log P of each target given its source, in nats, EOS included.
 
-        An empty text is EOS alone. As in a search, log P is divided by the length penalty, whose
-        alpha is `length_penalty`; with 0 it is not divided.
+        An empty text counts as EOS alone. log P is divided by a length penalty, as in a search;
+        `length_penalty` is its alpha, and with 0 log P is not divided.
 
         Raises:
             DataError: the numbers of sources and targets differ, or a text is not a string.
@@ -148,9 +148,9 @@ def load_translator(
     """Load the weights of one run, or of several as an ensemble: for `nmt.load` and the commands.
 
     `models` are run directories or checkpoints. `checkpoint` names the weights of a run directory.
-    `changes` are new values of decoding settings by name; None means no change. With `sampling`,
-    translations are drawn instead of searched for. `shortlist` is the number of candidates of each
-    source token, from the shortlist of the first run; None: the whole vocabulary is searched.
+    `changes` is {decoding setting: new value}; None means no change. With `sampling`,
+    translations are drawn instead of searched for. `shortlist` is how many target tokens each
+    source token allows, by the file of the first run; None: the whole vocabulary is searched.
 
     Raises:
         CheckpointError: one of `models` has no usable weights.
@@ -174,10 +174,11 @@ def load_translator(
     run = load_ensemble(models, torch_device, checkpoint)
     changed = {name: value for name, value in changes.items() if value is not None}
     settings = replace_settings(run.config.decoding, changed, "load")
-    loaded = None  # no shortlist: the whole vocabulary is searched
+    loaded_shortlist = None  # no shortlist: the whole vocabulary is searched
     if shortlist is not None:
-        loaded = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(shortlist)
-    return Translator(run, settings, precision, sampling, loaded)
+        path = find_run(run.path).shortlist
+        loaded_shortlist = Shortlist.load(path, run.tokenizer).first(shortlist)
+    return Translator(run, settings, precision, sampling, loaded_shortlist)
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Which translations a pipeline returns; it holds for all lines of a text."""
+    """Which translations a pipeline returns; one request holds for all lines of a text."""
 
     n_best: int = 1
     """number of translations returned for each line"""
@@ -28,9 +28,9 @@ class TranslationRequest:
     terminology: Terminology = field(default_factory=Terminology)
     """constraints on the words of every line"""
     utilities: Utilities | None = None
-    """compares candidates, to choose by minimum Bayes risk; None: the score of the search does"""
+    """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
     candidates: int = 0
-    """number of candidates that `utilities` compares for each line; without it not used"""
+    """number of candidates that `utilities` compares for each line; not used if that is None"""
     alignments: bool = False
     """whether word alignments are added to the translations"""
 
@@ -40,7 +40,7 @@ class Translator:
 
     `settings` None: the settings of the run. `precision` is fp32, bf16 or int8. With `sampling`,
     translations are drawn instead of searched for. With a `shortlist`, a batch computes only the
-    logits of target tokens that may translate its sources.
+    logits of target tokens that may translate the batch's sources.
     """
 
     def __init__(
@@ -58,14 +58,15 @@ class Translator:
         self.searcher = Searcher(run, self.settings, precision, sampling, shortlist)
 
     def pipeline(self, request: TranslationRequest | None = None, processes: int = 1) -> Pipeline:
-        """Build the pipeline for a request, by default the best translation of each line.
+        """Build the pipeline for a request; None: one that returns each line's best translation.
 
         Raises:
             ConfigError: the request contradicts itself, or the beam is too small or too wide.
         """
         request = request or TranslationRequest()
-        searcher, count = self.searcher, request.n_best  # how many hypotheses the search returns
+        searcher = self.searcher
         _check_request(request, searcher)
+        result_count = request.n_best  # how many hypotheses of a line the search returns
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
@@ -73,10 +74,10 @@ class Translator:
         if request.utilities:
             choose = partial(most_useful, utilities=request.utilities, n_best=request.n_best)
             stages.append(lambda lines, candidates: [choose(row) for row in candidates])
-            count = request.candidates  # `choose` leaves `n_best` of them
+            result_count = request.candidates  # `choose` leaves `n_best` of them
         if request.alignments:
             stages.append(partial(align, searcher=searcher))
-        return Pipeline(searcher, terminology, stages, count, request.document, processes)
+        return Pipeline(searcher, terminology, stages, result_count, request.document, processes)
 
     def translate(
         self,
@@ -87,10 +88,9 @@ class Translator:
     ) -> Iterator[Translation]:
         """Yield the best translation of each text, in order; an empty one for a blank text.
 
-        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` is called with a message that names
-        its number, counted from 1. Up to `window_lines` texts are read before their translations
-        are yielded. `progress` is called with the number of texts done since its last call, before
-        they are yielded.
+        A text over `MAX_SOURCE_TOKENS` is truncated, and `warn` gets a message with its number (the
+        first is 1). Up to `window_lines` texts are read before their translations are yielded.
+        `progress` gets the number of texts done since its last call.
         """
         rows = self.pipeline().translate(numbered(texts), window_lines, warn, progress)
         return (best for best, *_ in rows)
