@@ -87,7 +87,7 @@ class Plan:
     """the paper's models, for comparison"""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields for --json, in bytes, seconds and operations; adds memory totals."""
+        """Return all fields for --json, by name; `memory` and `gpu_memory` also get a `total`."""
         plain = asdict(self)
         for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
@@ -100,8 +100,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     Nothing is downloaded, prepared or written. Without `measure`, `speed` and `time` are None.
 
     Raises:
-        NmtError: the recipe is impossible, its device is missing, or its model does not fit into
-            the memory of the device.
+        NmtError: the recipe is impossible, its device is missing, or `measure` is asked for and
+            the model does not fit into the memory of the device.
     """
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
@@ -159,7 +159,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
 
 
 def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
-    """Estimate the seconds of a run at this speed: of steps, of validations, and of its ending."""
+    """Estimate how long a run takes at this speed: its steps, its validations and its ending."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
     batches = pairs * workload.target_length / BATCH_TOKENS  # batches of a validation
@@ -167,7 +167,7 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     greedy = 0.0 if training.validation_metric == "loss" else speed.greedy_seconds
     beam = speed.greedy_seconds * config.decoding.beam_size
     validations = math.ceil(training.max_steps / training.validate_every)
-    candidates = 3 if training.moving_average else 2  # average, best checkpoint, moving average
+    candidates = 3 if training.moving_average else 2  # weights to choose from at the end
     choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
     has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
     steps = training.max_steps * speed.step_seconds
@@ -190,7 +190,7 @@ def _estimate(
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
     """Return the Jinja template `name` of this folder.
 
-    Its filters are `filters` and `number`, which is Python's `format`.
+    In it, `filters` can be used as Jinja filters, and `number`, Python's `format`.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
@@ -200,7 +200,7 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
 
 
 def describe_plan(plan: Plan) -> str:
-    """Return the plan as text for a terminal, in blocks with a heading to the left of each."""
+    """Return the plan as text for a terminal: blocks, each with a heading on its left."""
     count = plan.speed.threads if plan.speed else 0  # 0 is not shown
     threads = f"{count} thread" + "s" * (count > 1)
     template = read_template(

@@ -24,9 +24,9 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Yield checks of settings, text, vocabulary, memory and disk; `runs` is the folder of runs.
+    """Yield checks of settings, text, vocabulary, memory, and disk space in the folder `runs`.
 
-    The whole text is read once. After a failure, checks that depend on it are left out.
+    Reads the whole text. Checks that need the result of a failed check are left out.
     """
     settings_check = _settings(config)
     yield settings_check

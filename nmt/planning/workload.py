@@ -32,7 +32,7 @@ _LARGEST_SAMPLE = 200_000
 
 @dataclass(frozen=True)
 class Workload:
-    """The size of an epoch, as far as it is known."""
+    """The size of an epoch; a number is None if it is unknown."""
 
     origin: str
     """where the figures come from"""
@@ -61,7 +61,7 @@ class Workload:
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch, and the prepared data (None: not prepared); prepares nothing."""
+    """Return the size of an epoch and the prepared data; if not prepared, an estimate and None."""
     try:
         prepared = find_prepared(config)
     except DataError:
@@ -127,7 +127,7 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs for the probe: prepared ones, or random ids with mean lengths of `workload`."""
+    """Return pairs of token ids: prepared ones, or random ones with the lengths of `workload`."""
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)

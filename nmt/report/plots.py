@@ -159,7 +159,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 
 
 def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
-    """Draw the mean of the heads, then each head; write `output`.png and `output`.svg.
+    """Draw each head, after the mean of several; write `output`.png and `output`.svg.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

@@ -78,7 +78,7 @@ def build_report(
 ) -> str:
     """Return the HTML page about the run directory or checkpoint `model`.
 
-    Translates and scores a test set. Where something is missing, the page says why.
+    Translates and scores a test set on `device`. Where something is missing, the page says why.
 
     Raises:
         CheckpointError: `model` is not a run.
