@@ -188,10 +188,7 @@ def _estimate(
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
-    """Return the Jinja template `name` of this folder.
-
-    In it, `filters` can be used as Jinja filters, and `number`, Python's `format`.
-    """
+    """Return this folder's Jinja template `name`, which may use `filters` and `number`."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
     )

@@ -108,7 +108,7 @@ def evenly_spaced(count: int, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A curve with its name; `style` names CSS classes of page.css; `dots`: each point is marked."""
+    """A curve with its name; `style` names CSS classes of page.css, `dots` marks each point."""
 
     name: str
     curve: Curve

@@ -102,7 +102,7 @@ def translation_versions(
 
 
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of `text`, and whether it is also in `other` (without case, punctuation).
+    """Yield each word of `text`, and whether it is also in `other` (ignoring case, punctuation).
 
     If `other` has a word n times, only its first n places in `text` are yielded with True.
     """

@@ -1,4 +1,4 @@
-"""Lines of text in and out of a command: split at line feeds alone, files complete or absent."""
+"""Reads and writes lines of text; only line feeds end a line, files are complete or absent."""
 
 import contextlib
 import errno
@@ -43,9 +43,8 @@ def is_typed(path: Path | None) -> bool:
 def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
     """Raise a ConfigError if writing `output` would replace one of the `inputs`.
 
-    Two paths are the same file if their inode is the same, also through a symbolic or hard link. An
-    `output` of None or "-" is stdout; an input "-" is stdin; both may be redirected to or from a
-    file. An input of None is an option that was not given.
+    Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
+    stdin; either may be redirected to or from a file. An input of None is an option not given.
     """
     output_file = _identity(output, STDOUT, 1)
     for path in inputs:
@@ -108,7 +107,7 @@ def count_lines(path: Path | None) -> int | None:
 
 
 def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":
-    """Return a bar that counts lines of a file, from `done`; hidden for stdin or off a terminal."""
+    """Return a bar that counts a file's lines from `done`; hidden for stdin or without terminal."""
     from tqdm import tqdm
 
     show = not is_stdin(path) and sys.stderr.isatty()
@@ -118,10 +117,10 @@ def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file to write, or stdout for None and "-"; a file is complete or not there.
+    """Open a file to write, or stdout for None and "-".
 
-    It is written under another name in the same folder and renamed at the end; after an error it
-    is deleted. A pipe or a device, such as /dev/null, is written directly.
+    The file is written under another name in its folder, and renamed when the block ends; after an
+    error it is deleted. A pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -151,7 +150,7 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def explain_write_errors(output: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
-    """Turn an OSError into a DataError on `output`; with `numbers`, only one with such an errno."""
+    """Turn an OSError with an errno of `numbers` (None: any) into a DataError about `output`."""
     try:
         yield
     except OSError as error:

@@ -169,7 +169,8 @@ def make_translator(
 ) -> "Translator":
     """Load one model, or several as an ensemble, with the settings that the options ask for.
 
-    Options that are None leave the setting of the first model's configuration.
+    An option that is None keeps the setting of the first model's run. Without `sampling` (None),
+    translations come from beam search.
 
     Raises:
         CheckpointError: a model has no usable weights.
