@@ -97,7 +97,8 @@ class Plan:
 def make_plan(config: Config, measure: bool = True) -> Plan:
     """Estimate what a recipe takes; `measure` also times some training steps on this machine.
 
-    Nothing is downloaded, prepared or written. Without `measure`, `speed` and `time` are None.
+    Nothing is downloaded, prepared or written, but the number of PyTorch's threads is set. Without
+    `measure`, the `speed` and `time` of the plan are None.
 
     Raises:
         NmtError: the recipe is impossible, its device is missing, or `measure` is asked for and
@@ -111,8 +112,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     longer_length = max(lengths)  # mean length of the longer side
     operations = resources.training_operations(model, config.model, source, target, *lengths)
     precision = pick_precision(config.training.precision, device)
-    shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
-    shards = shards if can_shard(device, config.training) else 1
+    most_shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
+    shards = most_shards if can_shard(device, config.training) else 1  # parts of a step
     hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, hardware, longer_length)
     speed = None
@@ -168,7 +169,7 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     beam = speed.greedy_seconds * config.decoding.beam_size
     validations = math.ceil(training.max_steps / training.validate_every)
     candidates = 3 if training.moving_average else 2  # weights to choose from at the end
-    choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
+    choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))  # seconds per batch
     has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
     steps = training.max_steps * speed.step_seconds
     validating = validations * batches * (speed.forward_seconds + greedy)

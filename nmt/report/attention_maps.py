@@ -110,9 +110,9 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     rows, columns = attention.rows, attention.columns
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))  # first piece of each word
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
-    weights = np.add.reduceat(attention.weights, column_starts, axis=2)
+    weights = np.add.reduceat(attention.weights, column_starts, axis=2)  # sum of each word
     weights = np.add.reduceat(weights, row_starts, axis=1)
-    weights /= np.bincount(rows.words)[:, None]  # number of pieces of each word
+    weights /= np.bincount(rows.words)[:, None]  # pieces of each word: the sum becomes a mean
     return replace(
         attention,
         row_title=attention.row_title.replace("piece", "word"),

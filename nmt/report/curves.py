@@ -91,6 +91,7 @@ def running_mean(curve: Curve) -> Curve:
     Near the end it is narrower only after the point, so that the last means are smooth.
     """
     count = len(curve)
+    # sums[n] is the sum of the first n values
     sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
     indices = np.arange(count)
     before = np.minimum(max(1, count // 20) // 2, indices)  # points of the window before each point

@@ -79,7 +79,7 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return rows (name, number of pairs, share): pairs read, left out by each rule, and kept."""
+    """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):

@@ -242,7 +242,7 @@ def format_record(record: Mapping[str, object]) -> str:
 
 
 def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":
-    """Return the constraints in a JSON line (see `TERMINOLOGY_KEYS`), or None if it has none.
+    """Return the constraints of a JSON line, or None if it has none of `TERMINOLOGY_KEYS`.
 
     Raises:
         DataError: A value has another type. The message begins with `where`, "FILE:LINE".

@@ -145,7 +145,7 @@ class PartialOutput:
         """Cut `OUT.part` to its complete windows; say on stderr how many lines they translate.
 
         With `can_resume` (the input can be read again) the message has the command that continues.
-        An `OUT.part` without any complete window is deleted, unless an older output exists.
+        A new `OUT.part` without any complete window is deleted, unless an older output exists.
         """
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
