@@ -125,7 +125,7 @@ def _align(text: str) -> str:
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe as YAML, after comments: planned time, machine, warnings, `command`."""
+    """Return the recipe as YAML, after comments: time, machine, warnings, the `command` to run."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "

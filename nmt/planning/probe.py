@@ -28,7 +28,7 @@ _WARM_UP = 2
 _FEWEST, _MOST = 6, 40
 """limits of the number of counted steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
-"""limits of the computing time and of the elapsed time, which is longer on a busy machine"""
+"""limits of the computing time, and of the elapsed time (longer on a busy machine)"""
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
 _SMALLEST_STEP = 512  # tokens
@@ -70,7 +70,7 @@ class Speed:
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Measure how fast this machine trains a new model on the pairs of `store` and decodes.
+    """Measure how fast this machine trains a new model on the pairs of `store`, and translates.
 
     `vocabularies` are the sizes of the source and target vocabulary. Long steps are measured with
     fewer tokens, and their time is scaled up. Sets PyTorch's number of threads and random seed.
@@ -213,7 +213,7 @@ def _read_waits() -> dict[str, int]:
 
 
 def _interquartile_mean(values: Sequence[float]) -> float:
-    """Return the mean of the middle half, which ignores unusually fast and slow steps."""
+    """Return the mean of the middle half: unusually fast and slow steps do not count."""
     ordered, quarter = sorted(values), len(values) // 4
     return statistics.fmean(ordered[quarter : len(ordered) - quarter])
 

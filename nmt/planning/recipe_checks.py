@@ -73,7 +73,7 @@ def _settings(config: Config) -> Check:
 
 
 def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
-    """Check each split of the data, which is read to its end."""
+    """Read each split of the data to its end and check it."""
     if splits is None:
         assert config.data.corpus is not None
         corpus = find_corpus(config.data.corpus)

@@ -37,7 +37,7 @@ class Workload:
     origin: str
     """where the figures come from"""
     pairs: int | None
-    """sentence pairs of an epoch: the pairs of each text times the weight of the text"""
+    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight"""
     source_length: float
     """average tokens of a sentence, including EOS"""
     target_length: float
@@ -65,7 +65,7 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
     try:
         prepared = find_prepared(config)
     except DataError:
-        prepared = None  # a file is missing, which `nmt doctor` reports
+        prepared = None  # a file is missing; `nmt doctor` says which
     workload = _prepared_workload(config, prepared) if prepared else _assumed_workload(config)
     return workload, prepared
 
@@ -127,7 +127,7 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs of token ids: prepared ones, or random ones with the lengths of `workload`."""
+    """Return pairs of token ids: prepared ones, or random ones of `workload`'s mean lengths."""
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)

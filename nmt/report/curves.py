@@ -85,7 +85,7 @@ def last_step(records: Iterable[Record]) -> int:
 
 
 def running_mean(curve: Curve) -> Curve:
-    """Return a smooth curve: each value becomes the mean of 1/20 of all points, those around it.
+    """Return a smooth curve: each value becomes the mean of a window, 1/20 of all points.
 
     Near the start, where losses fall steeply, this window is narrower on both sides of the point.
     Near the end it is narrower only after the point, so that the last means are smooth.
@@ -101,7 +101,7 @@ def running_mean(curve: Curve) -> Curve:
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return at most `most` (2 or more) evenly spaced indices below `count`, with both ends."""
+    """Return up to `most` (2 or more) evenly spaced indices below `count`, with 0 and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
@@ -140,7 +140,7 @@ class LineChart:
         return 100 * (value - self.low) / (self.high - self.low)
 
     def points(self, line: ChartLine) -> Iterator[str]:
-        """Yield the points of a line as SVG coordinates "x y", each 0 to 1000 from the top left."""
+        """Yield the points of a line as SVG text "x y", each 0 to 1000; 0 0 is the top left."""
         for step, value in line.curve.items():
             yield f"{1000 * step / self.last:.1f} {1000 - 10 * self.height(value):.1f}"
 
@@ -191,7 +191,7 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Return a chart of the non-empty lines (None: all are empty); with `from_zero` it shows 0."""
+    """Return a chart of the non-empty lines (None: all empty); `from_zero`: the axis shows 0."""
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None

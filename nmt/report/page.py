@@ -1,6 +1,6 @@
-"""The page of a report: values for the templates, which make one HTML file that needs no network.
+"""The page of a report: one HTML file that needs no network, made from templates.
 
-The templates are in templates/, one for each chapter.
+The templates are in templates/, one for each chapter; this module prepares their values.
 """
 
 import base64

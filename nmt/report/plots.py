@@ -156,7 +156,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 
 
 def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
-    """Draw each head, after the mean of several; write `output`.png and `output`.svg.
+    """Draw each head, and first their mean if there are several; write `output`.png and .svg.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

@@ -35,7 +35,7 @@ class WatchedRun:
 
 
 def read_progress(directory: RunDirectory) -> WatchedRun:
-    """Read the configuration, metrics and lock of a run, which may still be training.
+    """Return the state of a run, from its files; it may still be training.
 
     Raises:
         ConfigError: the run's configuration cannot be read.

@@ -107,7 +107,7 @@ def translate_lines(
 ) -> None:
     """Translate the rest of an input and write it to `output`, in windows (groups of lines).
 
-    `lines` are those of `file` (None is stdin) after its first `done` lines, which are translated
+    `lines` are those of `file` (None is stdin) after its first `done` lines; these are translated
     already. A line that somebody types is translated before the next one is read.
 
     Raises:
@@ -121,8 +121,8 @@ def translate_lines(
             yield [each.line for each in window]
 
     with progress_bar(file, " lines", done) as bar:
-        # One call for a whole file, which is read ahead; one for each window of a pipe, which is
-        # written before the next one is read.
+        # A file is one call, so that lines are read ahead. Each window of a pipe is a call, so that
+        # its translation is written before the next window is read.
         windows = lines_of_windows()
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
@@ -223,7 +223,7 @@ def read_record(line: str, where: str) -> dict[str, Any]:
 
 
 def format_record(record: Mapping[str, object]) -> str:
-    """Return an object as one line of JSON; ASCII alone if a surrogate keeps it from UTF-8.
+    """Return an object as one line of JSON, in ASCII if it has surrogates, invalid in UTF-8.
 
     Raises:
         DataError: The object is nested too deeply to be written.

@@ -1,8 +1,8 @@
 """Output that survives an interruption: `OUT.part` grows by whole windows and can be resumed.
 
-Beside it `OUT.part.json` records how many lines of the input are translated, into how many bytes,
-with which weights and settings, and the hashes of those lines and bytes. It is replaced after each
-window; bytes of the part beyond the recorded ones belong to an incomplete window and are dropped.
+A window is a group of lines. `OUT.part.json` holds the numbers and hashes of the lines that are
+read and of the bytes that are written, and all settings. It is replaced after each window. A
+resumed translation drops the bytes beyond that number: they belong to an incomplete window.
 """
 
 import contextlib
