@@ -70,7 +70,7 @@ class Speed:
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Measure how fast this machine trains a new model on the pairs of `store`, and translates.
+    """Measure how fast this machine trains and translates, with a new model on pairs of `store`.
 
     `vocabularies` are the sizes of the source and target vocabulary. Long steps are measured with
     fewer tokens, and their time is scaled up. Sets PyTorch's number of threads and random seed.

@@ -43,7 +43,7 @@ class ParameterCount:
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """Bytes that a run takes on disk."""
+    """Disk space of a run, in bytes; only `checkpoints` is a number of them."""
 
     checkpoint: int
     """one checkpoint: the weights and the state that a resumed run needs"""
@@ -136,7 +136,7 @@ def utilization(config: ModelConfig) -> float:
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
     """Estimate the seconds of a step: its operations or its kernel launches, the longer of both."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
-    launching = _LAUNCH_SECONDS * kernels * micro_batches
+    launching = _LAUNCH_SECONDS * kernels * micro_batches  # each launches all kernels
     return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
 
 

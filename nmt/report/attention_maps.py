@@ -126,7 +126,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 def record_attention(
     run: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
 ) -> SentenceAttention:
-    """Translate `sentence` by beam search; return source and target pieces and all weights.
+    """Translate `sentence` by beam search; return pieces of both sides and attention weights.
 
     Raises:
         DataError: the sentence is empty, is not valid text or has more than `max_pieces` pieces,

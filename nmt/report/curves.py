@@ -85,7 +85,7 @@ def last_step(records: Iterable[Record]) -> int:
 
 
 def running_mean(curve: Curve) -> Curve:
-    """Return a smooth curve: each value becomes the mean of a window, 1/20 of all points.
+    """Return a smooth curve: each value becomes the mean of a window around it, 1/20 of all points.
 
     Near the start, where losses fall steeply, this window is narrower on both sides of the point.
     Near the end it is narrower only after the point, so that the last means are smooth.

@@ -75,7 +75,7 @@ def extreme_sentences(
 ) -> tuple[list[int], list[int]]:
     """Return up to `EXTREMES` indices of the worst sentences, worst first, and of the best ones.
 
-    No index is in both lists. Among equal high scores, the longest source comes first.
+    The best come best first; among equal scores, the longest source. No index is in both lists.
     """
     worst_first = sorted(range(len(scores)), key=scores.__getitem__)
     count = min(EXTREMES, len(scores) // 2) or len(scores)  # a single sentence is a worst one

@@ -109,8 +109,8 @@ class PartialOutput:
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
         """Read past the `lines` that `OUT.part` has translated already; return their number.
 
-        Without `resume`, `OUT.part` is emptied, and the number is 0. `settings()` is all that a
-        translation depends on, by name. It must be the same as when `OUT.part` was begun.
+        Without `resume` or a state file, `OUT.part` is emptied, and the number is 0. `settings()`
+        returns all that a translation depends on; it must be the same as when the part was begun.
 
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
@@ -132,7 +132,7 @@ class PartialOutput:
             self._input.update(line.encode("utf-8") + b"\n")
         self._output.update(output)
         unwritten = memoryview(output)
-        while unwritten:
+        while unwritten:  # an unbuffered file may write only a part
             unwritten = unwritten[self.file.write(unwritten) :]
         os.fsync(self.file.fileno())
         self._state["lines"] += len(lines)

@@ -21,7 +21,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def log(message: str) -> None:
-    """Write a line to stderr."""
+    """Print a message on stderr."""
     print(message, file=sys.stderr)
 
 

@@ -151,7 +151,7 @@ class SamplingOptions:
             )
 
     def sampling(self) -> "Sampling | None":
-        """Return how translations are drawn at random, or None without --sample (beam search)."""
+        """Return the settings of random sampling, or None without --sample (beam search)."""
         if not self.sample:
             return None
         from nmt.config import Sampling
