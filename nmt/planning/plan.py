@@ -79,7 +79,7 @@ class Plan:
     """measured on this machine, like `time`; None if nothing was measured"""
     time: RunTime | None
     utilization: float
-    """share of its peak speed that a GPU is assumed to reach"""
+    """share of its peak speed that each of `gpus` is assumed to reach"""
     gpus: list[GpuEstimate]
     operations: float
     """operations of the whole training"""

@@ -210,7 +210,7 @@ def thinned(curve: Curve) -> Curve:
 
 def round_ticks(low: float, high: float, about: int) -> list[float]:
     """Return round numbers from low to high, evenly spaced, about `about` many (low < high)."""
-    rough = (high - low) / about
+    rough = (high - low) / about  # distance of the ticks, not rounded yet
     power = 10.0 ** math.floor(math.log10(rough))
     # 0.999 and 1e-9 allow for rounding errors
     distance = next(power * n for n in (1, 2, 2.5, 5, 10) if power * n >= rough * 0.999)

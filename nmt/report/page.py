@@ -32,7 +32,7 @@ from nmt.training.validation import ExampleTranslation
 MAX_VERSIONS = 7
 """versions of a translation that are shown at first; all others are collapsed"""
 EXTREMES = 8
-"""number of worst and of best sentences that are shown"""
+"""number of worst sentences that are shown, and of best ones"""
 KIND_NAMES: Mapping[Kind, str] = {
     "encoder": "Encoder",
     "decoder": "Decoder",

@@ -45,6 +45,7 @@ class ReportOptions:
     """What the user wants to see in the report."""
 
     checkpoint: str = "best"
+    """which weights of the run: best, last, averaged, moving-average or step-N"""
     test_set: str | None = None
     """test or validation; None: test, or validation if the run has no test set"""
     max_sentences: int | None = None

@@ -52,8 +52,8 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
     part = _part_of(output)
-    for written in [output, *([part, Path(f"{part}.json")] if part else [])]:
-        check_output_is_no_input(written, inputs)
+    for path in [output, *([part, Path(f"{part}.json")] if part else [])]:
+        check_output_is_no_input(path, inputs)
 
 
 def _part_of(output: Path | None) -> Path | None:

@@ -50,9 +50,9 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
     for path in inputs:
         if path is None or output_file is None or _identity(path, STDIN, 0) != output_file:
             continue
-        target = "stdout" if output is None or str(output) in STDOUT else str(output)
+        name = "stdout" if output is None or str(output) in STDOUT else str(output)
         raise ConfigError(
-            f"the output {target} and the input {input_name(path)} are the same file, which would "
+            f"the output {name} and the input {input_name(path)} are the same file, which would "
             "be replaced; choose another -o FILE"
         )
 
@@ -134,18 +134,18 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         return
     is_device = path.exists() and not path.is_file()
     final = Path(os.path.realpath(path))
-    written = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
+    open_path = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         with explain_write_errors(path):
-            file = written.open("wb")
+            file = open_path.open("wb")
         with explain_write_errors(path, DISK_FULL), file:
             yield file
         if not is_device:
-            written.replace(final)
+            open_path.replace(final)
     finally:
         if not is_device:
             with contextlib.suppress(OSError):  # it could not be created, or has its final name
-                written.unlink()
+                open_path.unlink()
 
 
 @contextlib.contextmanager
