@@ -93,7 +93,7 @@ def _exit(message: str, exit_code: int) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; prints an error that the user can act on as one sentence on stderr."""
+    """Run the command line; print an `NmtError` or `OSError` as a sentence on stderr and exit."""
     _fill_closed_streams()
     atexit.register(gc.freeze)  # Python then ends faster, without a last garbage collection
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -66,7 +66,7 @@ class InitOptions:
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
     def held_out(self) -> "dict[str, TextPair]":
-        """Return the files of the options --validation and --test, by the name of the set."""
+        """Return the given files of --validation and --test, by the name of their option."""
         from nmt.config import TextPair
 
         given = {"validation": self.validation, "test": self.test}

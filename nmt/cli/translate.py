@@ -83,7 +83,8 @@ class JobOptions:
     def choose_processes(self, device: str) -> int:
         """Return how many processes are to translate on a type of device, such as cpu or cuda.
 
-        If --workers is a number and the device a CPU, this limits PyTorch to one thread here too.
+        With --workers auto, that is one per core of a CPU, but one for typed input and outside of
+        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
 
         Raises:
             ConfigError: --workers is more than 1 on a GPU.

@@ -25,7 +25,7 @@ from nmt.processor import available_cores
 
 SizeName = Literal["tiny", "small", "base", "big"]
 _VOCABULARIES = ((8_000, 2000), (20_000, 4000), (60_000, 6000), (1_000_000, 8000), (5e6, 16_000))
-"""(limit, entries): a text of fewer pairs than `limit` gets a vocabulary of so many entries"""
+"""(limit, entries): a text of fewer than `limit` pairs gets a vocabulary of `entries` pieces"""
 _LARGEST_VOCABULARY = 32_000
 _MOST_EPOCHS = 60
 """epochs of a small corpus; more of them no longer improve the model"""
@@ -48,7 +48,7 @@ class FirstRecipe:
     epochs: float
     """how many times the training goes through the text"""
     warnings: list[str]
-    """sentences that say why the training may take another time than the user wants"""
+    """a sentence for each reason why the training may take longer than planned or asked for"""
 
 
 def choose_recipe(
@@ -59,10 +59,10 @@ def choose_recipe(
 ) -> FirstRecipe:
     """Choose every setting of a recipe; a few training steps measure how fast this machine is.
 
-    `data` is the recipe's data section, and `profile` describes its text. `minutes` is the time to
-    train (None: 30 on a CPU, 120 on a GPU). If `size` is None, the model has the size that fits
-    text and machine, or is tiny if that size takes longer. A recipe has at least `_FEWEST_STEPS`
-    steps, even if they take longer than `minutes`.
+    `profile` describes the text, and `data` becomes the data section. `minutes` is the time to
+    train (None: 30 on a CPU, 120 on a GPU). If `size` is None, it follows from text, machine and
+    time; a model that would train for longer than `minutes` becomes a tiny one. A training has at
+    least `_FEWEST_STEPS` steps, even if they take longer than `minutes`.
     """
     on_cpu = pick_device("auto").type == "cpu"
     minutes = minutes or (_CPU_MINUTES if on_cpu else _GPU_MINUTES)
@@ -125,7 +125,7 @@ def _align(text: str) -> str:
 
 
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
-    """Return the recipe as YAML, below comments: time, machine, warnings, `command` to train."""
+    """Return the recipe as YAML, after comments: time, machine, warnings, the `command` to run."""
     speed = recipe.speed
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
@@ -171,8 +171,8 @@ def _learn_sample_vocabulary(
 
     Writes the size into `values`, halved until the sample has enough different pieces for it.
     """
-    limit = next((size for pairs, size in _VOCABULARIES if profile.pairs < pairs), None)
-    values["vocabulary_size"] = limit or _LARGEST_VOCABULARY
+    entries = next((size for limit, size in _VOCABULARIES if profile.pairs < limit), None)
+    values["vocabulary_size"] = entries or _LARGEST_VOCABULARY
     while True:
         try:
             draft = parse_config(_fill_in(values | _DRAFT), "nmt init")

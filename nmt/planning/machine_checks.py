@@ -38,7 +38,7 @@ class Check:
 
     name: str
     status: Literal["ok", "warning", "failure"]
-    """warning: training works, but not as well as it could; failure: it could not start or end"""
+    """warning: training works, but worse than it could; failure: it could not start or finish"""
     found: str
     remedy: str = ""
     """what to do; empty if nothing has to be done"""
@@ -54,7 +54,10 @@ def gigabytes(size: float) -> str:
 
 
 def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
-    """Yield the checks of the machine, and of the `folders` that a training writes into."""
+    """Yield checks of the machine, and of the disk and write access of `folders`.
+
+    If a folder does not exist, its nearest parent that exists is checked.
+    """
     yield Check("python", "ok", platform.python_version())
     yield _torch()
     yield _libraries()
@@ -175,13 +178,12 @@ def _memory() -> Check:
 
 
 def available_memory() -> int | None:
-    """Return the bytes that system and container (control group) leave free; None if unknown."""
+    """Return the free bytes of memory: of system or container, the smaller; None if unknown."""
     available = meminfo("MemAvailable")
     if available is None:
         return None
     try:
         limit, used = int(_read_cgroup("memory.max")), int(_read_cgroup("memory.current"))
-        # cached files count as used, but can be freed
         return min(available, limit - used + _cached_file_bytes())
     except (OSError, ValueError):  # the limit is "max", or not readable
         return available
@@ -212,7 +214,7 @@ def _existing_parent(folder: Path) -> Path:
 
 
 def free_space(folder: Path) -> int:
-    """Return the free bytes of the disk of the folder, which need not exist yet."""
+    """Return the free bytes of the disk that holds the folder; it need not exist yet."""
     return shutil.disk_usage(_existing_parent(folder)).free
 
 

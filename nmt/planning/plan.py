@@ -79,7 +79,7 @@ class Plan:
     """measured on this machine, like `time`; None if nothing was measured"""
     time: RunTime | None
     utilization: float
-    """share of its peak speed that a GPU is assumed to reach"""
+    """share of its peak speed that each of `gpus` is assumed to reach"""
     gpus: list[GpuEstimate]
     operations: float
     """operations of the whole training"""
@@ -87,7 +87,7 @@ class Plan:
     """the paper's models, for comparison"""
 
     def as_json(self) -> dict[str, Any]:
-        """Return all fields for --json, in bytes, seconds and operations; adds memory totals."""
+        """Return all fields for --json, by name; `memory` and `gpu_memory` also get a `total`."""
         plain = asdict(self)
         for name in ("memory", "gpu_memory"):
             plain[name]["total"] = getattr(self, name).total
@@ -97,11 +97,12 @@ class Plan:
 def make_plan(config: Config, measure: bool = True) -> Plan:
     """Estimate what a recipe takes; `measure` also times some training steps on this machine.
 
-    Nothing is downloaded, prepared or written. Without `measure`, `speed` and `time` are None.
+    Nothing is downloaded, prepared or written, but the number of PyTorch's threads is set. Without
+    `measure`, the `speed` and `time` of the plan are None.
 
     Raises:
-        NmtError: the recipe is impossible, its device is missing, or its model does not fit into
-            the memory of the device.
+        NmtError: the recipe is impossible, its device is missing, or `measure` is asked for and
+            the model does not fit into the memory of the device.
     """
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
@@ -111,8 +112,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     longer_length = max(lengths)  # mean length of the longer side
     operations = resources.training_operations(model, config.model, source, target, *lengths)
     precision = pick_precision(config.training.precision, device)
-    shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
-    shards = shards if can_shard(device, config.training) else 1
+    most_shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
+    shards = most_shards if can_shard(device, config.training) else 1  # parts of a step
     hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, hardware, longer_length)
     speed = None
@@ -159,7 +160,7 @@ def _check_model_fits(memory: Memory, device: torch.device) -> None:
 
 
 def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
-    """Estimate the seconds of a run at this speed: of steps, of validations, and of its ending."""
+    """Estimate how long a run takes at this speed: its steps, its validations and its ending."""
     training = config.training
     pairs = workload.validation_pairs or _VALIDATION_PAIRS
     batches = pairs * workload.target_length / BATCH_TOKENS  # batches of a validation
@@ -167,8 +168,8 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     greedy = 0.0 if training.validation_metric == "loss" else speed.greedy_seconds
     beam = speed.greedy_seconds * config.decoding.beam_size
     validations = math.ceil(training.max_steps / training.validate_every)
-    candidates = 3 if training.moving_average else 2  # average, best checkpoint, moving average
-    choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))
+    candidates = 3 if training.moving_average else 2  # weights to choose from at the end
+    choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))  # seconds per batch
     has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
     steps = training.max_steps * speed.step_seconds
     validating = validations * batches * (speed.forward_seconds + greedy)
@@ -188,10 +189,7 @@ def _estimate(
 
 
 def read_template(name: str, **filters: Callable[..., str]) -> Template:
-    """Return the Jinja template `name` of this folder.
-
-    Its filters are `filters` and `number`, which is Python's `format`.
-    """
+    """Return this folder's Jinja template `name`, which may use `filters` and `number`."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
     )
@@ -200,7 +198,7 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
 
 
 def describe_plan(plan: Plan) -> str:
-    """Return the plan as text for a terminal, in blocks with a heading to the left of each."""
+    """Return the plan as text for a terminal: blocks, each with a heading on its left."""
     count = plan.speed.threads if plan.speed else 0  # 0 is not shown
     threads = f"{count} thread" + "s" * (count > 1)
     template = read_template(

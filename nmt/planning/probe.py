@@ -1,6 +1,6 @@
-"""The probe of `nmt plan`: a few real training steps, which tell how long a whole run takes.
+"""The probe: times a few training steps, so that the time of a whole run can be estimated.
 
-The probe writes nothing.
+`nmt plan` and `nmt init` use it. It writes no files.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ _WARM_UP = 2
 _FEWEST, _MOST = 6, 40
 """limits of the number of counted steps"""
 _ENOUGH_SECONDS, _PATIENCE_SECONDS = 8.0, 40.0
-"""limits of the computing time and of the elapsed time, which is longer on a busy machine"""
+"""limits of the computing time, and of the elapsed time (longer on a busy machine)"""
 _STEP_SECONDS = 3.0
 """a step that would take longer is measured with fewer tokens, and its time scaled up"""
 _SMALLEST_STEP = 512  # tokens
@@ -49,7 +49,7 @@ class Speed:
     step_seconds: float
     """seconds of a whole step of the recipe"""
     target_tokens: float
-    """target tokens per second of such steps"""
+    """target tokens that are trained on per second"""
     steps: int
     """number of measured steps"""
     step_tokens: int
@@ -59,7 +59,7 @@ class Speed:
     greedy_seconds: float
     """seconds to translate one batch of a validation greedily"""
     forward_seconds: float
-    """seconds to compute the loss of such a batch"""
+    """seconds to compute the loss of one batch of a validation"""
     peak_bytes: int
     """largest memory use on a GPU; 0 on a CPU"""
 
@@ -70,10 +70,10 @@ class Speed:
 
 
 def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> Speed:
-    """Measure how fast this machine trains a new model on `store`, and decodes with it.
+    """Measure how fast this machine trains and translates, with a new model on pairs of `store`.
 
     `vocabularies` are the sizes of the source and target vocabulary. Long steps are measured with
-    fewer tokens, and their time is scaled up. Sets the number of threads and the random seed.
+    fewer tokens, and their time is scaled up. Sets PyTorch's number of threads and random seed.
 
     Raises:
         NmtError: an error that training would raise as well.
@@ -213,7 +213,7 @@ def _read_waits() -> dict[str, int]:
 
 
 def _interquartile_mean(values: Sequence[float]) -> float:
-    """Return the mean of the middle half, which ignores unusually fast and slow steps."""
+    """Return the mean of the middle half: unusually fast and slow steps do not count."""
     ordered, quarter = sorted(values), len(values) // 4
     return statistics.fmean(ordered[quarter : len(ordered) - quarter])
 

@@ -24,9 +24,9 @@ _PREPARE_AGAIN = "prepare the data again with `nmt prepare`"
 
 
 def check_recipe(config: Config, runs: Path) -> Iterator[Check]:
-    """Yield checks of settings, text, vocabulary, memory and disk; `runs` is the folder of runs.
+    """Yield checks of settings, text, vocabulary, memory, and disk space in the folder `runs`.
 
-    The whole text is read once. After a failure, checks that depend on it are left out.
+    Reads the whole text. Checks that need the result of a failed check are left out.
     """
     settings_check = _settings(config)
     yield settings_check
@@ -73,7 +73,7 @@ def _settings(config: Config) -> Check:
 
 
 def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
-    """Check each split of the data, which is read to its end."""
+    """Read each split of the data to its end and check it."""
     if splits is None:
         assert config.data.corpus is not None
         corpus = find_corpus(config.data.corpus)

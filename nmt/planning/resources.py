@@ -43,7 +43,7 @@ class ParameterCount:
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """Bytes that a run takes on disk."""
+    """Disk space of a run, in bytes; only `checkpoints` is a number of them."""
 
     checkpoint: int
     """one checkpoint: the weights and the state that a resumed run needs"""
@@ -55,7 +55,7 @@ class DiskUsage:
 
 
 def build_meta_model(config: ModelConfig, source_size: int, target_size: int) -> Transformer:
-    """Build a model for two vocabulary sizes on PyTorch's meta device: shapes without memory."""
+    """Build a model on PyTorch's meta device: its weights have shapes, but take no memory."""
     with torch.device("meta"):
         return Transformer(config, source_size, target_size)
 
@@ -92,10 +92,10 @@ def training_operations(
     source_length: float = 0,
     target_length: float = 0,
 ) -> float:
-    """Return the floating-point operations of training on so many tokens, forward and backward.
+    """Return the floating-point operations of one forward and backward pass over these tokens.
 
-    The lengths are mean sentence lengths in tokens. 0 leaves out the products of attention between
-    positions, which are about 1 % of the total. The module's docstring explains the factors.
+    The lengths are mean sentence lengths in tokens. A length of 0 leaves out the products between
+    attended positions (about 1 % of the total). The module's docstring explains the factors.
     """
     source_weights, target_weights = _matrix_weights(model)
     attended = config.encoder_layers * source_tokens * source_length  # positions in all layers
@@ -105,7 +105,7 @@ def training_operations(
 
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
-    """Return the most disk space of a run: its last, best and averaged checkpoints all differ."""
+    """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
     training, weights = config.training, FP32 * parameter_count(model)
     averaged = 0 if training.average == "best" else training.average_checkpoints
     most_kept = ranking_size(training) + max(averaged, training.keep_last)  # best, last
@@ -134,9 +134,9 @@ def utilization(config: ModelConfig) -> float:
 
 
 def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_batches: int) -> float:
-    """Estimate the seconds of a step: of its operations or kernel launches, the longer of both."""
+    """Estimate the seconds of a step: its operations or its kernel launches, the longer of both."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
-    launching = _LAUNCH_SECONDS * kernels * micro_batches
+    launching = _LAUNCH_SECONDS * kernels * micro_batches  # each launches all kernels
     return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
 
 

@@ -1,7 +1,4 @@
-"""Describes a parallel text (size, languages, form) for the choice of a first recipe.
-
-The text is read once. A sample of some thousands of pairs, evenly spread over it, is examined.
-"""
+"""Describes a parallel text, from a sample of its pairs, for the choice of a first recipe."""
 
 import re
 import unicodedata
@@ -34,7 +31,7 @@ _FORMATS = {"txt", "tsv", "csv"}  # endings that are no language codes
 
 @dataclass(frozen=True)
 class SideProfile:
-    """One language of the text."""
+    """What the lines of one side of the text, source or target, have in common."""
 
     words: float
     """mean number of words in a line, separated by spaces"""
@@ -47,7 +44,7 @@ class SideProfile:
 
     @property
     def spaced(self) -> bool:
-        """Whether the script separates words by spaces."""
+        """Whether the script separates words by spaces; True if it is unknown."""
         return self.script not in _WITHOUT_SPACES
 
 
@@ -65,7 +62,9 @@ class TextProfile:
 
 
 def profile_text(text: TextPair, languages: tuple[str, str]) -> TextProfile:
-    """Read the text once, check that its lines are translations, and describe it.
+    """Read the text, check that its lines are translations, and describe it.
+
+    `languages` are the keys of both sides in a file of records, unless `text` names others.
 
     Raises:
         DataError: the text cannot be read, its sides have different numbers of lines, it has fewer
@@ -165,7 +164,7 @@ def _language_of(lines: Sequence[str]) -> str | None:
 
 
 def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
-    """Return the language code at the end of each file name (None: no code): en for train.en.xz."""
+    """Return the language codes of both file names, such as en of train.en.xz (None: no code)."""
     if text.file is not None:  # one file with both sides
         return None, None
     matches = [_LANGUAGE_SUFFIX.search(Path(path).name) for path in text.paths]
@@ -178,7 +177,8 @@ def choose_languages(
 ) -> tuple[str, str]:
     """Return the language codes of source and target, and check that they fit the text.
 
-    The user's codes (`given`, or None) come first, then the file names', then detected ones.
+    `given` are the user's codes (None: none). Without them, each side has the code of its file's
+    name, or else the language that its words suggest.
 
     Raises:
         ConfigError: the languages are unknown, or source and target seem to be swapped.

@@ -32,12 +32,12 @@ _LARGEST_SAMPLE = 200_000
 
 @dataclass(frozen=True)
 class Workload:
-    """The size of an epoch, as far as it is known."""
+    """The size of an epoch; a number is None if it is unknown."""
 
     origin: str
     """where the figures come from"""
     pairs: int | None
-    """sentence pairs of an epoch: the pairs of each text times the weight of the text"""
+    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight"""
     source_length: float
     """average tokens of a sentence, including EOS"""
     target_length: float
@@ -61,11 +61,11 @@ class Workload:
 
 
 def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
-    """Return the size of an epoch, and the prepared data (None: not prepared); prepares nothing."""
+    """Return the size of an epoch and the prepared data; if not prepared, an estimate and None."""
     try:
         prepared = find_prepared(config)
     except DataError:
-        prepared = None  # a file is missing, which `nmt doctor` reports
+        prepared = None  # a file is missing; `nmt doctor` says which
     workload = _prepared_workload(config, prepared) if prepared else _assumed_workload(config)
     return workload, prepared
 
@@ -127,7 +127,7 @@ def _validation_pairs(config: Config) -> int | None:
 
 
 def sample_sentences(config: Config, workload: Workload, prepared: Prepared | None) -> TokenStore:
-    """Return pairs for the probe: prepared ones, or random ids with mean lengths of `workload`."""
+    """Return pairs of token ids: prepared ones, or random ones of `workload`'s mean lengths."""
     if prepared:
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)

@@ -61,7 +61,7 @@ class SentenceAttention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionMap:
-    """The weights (H heads, T rows, S columns) of one layer; each row adds up to 1."""
+    """The weights (H heads, T rows, S columns) of one layer, with labels; a row adds up to 1."""
 
     title: str
     row_title: str
@@ -72,10 +72,10 @@ class AttentionMap:
 
 
 def readable_pieces(pieces: Sequence[str]) -> Pieces:
-    """Make legible labels of SentencePiece pieces, and number their words; ▁ begins a word.
+    """Return legible labels of SentencePiece pieces, and their word indices; ▁ begins a word.
 
-    Labels are without ▁; a piece of ▁ alone becomes ␣. The label of a piece of letters that
-    continues a word begins with `CONTINUATION`, unless all pieces are single characters.
+    Labels are without ▁; a piece of ▁ alone becomes ␣. The label of a piece that continues a word
+    gets `CONTINUATION` before a letter or digit, unless all pieces are single characters.
     """
     labels, word_indices, word_index = [], [], -1
     single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
@@ -90,7 +90,7 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 
 
 def join_words(pieces: Pieces) -> Pieces:
-    """Make each word one piece: join its labels, without the mark of a piece that continues it."""
+    """Return one piece for each word; its label joins the word's labels without `CONTINUATION`."""
     labels = []
     words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
     for _word_index, group in words:
@@ -102,7 +102,7 @@ def join_words(pieces: Pieces) -> Pieces:
 
 
 def merge_words(attention: AttentionMap) -> AttentionMap:
-    """Merge the pieces of each word, in rows and columns: attention from word to word.
+    """Return the attention from word to word: rows and columns of the same word are merged.
 
     The attention to a word is the sum over its pieces; the attention from a word is the mean over
     its pieces (Clark et al., 2019: What Does BERT Look At?). Each row is a distribution again.
@@ -110,9 +110,9 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
     rows, columns = attention.rows, attention.columns
     row_starts = np.flatnonzero(np.diff(rows.words, prepend=-1))  # first piece of each word
     column_starts = np.flatnonzero(np.diff(columns.words, prepend=-1))
-    weights = np.add.reduceat(attention.weights, column_starts, axis=2)
+    weights = np.add.reduceat(attention.weights, column_starts, axis=2)  # sum of each word
     weights = np.add.reduceat(weights, row_starts, axis=1)
-    weights /= np.bincount(rows.words)[:, None]  # number of pieces of each word
+    weights /= np.bincount(rows.words)[:, None]  # pieces of each word: the sum becomes a mean
     return replace(
         attention,
         row_title=attention.row_title.replace("piece", "word"),
@@ -126,7 +126,7 @@ def merge_words(attention: AttentionMap) -> AttentionMap:
 def record_attention(
     run: LoadedModel, sentence: str, max_pieces: int = MAX_PIECES
 ) -> SentenceAttention:
-    """Translate `sentence` by beam search and record the attention of every layer.
+    """Translate `sentence` by beam search; return pieces of both sides and attention weights.
 
     Raises:
         DataError: the sentence is empty, is not valid text or has more than `max_pieces` pieces,
@@ -164,8 +164,8 @@ def attention_map(
 ) -> AttentionMap:
     """Return the weights of one layer (None: the last) and one head (None: all), with labels.
 
-    Layers and heads count from 1. A row of cross or decoder attention is labelled with the piece
-    that this position predicts, not with its input: the query at position t predicts token t + 1.
+    Layers and heads count from 1. A row of cross or decoder attention has the label of the piece
+    that the decoder writes at this position, not of the piece before it, which the decoder reads.
 
     Raises:
         DataError: the model has no such layer or head.

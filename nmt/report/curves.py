@@ -85,12 +85,13 @@ def last_step(records: Iterable[Record]) -> int:
 
 
 def running_mean(curve: Curve) -> Curve:
-    """Smooth a curve: each point becomes the mean of a window around it, 1/20 of all points wide.
+    """Return a smooth curve: each value becomes the mean of a window around it, 1/20 of all points.
 
-    At the start, where losses fall steeply, the window is symmetric and therefore narrower; at the
-    end only the half after the point is cut off, so that the last means are smooth.
+    Near the start, where losses fall steeply, this window is narrower on both sides of the point.
+    Near the end it is narrower only after the point, so that the last means are smooth.
     """
     count = len(curve)
+    # sums[n] is the sum of the first n values
     sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
     indices = np.arange(count)
     before = np.minimum(max(1, count // 20) // 2, indices)  # points of the window before each point
@@ -100,7 +101,7 @@ def running_mean(curve: Curve) -> Curve:
 
 
 def evenly_spaced(count: int, most: int) -> list[int]:
-    """Return at most `most` evenly spaced indices of `count` items, with the first and last."""
+    """Return up to `most` (2 or more) evenly spaced indices below `count`, with 0 and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(n * (count - 1) / (most - 1)) for n in range(most)})
@@ -108,7 +109,7 @@ def evenly_spaced(count: int, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class ChartLine:
-    """A curve with its name; `style` is CSS classes of page.css, `dots` marks each point."""
+    """A curve with its name; `style` names CSS classes of page.css, `dots` marks each point."""
 
     name: str
     curve: Curve
@@ -131,7 +132,7 @@ class LineChart:
 
     @property
     def last(self) -> int:
-        """The last step of all lines: the right end of the horizontal axis."""
+        """The highest step in any line: the right end of the horizontal axis."""
         return max(max(line.curve) for line in self.lines)
 
     def height(self, value: float) -> float:
@@ -139,7 +140,7 @@ class LineChart:
         return 100 * (value - self.low) / (self.high - self.low)
 
     def points(self, line: ChartLine) -> Iterator[str]:
-        """Yield the points of a line as SVG coordinates "x y", each 0 to 1000 from the top left."""
+        """Yield the points of a line as SVG text "x y", each 0 to 1000; 0 0 is the top left."""
         for step, value in line.curve.items():
             yield f"{1000 * step / self.last:.1f} {1000 - 10 * self.height(value):.1f}"
 
@@ -168,7 +169,7 @@ class LineChart:
 
 
 def training_charts(records: list[Record]) -> list[LineChart]:
-    """Return charts of the losses, BLEU or chrF, the learning rate and the speed, if recorded."""
+    """Return charts of losses, BLEU, chrF, learning rate and speed, each only if it is recorded."""
     objective = curve(records, "train", "loss")
     losses = [
         ChartLine("training objective", objective, "blue faint"),
@@ -190,7 +191,7 @@ def training_charts(records: list[Record]) -> list[LineChart]:
 def line_chart(
     title: str, unit: str, lines: Sequence[ChartLine], number_format: str, from_zero: bool = True
 ) -> LineChart | None:
-    """Chart the lines that have points (None: none has); `from_zero`: the value axis includes 0."""
+    """Return a chart of the non-empty lines (None: all empty); `from_zero`: the axis shows 0."""
     drawn = [replace(line, curve=thinned(line.curve)) for line in lines if line.curve]
     if not drawn:
         return None
@@ -208,8 +209,8 @@ def thinned(curve: Curve) -> Curve:
 
 
 def round_ticks(low: float, high: float, about: int) -> list[float]:
-    """Return about `about` evenly spaced round numbers between low and high (low < high)."""
-    rough = (high - low) / about
+    """Return round numbers from low to high, evenly spaced, about `about` many (low < high)."""
+    rough = (high - low) / about  # distance of the ticks, not rounded yet
     power = 10.0 ** math.floor(math.log10(rough))
     # 0.999 and 1e-9 allow for rounding errors
     distance = next(power * n for n in (1, 2, 2.5, 5, 10) if power * n >= rough * 0.999)

@@ -80,7 +80,7 @@ def save_figure(figure: "Figure", output: Path, dots_per_inch: int = 300) -> lis
 def font_families(text: str) -> list[str]:
     """Return names of fonts for `text`: the default font, then fonts for characters it lacks.
 
-    Warns on stderr of characters that no font has; matplotlib draws boxes for them.
+    For characters that no font has, warns on stderr and adds a font of boxes, if there is one.
     """
     from matplotlib import font_manager, get_cachedir
 

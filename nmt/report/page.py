@@ -1,6 +1,6 @@
-"""The page of a report: values for the templates, which make one HTML file that needs no network.
+"""The page of a report: one HTML file that needs no network, made from templates.
 
-The templates are in templates/, one for each chapter.
+The templates are in templates/, one for each chapter; this module prepares their values.
 """
 
 import base64
@@ -30,9 +30,9 @@ from nmt.report.watch import duration
 from nmt.training.validation import ExampleTranslation
 
 MAX_VERSIONS = 7
-"""versions of a translation that are shown; all others are collapsed"""
+"""versions of a translation that are shown at first; all others are collapsed"""
 EXTREMES = 8
-"""number of worst and of best sentences that are shown"""
+"""number of worst sentences that are shown, and of best ones"""
 KIND_NAMES: Mapping[Kind, str] = {
     "encoder": "Encoder",
     "decoder": "Decoder",
@@ -41,7 +41,7 @@ KIND_NAMES: Mapping[Kind, str] = {
 
 
 def render_page(values: Mapping[str, Any]) -> str:
-    """Return the HTML page: page.html with these values, whose text is escaped.
+    """Return the HTML page: page.html filled with `values`, in which all text is escaped.
 
     Characters that an HTML file must not contain, NUL and lone surrogates, are replaced.
     """
@@ -73,9 +73,9 @@ def minute(time: object) -> str:
 def extreme_sentences(
     scores: Sequence[float], sources: Sequence[str]
 ) -> tuple[list[int], list[int]]:
-    """Return the indices of the sentences with the lowest scores, and with the highest scores.
+    """Return up to `EXTREMES` indices of the worst sentences, worst first, and of the best ones.
 
-    No index is in both lists. Among equal scores, the longest source counts as the best.
+    The best come best first; among equal scores, the longest source. No index is in both lists.
     """
     worst_first = sorted(range(len(scores)), key=scores.__getitem__)
     count = min(EXTREMES, len(scores) // 2) or len(scores)  # a single sentence is a worst one
@@ -86,13 +86,13 @@ def extreme_sentences(
 def translation_versions(
     examples: Mapping[int, Sequence[ExampleTranslation]],
 ) -> Iterator[dict[str, Any]]:
-    """Yield a dict for each sentence of `examples` (by step): how its translation changed.
+    """Yield a dict for each sentence of `examples` (lists by step): how its translation changed.
 
-    `example` is that of the last step; `versions` are pairs of steps ("100 – 300") and translation;
-    `shown` are at most `MAX_VERSIONS` of them, evenly spaced.
+    Its keys: `example`, from the last step; `versions`, pairs of steps ("100 – 300") and
+    translation; `shown`, at most `MAX_VERSIONS` of these pairs, evenly spaced.
     """
     for index in range(len(examples[max(examples)])):
-        history = [(step, at[index]) for step, at in sorted(examples.items()) if index < len(at)]
+        history = [(step, row[index]) for step, row in sorted(examples.items()) if index < len(row)]
         versions = []
         for text, group in groupby(history, lambda pair: pair[1].translation):
             first, *others = (step for step, _example in group)
@@ -102,9 +102,9 @@ def translation_versions(
 
 
 def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of `text`, and whether it is also in `other` (without case, punctuation).
+    """Yield each word of `text`, and whether it is also in `other` (ignoring case, punctuation).
 
-    If `other` has a word n times, only the first n of it in `text` are yielded with True.
+    If `other` has a word n times, only its first n places in `text` are yielded with True.
     """
     unused = Counter(map(_bare, other.split()))
     for word in text.split():
@@ -118,7 +118,7 @@ def _bare(word: str) -> str:
 
 
 def attention_data(sentence: SentenceAttention) -> dict[str, Any]:
-    """Return the maps of a sentence for page.js; weights of all layers are bytes, 255 for 1."""
+    """Return all attention maps for page.js; weights are Base64 of bytes, 255 for a weight of 1."""
     kinds = {}
     for kind in KINDS:
         count = len(getattr(sentence.record, kind))

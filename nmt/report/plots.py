@@ -60,10 +60,7 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
 
 
 def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
-    """Draw the upper panel: the training objective with its running mean, and validation loss.
-
-    The objective is smoothed, the validation loss is cross-entropy; both are in nats per token.
-    """
+    """Draw the upper panel: the training objective, its running mean, and the validation loss."""
     if training:
         trend = running_mean(training)
         style = "o-" if len(training) == 1 else "-"
@@ -159,7 +156,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
 
 
 def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
-    """Draw the mean of the heads, then each head; write `output`.png and `output`.svg.
+    """Draw each head, and first their mean if there are several; write `output`.png and .svg.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

@@ -45,6 +45,7 @@ class ReportOptions:
     """What the user wants to see in the report."""
 
     checkpoint: str = "best"
+    """which weights of the run: best, last, averaged, moving-average or step-N"""
     test_set: str | None = None
     """test or validation; None: test, or validation if the run has no test set"""
     max_sentences: int | None = None
@@ -78,7 +79,7 @@ def build_report(
 ) -> str:
     """Return the HTML page about the run directory or checkpoint `model`.
 
-    Translates and scores a test set. Where something is missing, the page says why.
+    Translates and scores a test set on `device`. Where something is missing, the page says why.
 
     Raises:
         CheckpointError: `model` is not a run.

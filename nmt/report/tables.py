@@ -31,7 +31,7 @@ def render_quality(quality: Quality) -> str:
 
 
 def template_environment() -> Environment:
-    """Return Jinja's environment for templates/, with its filters; .html files escape values."""
+    """Return Jinja's environment for templates/ and their filters; .html files escape values."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=select_autoescape(),
@@ -62,7 +62,7 @@ def with_interval(score: Score) -> str:
 
 
 def wrap(sentence: object) -> str:
-    """Break a sentence into lines of `WIDTH`; all but the first are indented."""
+    """Break a sentence into lines of `WIDTH`; the second and later lines are indented."""
     return textwrap.fill(str(sentence), WIDTH, subsequent_indent="  ")
 
 
@@ -79,7 +79,7 @@ def labelled(text: str, name: str) -> str:
 
 
 def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
-    """Return rows (name, number of pairs, share): pairs read, left out by each rule, and kept."""
+    """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
         if dropped := counts["dropped"].get(rule):
@@ -99,7 +99,7 @@ def cleaning_examples(counts: dict[str, Any]) -> list[tuple[str, str, str, str]]
 
 
 def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
-    """Return rows of a name and a value per language: tokens, percentiles of sentence length."""
+    """Return rows (name, value per language): all tokens, then percentiles of sentence length."""
     rows = [["tokens in all", *(f"{side.tokens:,}" for side in sides)]]
     for percent in sides[0].percentiles:
         name = {50: "median", 100: "longest"}.get(percent, f"{percent} % are no longer than")
@@ -108,7 +108,7 @@ def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
 
 
 def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
-    """Return (lengths, number of sentences) of each bin, without empty bins at the ends."""
+    """Return (lengths as text, sentences) of each bin, without the empty bins at both ends."""
     upper_ends = [*(next_low - 1 for next_low in BINS[1:]), None]  # the last bin has no upper end
     filled = [index for index, count in enumerate(side.histogram) if count]
     bars = []

@@ -31,11 +31,11 @@ class WatchedRun:
     records: list[Record]
     finished: bool
     process: str | None
-    """the process that trains the run, as the lock file names it, if it is still alive"""
+    """the process that trains the run, as its lock file names it; None: no process trains it"""
 
 
 def read_progress(directory: RunDirectory) -> WatchedRun:
-    """Read the configuration, metrics and lock of a run, which may still be training.
+    """Return the state of a run, from its files; it may still be training.
 
     Raises:
         ConfigError: the run's configuration cannot be read.
@@ -74,7 +74,7 @@ def _training_process(directory: RunDirectory) -> str | None:
 
 
 def render_progress(run: WatchedRun, width: int = 80) -> str:
-    """Return the state of a run as the lines of a table, cut off at `width` columns."""
+    """Return the state of a run as a table; its lines are cut off at `width` columns."""
     return "\n".join(line[:width].rstrip() for line in _lines(run))
 
 
@@ -109,7 +109,7 @@ def _row(name: str, value: str, remark: str = "") -> str:
 
 
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
-    """Draw values as up to `width` bars from ▁ (lowest) to █, each the mean of neighbours."""
+    """Return up to `width` bars, ▁ (lowest) to █ (highest); a bar is the mean of neighbours."""
     count = min(width, len(values))
     edges = [len(values) * n // count for n in range(count + 1)] if count else []
     means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]

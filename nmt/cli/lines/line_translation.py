@@ -67,7 +67,7 @@ class OutputOptions:
             )
 
     def request(self, translator: "Translator", terminology: "Terminology") -> "TranslationRequest":
-        """Return what `translator.pipeline` has to do; `terminology` constrains every line."""
+        """Return the request for `translator.pipeline`; `terminology` constrains every line."""
         from nmt.translation.translator import TranslationRequest
 
         request = TranslationRequest(
@@ -105,15 +105,15 @@ def translate_lines(
     done: int,
     output: WindowOutput,
 ) -> None:
-    """Translate the rest of an input and write it to `output`, window by window.
+    """Translate the rest of an input and write it to `output`, in windows (groups of lines).
 
-    `lines` come from `file` (None is stdin), after the first `done` lines, which are translated
+    `lines` are those of `file` (None is stdin) after its first `done` lines; these are translated
     already. A line that somebody types is translated before the next one is read.
 
     Raises:
         DataError: With --json-input, a line is no object with a `source`; the message names it.
     """
-    unfinished: deque[list[_InputLine]] = deque()  # windows that are read, not translated
+    unfinished: deque[list[_InputLine]] = deque()  # windows that are read, but not yet translated
 
     def lines_of_windows() -> "Iterator[list[Line]]":
         for window in _read_windows(file, lines, options, done + 1):
@@ -121,8 +121,8 @@ def translate_lines(
             yield [each.line for each in window]
 
     with progress_bar(file, " lines", done) as bar:
-        # One call for a whole file, which is read ahead; one for each window of a pipe, which is
-        # written before the next one is read.
+        # A file is one call, so that lines are read ahead. Each window of a pipe is a call, so that
+        # its translation is written before the next window is read.
         windows = lines_of_windows()
         calls = [windows] if is_regular(file) else ([window] for window in windows)
         for windows_of_call in calls:
@@ -223,7 +223,7 @@ def read_record(line: str, where: str) -> dict[str, Any]:
 
 
 def format_record(record: Mapping[str, object]) -> str:
-    """Return an object as one line of JSON; in ASCII escapes if it has half of a surrogate pair.
+    """Return an object as one line of JSON, in ASCII if it has surrogates, invalid in UTF-8.
 
     Raises:
         DataError: The object is nested too deeply to be written.
@@ -242,7 +242,7 @@ def format_record(record: Mapping[str, object]) -> str:
 
 
 def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | None":
-    """Return the constraints in a JSON line (see `TERMINOLOGY_KEYS`), or None if it has none.
+    """Return the constraints of a JSON line, or None if it has none of `TERMINOLOGY_KEYS`.
 
     Raises:
         DataError: A value has another type. The message begins with `where`, "FILE:LINE".

@@ -1,8 +1,8 @@
 """Output that survives an interruption: `OUT.part` grows by whole windows and can be resumed.
 
-Beside it `OUT.part.json` records how many lines of the input are translated, into how many bytes,
-with which weights and settings, and the hashes of those lines and bytes. It is replaced after each
-window; bytes of the part beyond the recorded ones belong to an incomplete window and are dropped.
+A window is a group of lines. `OUT.part.json` holds the numbers and hashes of the lines that are
+read and of the bytes that are written, and all settings. It is replaced after each window. A
+resumed translation drops the bytes beyond that number: they belong to an incomplete window.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ START_AGAIN = "leave out --resume to translate from the beginning"
 
 
 def is_complete(file: Path | None, output: Path | None) -> bool:
-    """Whether nothing is left for --resume: the output exists, and `OUT.part` does not.
+    """Whether --resume has nothing to do: the output exists, and `OUT.part` does not.
 
     Raises:
         ConfigError: `file` is stdin, or `output` is not a regular file; neither can be resumed.
@@ -52,8 +52,8 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
     part = _part_of(output)
-    for written in [output, *([part, Path(f"{part}.json")] if part else [])]:
-        check_output_is_no_input(written, inputs)
+    for path in [output, *([part, Path(f"{part}.json")] if part else [])]:
+        check_output_is_no_input(path, inputs)
 
 
 def _part_of(output: Path | None) -> Path | None:
@@ -75,13 +75,13 @@ class StreamOutput:
         return 0
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Write the output of these lines of the input, and flush it for a reader at once."""
+        """Write `output`, the translation of the input's `lines`, and flush it to the reader."""
         self._file.write(output)
         self._file.flush()
 
 
 class PartialOutput:
-    """Output to a regular file, `OUT.part` until it is complete, locked for other processes."""
+    """Output to a regular file: `OUT.part` until it is complete; locked against other writers."""
 
     def __init__(self, path: Path, part: Path, resume: bool) -> None:
         """Open and lock `part` (OUT.part); raise a DataError if another process writes it."""
@@ -107,10 +107,10 @@ class PartialOutput:
             )
 
     def begin(self, lines: Iterator[str], settings: Callable[[], Mapping[str, object]]) -> int:
-        """Skip those of the `lines` that are translated already, and return their number.
+        """Read past the `lines` that `OUT.part` has translated already; return their number.
 
-        Without `resume` there are none, and `OUT.part` is emptied. `settings` returns all that
-        decides what a line becomes, by name; it must be the same as when the part was begun.
+        Without `resume` or a state file, `OUT.part` is emptied, and the number is 0. `settings()`
+        returns all that a translation depends on; it must be the same as when the part was begun.
 
         Raises:
             DataError: The part belongs to another input or other settings, or was changed.
@@ -127,12 +127,12 @@ class PartialOutput:
         return int(state["lines"])
 
     def write(self, lines: Sequence[str], output: bytes) -> None:
-        """Append the output of these lines of the input to the part, and replace its state file."""
+        """Append `output`, the translation of the input's `lines`, and replace the state file."""
         for line in lines:
             self._input.update(line.encode("utf-8") + b"\n")
         self._output.update(output)
         unwritten = memoryview(output)
-        while unwritten:
+        while unwritten:  # an unbuffered file may write only a part
             unwritten = unwritten[self.file.write(unwritten) :]
         os.fsync(self.file.fileno())
         self._state["lines"] += len(lines)
@@ -142,10 +142,10 @@ class PartialOutput:
         write_json(self.state_file, self._state)
 
     def save_after_error(self, can_resume: bool) -> None:
-        """Cut the part to its complete windows, and print a message with the number of lines.
+        """Cut `OUT.part` to its complete windows; say on stderr how many lines they translate.
 
         With `can_resume` (the input can be read again) the message has the command that continues.
-        A new part without any complete window is deleted, unless an older output exists.
+        A new `OUT.part` without any complete window is deleted, unless an older output exists.
         """
         # A signal may have come right after the state of a window was written.
         state = self._read_state() if self._state and self.part.exists() else None
@@ -211,9 +211,9 @@ WindowOutput = StreamOutput | PartialOutput
 def open_window_output(
     file: Path | None, path: Path | None, resume: bool
 ) -> Iterator[WindowOutput]:
-    """Open the output `path` for the translation of the input `file`; None is stdout or stdin.
+    """Open the output `path` (None: stdout) for translations of the input `file` (None: stdin).
 
-    A regular file is written as `OUT.part`, and renamed when it is complete. After an error
+    A regular file is written as `OUT.part`, and renamed when the block ends. After an error
     `OUT.part` remains, and a line on stderr says so. With `resume` an existing `OUT.part` is
     continued, otherwise it is replaced.
 

@@ -1,4 +1,4 @@
-"""Lines of text in and out of a command: split at line feeds alone, files complete or absent."""
+"""Reads and writes lines of text; only line feeds end a line, files are complete or absent."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def log(message: str) -> None:
-    """Write a line to stderr."""
+    """Print a message on stderr."""
     print(message, file=sys.stderr)
 
 
@@ -43,17 +43,16 @@ def is_typed(path: Path | None) -> bool:
 def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None]) -> None:
     """Raise a ConfigError if writing `output` would replace one of the `inputs`.
 
-    Two paths are the same file if their inode is the same, also through a symbolic or hard link. An
-    `output` of None or "-" is stdout; an input "-" is stdin; both may be redirected to or from a
-    file. An input of None is an option that was not given.
+    Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
+    stdin; either may be redirected to or from a file. An input of None is an option not given.
     """
     output_file = _identity(output, STDOUT, 1)
     for path in inputs:
         if path is None or output_file is None or _identity(path, STDIN, 0) != output_file:
             continue
-        target = "stdout" if output is None or str(output) in STDOUT else str(output)
+        name = "stdout" if output is None or str(output) in STDOUT else str(output)
         raise ConfigError(
-            f"the output {target} and the input {input_name(path)} are the same file, which would "
+            f"the output {name} and the input {input_name(path)} are the same file, which would "
             "be replaced; choose another -o FILE"
         )
 
@@ -108,7 +107,7 @@ def count_lines(path: Path | None) -> int | None:
 
 
 def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":
-    """Return a bar that counts lines of a file, from `done`; hidden for stdin or off a terminal."""
+    """Return a bar that counts a file's lines from `done`; hidden for stdin or without terminal."""
     from tqdm import tqdm
 
     show = not is_stdin(path) and sys.stderr.isatty()
@@ -118,10 +117,10 @@ def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]
 
 @contextlib.contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Open a file to write, or stdout for None and "-"; a file is complete or not there.
+    """Open a file to write, or stdout for None and "-".
 
-    It is written under another name in the same folder and renamed at the end; after an error it
-    is deleted. A pipe or a device, such as /dev/null, is written directly.
+    The file is written under another name in its folder, and renamed when the block ends; after an
+    error it is deleted. A pipe or a device, such as /dev/null, is written directly.
 
     Raises:
         DataError: the file cannot be written.
@@ -135,23 +134,23 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
         return
     is_device = path.exists() and not path.is_file()
     final = Path(os.path.realpath(path))
-    written = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
+    open_path = path if is_device else final.with_name(f".{final.name}.{os.getpid()}.part")
     try:
         with explain_write_errors(path):
-            file = written.open("wb")
+            file = open_path.open("wb")
         with explain_write_errors(path, DISK_FULL), file:
             yield file
         if not is_device:
-            written.replace(final)
+            open_path.replace(final)
     finally:
         if not is_device:
             with contextlib.suppress(OSError):  # it could not be created, or has its final name
-                written.unlink()
+                open_path.unlink()
 
 
 @contextlib.contextmanager
 def explain_write_errors(output: Path, numbers: Sequence[int] | None = None) -> Iterator[None]:
-    """Turn an OSError into a DataError on `output`; with `numbers`, only one with such an errno."""
+    """Turn an OSError with an errno of `numbers` (None: any) into a DataError about `output`."""
     try:
         yield
     except OSError as error:

@@ -34,11 +34,11 @@ class CommandWithGroups(TyperCommand):
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command have dataclasses as parameters: typer offers each of their fields as an option.
+    """Return the command with an option for each field of the dataclasses among its parameters.
 
-    If the parameter has a default (an instance of the dataclass), an option has its value there as
-    default, else the default of its field. Annotations must be types, not strings. A field that is
-    an argument or has a range is `Annotated` for typer. Register the command with
+    An option has the default of its field. If the parameter itself has a default, an instance of
+    the dataclass, the option has the field's value in it. Annotations must be types, not strings.
+    A field that is an argument or has a range is `Annotated` for typer. Register the command with
     `cls=CommandWithGroups`, which adds the help.
     """
     parameters: list[inspect.Parameter] = []

@@ -151,7 +151,7 @@ class SamplingOptions:
             )
 
     def sampling(self) -> "Sampling | None":
-        """Return how translations are drawn at random, or None without --sample (beam search)."""
+        """Return the settings of random sampling, or None without --sample (beam search)."""
         if not self.sample:
             return None
         from nmt.config import Sampling
@@ -169,7 +169,8 @@ def make_translator(
 ) -> "Translator":
     """Load one model, or several as an ensemble, with the settings that the options ask for.
 
-    Options that are None leave the setting of the first model's configuration.
+    An option that is None keeps the setting of the first model's run. Without `sampling` (None),
+    translations come from beam search.
 
     Raises:
         CheckpointError: a model has no usable weights.

@@ -85,8 +85,8 @@ def parse_languages(pair: str | None) -> tuple[str, str] | None:
 def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSet":
     """Load the test set that the options name, by default the test set of the run.
 
-    `data` is the data configuration of the run, or None without a run. A warning goes to stderr if
-    the references do not fit the run.
+    `data` is the data configuration of the run, or None without a run. A run's user is warned of
+    references in pieces of words, or tokenised unlike the run's text (not with --no-text-checks).
 
     Raises:
         ConfigError: There is no test set of that name, or not for these languages or this run.
@@ -167,7 +167,7 @@ def read_translations(file: Path, test_set: "EvaluationSet", text: TextOptions) 
 def translate_with_progress(
     translator: "Translator", test_set: "EvaluationSet", label: str | None = None
 ) -> list[str]:
-    """Translate the sources of a test set; a terminal shows a progress bar, named `label`."""
+    """Return the translations of a test set; a terminal shows a progress bar, named `label`."""
     from tqdm import tqdm
 
     from nmt.evaluation.test_sets import translate_test_set
@@ -180,7 +180,7 @@ def translate_with_progress(
 def provenance(
     translator: "Translator", models: Sequence[str], checkpoint: str
 ) -> dict[str, object]:
-    """Return the models, folders of weights (relative to the run) and precision, for --json."""
+    """Return models, their folders of weights (relative to their runs) and precision, by key."""
     from nmt.run_directory import find_run, weights_folder
 
     weights = []
