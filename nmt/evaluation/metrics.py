@@ -132,6 +132,7 @@ def bleu_metric(tokenize: str = PLAIN) -> Metric:
 def multi_bleu_metric(name: str) -> Metric:
     """Build BLEU as in multi-bleu.perl of Moses, with this name: split at spaces, not smoothed."""
     bleu_of_tokens = BLEU(tokenize="none", smooth_method="none", force=True)
+    # the same object scores the corpus and single sentences
     return Metric(name, bleu_of_tokens, bleu_of_tokens, statistics=10)
 
 

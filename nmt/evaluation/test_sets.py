@@ -92,10 +92,10 @@ def set_of_references(
     """Build a test set without sources; a test set of the paper is recognised by its references.
 
     A recognised set gets its official name and languages. With other `languages` than the paper's
-    (countries are ignored) it is not recognised: the German of newstest2013 is the reference for
-    English and for French. `tokenized`: the references are tokenised already.
+    (countries are ignored) it is not recognised: newstest2013 has the same German references for
+    English-German and for French-German. `tokenized`: the references are tokenised already.
     """
-    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))  # its languages
+    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))
     if codes and (languages is None or language_codes(languages) == tuple(codes)):
         languages = (codes[0], codes[1])
     else:

@@ -132,7 +132,8 @@ class ConstrainedSentence:
         decode = self.spelling.tokenizer.target.decode
         ids = self.spelled.prefix_ids  # of the prefix without its last word
         last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
-        prefix = decode([ids])[0] + last_word if ids else last_word[1:]  # as `text` has it
+        # `last_word` begins with a space, which `text` does not have at its start
+        prefix = (decode([ids])[0] + last_word) if ids else last_word[1:]
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
             progress = self._step(progress, token)

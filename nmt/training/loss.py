@@ -47,7 +47,7 @@ class Objective(nn.Module):
             layouts = UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
         with autocast(device, self.precision, once=True):
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
-        if self.precision == "bf16":  # a GPU computes the last norm in float32
+        if self.precision == "bf16":  # on a GPU the last norm leaves float32
             x = x.to(torch.bfloat16)
         target = layouts[1].tokens(batch.target_output)
         matrix = self.model.output_embedding.weight
