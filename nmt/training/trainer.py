@@ -143,7 +143,7 @@ class Trainer:
         return result.score, result.figures()
 
     def save(self, *, overwrite: bool = False, wait: bool = False) -> None:
-        """Save a checkpoint; `overwrite`: even if this step has one; `wait`: until it is written."""
+        """Save a checkpoint; `overwrite`: even if this step has one; `wait`: until written."""
         self.stepper.synchronize()
         self.checkpointer.save(overwrite=overwrite, wait=wait)
 
