@@ -75,6 +75,7 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
         [[source.pieces[i] for i in row[:-1]] for row in source.encode(texts)],  # it adds EOS
         beam_size=1,
         length_penalty=0,
+        min_decoding_length=0,  # its default forbids an empty translation
         max_decoding_length=LONGEST,
         return_scores=True,
         max_batch_size=16,
@@ -136,7 +137,8 @@ def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
     """Fill in all layers, and the last norm of pre-norm layers."""
     if isinstance(ours.norm, nn.LayerNorm):
         _fill_norm(theirs.layer_norm, ours.norm)
-    for their_layer, our_layer in zip(theirs.layer, ours.layers, strict=True):
+    layers: Any = ours.layers  # a ModuleList of either kind
+    for their_layer, our_layer in zip(theirs.layer, layers, strict=True):
         _fill_layer(their_layer, our_layer)
 
 

@@ -135,7 +135,7 @@ def _check(run: LoadedModel, text: str, translation: EngineTranslation) -> Check
     log_p = logits.log_softmax(1)
     chosen = log_p.gather(1, target)
     # the program's softmax may count PAD and BOS or not
-    ours = min(max(translation.log_p, lowest), float(chosen.sum()))
+    ours = min(max(lowest, translation.log_p), float(chosen.sum()))
     best = log_p.max(1)
     return CheckedTranslation(
         text,
