@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from nmt.config import ModelConfig
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
 from nmt.errors import MissingExtraError
 from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
 from nmt.model.attention import MultiHeadAttention
@@ -55,12 +55,31 @@ def export_ctranslate2(
         MissingExtraError: the package ctranslate2 is not installed.
         OSError: a file cannot be written.
     """
-    spec = _specification(run.model, run.config.model, run.tokenizer)
+    pieces = run.tokenizer.source.pieces, run.tokenizer.target.pieces
+    write_model(run.model, run.config.model, pieces, folder, quantization)
+    for name, side in ((SOURCE, run.tokenizer.source), (TARGET, run.tokenizer.target)):
+        (folder / name).write_bytes(side.model)
+
+
+def write_model(
+    model: Transformer,
+    config: ModelConfig,
+    pieces: tuple[list[str], list[str]],
+    folder: Path,
+    quantization: Quantization | None = None,
+) -> None:
+    """Write the model alone into a folder; `pieces` are those of the source and of the target."""
+    spec = _specification(model, config)
+    source, target = pieces
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.bos_token, spec.config.eos_token = target[BOS], target[EOS]
+    spec.config.unk_token, spec.config.decoder_start_token = target[UNK], target[BOS]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     spec.validate()
     spec.optimize(quantization=quantization)
     spec.save(str(folder))
-    for name, side in ((SOURCE, run.tokenizer.source), (TARGET, run.tokenizer.target)):
-        (folder / name).write_bytes(side.model)
 
 
 def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[EngineTranslation]:
@@ -92,8 +111,8 @@ def _ctranslate2() -> Any:
     return ctranslate2
 
 
-def _specification(model: Transformer, config: ModelConfig, tokenizer: Tokenizer) -> Any:
-    """Return the model as CTranslate2's TransformerSpec, not yet validated."""
+def _specification(model: Transformer, config: ModelConfig) -> Any:
+    """Return the model as CTranslate2's TransformerSpec, without vocabularies."""
     specs = _ctranslate2().specs
     activations = specs.common_spec.Activation
     spec: Any = specs.TransformerSpec.from_config(
@@ -109,13 +128,6 @@ def _specification(model: Transformer, config: ModelConfig, tokenizer: Tokenizer
     _fill_embeddings(spec, model)
     _fill_stack(spec.encoder, model.encoder)
     _fill_stack(spec.decoder, model.decoder)
-    spec.register_source_vocabulary(tokenizer.source.pieces)
-    spec.register_target_vocabulary(tokenizer.target.pieces)
-    pieces = tokenizer.target.pieces
-    spec.config.bos_token, spec.config.eos_token = pieces[BOS], pieces[EOS]
-    spec.config.unk_token, spec.config.decoder_start_token = pieces[UNK], pieces[BOS]
-    spec.config.add_source_eos = True
-    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
     return spec
 
 
