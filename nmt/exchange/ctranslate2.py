@@ -3,6 +3,7 @@
 It can say everything that `ModelConfig` can: https://opennmt.net/CTranslate2/conversion.html.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,9 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
     """
-    translator = _ctranslate2().Translator(str(folder), device="cpu", intra_threads=1)
+    ctranslate2 = _ctranslate2()
+    ctranslate2.set_log_level(logging.ERROR)  # a CPU computes float16 in float32 and warns of it
+    translator = ctranslate2.Translator(str(folder), device="cpu")
     source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
     results = translator.translate_batch(
         [[source.pieces[i] for i in row[:-1]] for row in source.encode(texts)],  # it adds EOS

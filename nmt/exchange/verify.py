@@ -105,7 +105,11 @@ def verify_translations(
     Raises:
         ExchangeError: too many differ; the message shows the first one.
     """
-    checked = [_check(run, *each) for each in zip(texts, translations, strict=True)]
+    index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
+    checked = [
+        _check(run, text, translation, [index.get(piece, UNK) for piece in translation.pieces])
+        for text, translation in zip(texts, translations, strict=True)
+    ]
     different = [each for each in checked if not each.agrees(tolerance.nats)]
     if len(different) > (1 - tolerance.share) * len(checked):
         raise ExchangeError(
@@ -121,12 +125,13 @@ def verify_translations(
 
 
 @torch.inference_mode()
-def _check(run: LoadedModel, text: str, translation: EngineTranslation) -> CheckedTranslation:
-    """Let our model, in fp32 on its device, read one translation of the other program."""
+def _check(
+    run: LoadedModel, text: str, translation: EngineTranslation, ids: list[int]
+) -> CheckedTranslation:
+    """Let our model, in fp32 on the CPU, read a translation of the other program, with its ids."""
     pieces = run.tokenizer.target.pieces
-    index = {piece: i for i, piece in enumerate(pieces)}
-    is_cut = len(translation.pieces) >= LONGEST - 1
-    ids = [index.get(piece, UNK) for piece in translation.pieces] + [EOS] * (not is_cut)
+    is_cut = len(ids) >= LONGEST - 1
+    ids = ids + [EOS] * (not is_cut)
     source = torch.tensor(run.tokenizer.source.encode([text]))
     logits = run.model(source, torch.tensor([[BOS, *ids[:-1]]]))[0].double()  # (T, V)
     target = torch.tensor(ids)[:, None]
