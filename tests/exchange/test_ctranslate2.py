@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from nmt.checkpoint import weights_digest
+from nmt.data.tokens.tokenizer import PAD
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.ctranslate2 import USAGE, export_ctranslate2, translate_with_ctranslate2
 from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
@@ -117,9 +118,9 @@ def test_the_lines_of_the_model_card_translate(tmp_path: Path) -> None:
 
 def test_the_other_program_needs_no_option_to_leave_out_padding(tmp_path: Path) -> None:
     run = small_run(embeddings="separate")
-    run.model.output_embedding.weight.data[0] *= 100  # padding is now often the most probable
+    run.model.output_embedding.weight.data[PAD] *= -100  # padding is now the most probable
     theirs = translate_exported(run, tmp_path / "model")
-    pad = run.tokenizer.target.pieces[0]
+    pad = run.tokenizer.target.pieces[PAD]
     assert not any(pad in each.pieces for each in theirs)
     verify_translations(run, TEXTS, theirs, EXACT)
     config = json.loads((tmp_path / "model" / "config.json").read_text())
