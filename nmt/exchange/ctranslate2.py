@@ -48,9 +48,8 @@ def export_ctranslate2(
 ) -> None:
     """Write the model, and the tokenizer as source.spm and target.spm, into an empty folder.
 
-    `quantization` None: float32.
-    The model's parameters are not changed. PAD and BOS get a bias of `NEVER`, because the engine
-    does not know that they are no tokens of a translation.
+    `quantization` None: float32. The model's parameters are not changed. PAD and BOS get a bias of
+    `NEVER`, because the engine does not know that they are no tokens of a translation.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.

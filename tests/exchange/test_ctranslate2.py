@@ -12,7 +12,12 @@ import pytest
 from nmt.checkpoint import weights_digest
 from nmt.data.tokens.tokenizer import PAD
 from nmt.errors import ExchangeError, MissingExtraError
-from nmt.exchange.ctranslate2 import USAGE, export_ctranslate2, translate_with_ctranslate2
+from nmt.exchange.ctranslate2 import (
+    POSITIONS,
+    USAGE,
+    export_ctranslate2,
+    translate_with_ctranslate2,
+)
 from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
 from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
 from nmt.run_directory import LoadedModel
@@ -60,17 +65,23 @@ def run() -> LoadedModel:
     return small_run()
 
 
+@pytest.fixture(scope="module")
+def exported(run: LoadedModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    export_ctranslate2(run, folder)
+    return folder
+
+
 @pytest.mark.parametrize("quantization", get_args(Quantization))
 def test_rounded_weights_translate_almost_alike_and_leave_the_model_as_it_was(
-    tmp_path: Path, quantization: str, run: LoadedModel
+    tmp_path: Path, quantization: str, run: LoadedModel, exported: Path
 ) -> None:
     before = weights_digest(run.model)
     theirs = translate_exported(run, tmp_path / "small", quantization)
     assert weights_digest(run.model) == before
     verify_translations(run, TEXTS, theirs, ROUNDED)
-    translate_exported(run, tmp_path / "large")
-    sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("small", "large")]
-    assert sizes[0] < 0.9 * sizes[1]
+    small, large = ((f / "model.bin").stat().st_size for f in (tmp_path / "small", exported))
+    assert small < 0.9 * large
 
 
 @pytest.mark.parametrize("setting", [{"layer_norm_epsilon": 1e-2}, {"activation": "gelu"}])
@@ -84,20 +95,15 @@ def test_an_export_of_another_model_is_noticed(
         verify_translations(run, TEXTS, theirs, EXACT)
 
 
-def test_tied_matrices_are_stored_once(tmp_path: Path, run: LoadedModel) -> None:
-    translate_exported(run, tmp_path / "model")
+def test_tied_matrices_are_stored_once(run: LoadedModel, exported: Path) -> None:
     parameters = sum(4 * parameter.numel() for parameter in run.model.parameters())
-    table = 4 * 2048 * run.config.model.d_model
-    size = (tmp_path / "model" / "model.bin").stat().st_size
+    table = 4 * POSITIONS * run.config.model.d_model
+    size = (exported / "model.bin").stat().st_size
     assert parameters + table < size < parameters + table + 20_000
 
 
-def test_the_table_has_positions_for_the_longest_source(tmp_path: Path, run: LoadedModel) -> None:
-    (tmp_path / "model").mkdir()
-    export_ctranslate2(run, tmp_path / "model")
-    text = "a b " * 600
-    (found,) = translate_with_ctranslate2(tmp_path / "model", [text])
-    assert found.pieces
+def test_the_table_has_positions_for_the_longest_source(exported: Path) -> None:
+    assert translate_with_ctranslate2(exported, ["a b " * 600])[0].pieces
 
 
 def test_the_lines_of_the_model_card_translate(tmp_path: Path) -> None:
