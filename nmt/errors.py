@@ -47,6 +47,10 @@ class UnknownModuleError(NmtError):
         )
 
 
+class ExchangeError(NmtError):
+    """A model of another program that cannot be read, or a model that its format cannot hold."""
+
+
 class DivergedError(NmtError):
     """A loss or a gradient that is NaN or infinite, or a sudden rise of the loss."""
 
