@@ -1,1 +1,1 @@
-"""Models of other programs, in and out: each file is one format."""
+"""Models of other programs, in and out: one file for each format."""
