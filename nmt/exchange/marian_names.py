@@ -74,7 +74,7 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
     width, name = options.get("transformer-dim-ffn"), "transformer-decoder-dim-ffn"
     if options.get(name, 0) not in (0, width):
         _raise_unreadable(where, name, options[name], [0, width])
-    values = {
+    settings = {
         **{ours: options.get(theirs) for ours, theirs in _SIZES.items()},
         "activation": options.get("transformer-ffn-activation", "swish"),
         "norm": _norm(options, where),
@@ -85,7 +85,7 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         "start_embedding": "zero",
     }
     try:
-        return replace_settings(ModelConfig(), values, where)
+        return replace_settings(ModelConfig(), settings, where)
     except ConfigError as error:
         raise ExchangeError(f"{error}; {where} has no sizes of a Transformer") from error
 
