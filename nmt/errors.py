@@ -36,6 +36,10 @@ class NonFiniteScoresError(CheckpointError):
         )
 
 
+class ExchangeError(NmtError):
+    """A model of another program that cannot be read, or ours that cannot be written for it."""
+
+
 class UnknownModuleError(NmtError):
     """A model with a module or an activation that inference does not support."""
 
@@ -45,10 +49,6 @@ class UnknownModuleError(NmtError):
             "add it to nmt/inference/prepare.py (modules) or nmt/model/feed_forward.py "
             "(activations)"
         )
-
-
-class ExchangeError(NmtError):
-    """A model of another program that cannot be read, or a model that its format cannot hold."""
 
 
 class DivergedError(NmtError):

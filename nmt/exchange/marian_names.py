@@ -143,9 +143,9 @@ def to_ours(
     for name in sorted(names.keys() ^ weights.keys()):
         problem = "is missing" if name in names else "is none that nmt knows"
         raise ExchangeError(f"{where}: the weight {name} {problem}: the model is of another kind")
-    rows = _vocabulary_sizes(options, where)
+    rows = vocabulary_sizes(options, where)
     for name, weight in weights.items():
-        expected = _shape_of(name, names[name], config, rows)
+        expected = shape_of(name, names[name], config, rows)
         if tuple(weight.shape) != expected:
             raise ExchangeError(
                 f"{where}: the weight {name} has the shape {tuple(weight.shape)}, but the options "
@@ -171,7 +171,7 @@ def _transposed(name: str, weight: Tensor) -> Tensor:
     return weight[0] if weight.ndim == 2 else weight[None]
 
 
-def _vocabulary_sizes(options: Mapping[str, Any], where: str) -> tuple[int, int]:
+def vocabulary_sizes(options: Mapping[str, Any], where: str) -> tuple[int, int]:
     """Return the rows of source and target that the options state."""
     sizes = options.get("dim-vocabs")
     if not isinstance(sizes, list) or [type(size) for size in sizes] != [int, int]:
@@ -179,9 +179,7 @@ def _vocabulary_sizes(options: Mapping[str, Any], where: str) -> tuple[int, int]
     return sizes[0], sizes[1]
 
 
-def _shape_of(
-    theirs: str, ours: str, config: ModelConfig, rows: tuple[int, int]
-) -> tuple[int, int]:
+def shape_of(theirs: str, ours: str, config: ModelConfig, rows: tuple[int, int]) -> tuple[int, int]:
     """Return the shape of a weight in Marian; `rows` are those of source and target."""
     width, inner = config.d_model, config.d_ff
     if "_embedding." in ours:
