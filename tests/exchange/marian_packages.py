@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt import strict_yaml
 from nmt.config import ModelConfig
 from nmt.exchange.marian_files import write_npz, write_vocabulary
-from nmt.exchange.marian_names import names_of, shape_of
+from nmt.exchange.marian_names import names_of, read_config, shape_of
 
 TEXT = ["the cat sat on the mat", "a dog sees the cat", "dogs and cats eat on a mat"] * 3
 SIZES: dict[str, Any] = {
@@ -59,7 +59,7 @@ def learn_segmentation(path: Path, **ids: int) -> sentencepiece.SentencePiecePro
     return sentencepiece.SentencePieceProcessor(model_file=str(path))
 
 
-def write_package(folder: Path, yaml_vocabulary: bool, config: ModelConfig, **changes: Any) -> None:
+def write_package(folder: Path, yaml_vocabulary: bool, **changes: Any) -> None:
     """Write model.npz, vocabularies and decoder.yml into an existing folder."""
     source = learn_segmentation(folder / ("source.spm" if yaml_vocabulary else "vocab.spm"))
     pieces = [source.id_to_piece(i) for i in range(source.get_piece_size())]
@@ -71,8 +71,9 @@ def write_package(folder: Path, yaml_vocabulary: bool, config: ModelConfig, **ch
         (folder / name).write_text(write_vocabulary(rows), encoding="utf-8")
         pieces = list(rows)
     options = options_for(len(pieces), **changes)
+    weights = random_weights(options, read_config(options, "model.npz"))
     text = strict_yaml.dump(options).encode() + b"\0"
-    (folder / "model.npz").write_bytes(write_npz(text, random_weights(options, config)))
+    (folder / "model.npz").write_bytes(write_npz(text, weights))
     decoder = {
         "relative-paths": True,
         "models": ["model.npz"],
