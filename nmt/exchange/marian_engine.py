@@ -58,4 +58,4 @@ def _parse(line: str) -> EngineTranslation:
     """Parse `0 ||| PIECES ||| WordScores= LOG_P … ||| F0= SUM ||| SUM`; the pieces lack EOS."""
     pieces, scores, *_ = line.split(" ||| ", 1)[1].rsplit(" ||| ", 3)
     log_p = [float(score) for score in scores.removeprefix("WordScores= ").split()]
-    return EngineTranslation(pieces.split(" ") if pieces else [], sum(log_p))
+    return EngineTranslation(pieces.split(" ")[:LONGEST] if pieces else [], sum(log_p))

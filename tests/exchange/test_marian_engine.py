@@ -1,0 +1,58 @@
+"""Marian itself, from the package pymarian, translates a folder as its sources say."""
+
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from nmt import strict_yaml
+from nmt.errors import ExchangeError, MissingExtraError
+from nmt.exchange import marian_engine
+from nmt.exchange.engine import LONGEST
+from nmt.exchange.marian_engine import translate_with_marian
+from nmt.exchange.marian_files import read_npz, write_npz
+from tests.exchange.marian_packages import TEXT, MarianReference, write_package
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("a folder with spaces")
+    write_package(folder, yaml_vocabulary=False)
+    return folder
+
+
+def test_marian_finds_the_most_probable_pieces_and_their_log_p(package: Path) -> None:
+    pytest.importorskip("pymarian")
+    options, weights = read_npz(package / "model.npz")
+    parsed, _ = strict_yaml.parse(options.rstrip(b"\0").decode(), "model")
+    reference = MarianReference(weights, parsed)
+    vocabulary = sentencepiece.SentencePieceProcessor(model_file=str(package / "vocab.spm"))
+    texts = TEXT[:3]
+    for text, (pieces, log_p) in zip(texts, translate_with_marian(package, texts), strict=True):
+        source = [*vocabulary.encode(text), vocabulary.eos_id()]
+        target = [vocabulary.piece_to_id(piece) for piece in pieces]
+        if len(target) < LONGEST - 1:
+            target.append(vocabulary.eos_id())
+        scores = reference.logits(source, target).log_softmax(1)
+        assert scores.argmax(1).tolist() == target
+        if len(target) < LONGEST - 1:
+            assert log_p == pytest.approx(
+                sum(scores[i, piece].item() for i, piece in enumerate(target)), abs=1e-3
+            )
+
+
+def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pymarian")
+    for path in package.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    options, weights = read_npz(package / "model.npz")
+    del weights["encoder_l1_ffn_W1"]
+    (tmp_path / "model.npz").write_bytes(write_npz(b"type: s2s-unknown\0", weights))
+    with pytest.raises(ExchangeError, match=r"Marian cannot use the model: .+"):
+        translate_with_marian(tmp_path, TEXT[:1])
+
+
+def test_without_marian_the_extra_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marian_engine.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="verifying a model with Marian needs the extra"):
+        translate_with_marian(package, TEXT[:1])
