@@ -22,7 +22,7 @@ print(json.dumps(Translator(options).translate(lines)))
 """
 _OPTIONS = (
     "--beam-size 1 --allow-unk --n-best --word-scores --no-spm-decode --mini-batch 1 "
-    "--cpu-threads 1 --max-length 1000 --max-length-crop --quiet --quiet-translation"
+    "--cpu-threads 1 --max-length 1000 --max-length-crop --log-level error --quiet-translation"
 )
 
 
@@ -49,7 +49,7 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
         check=False,
     )
     if process.returncode:
-        reason = next((line for line in process.stderr.splitlines() if "rror" in line), "")
+        reason = process.stderr.partition("Error: ")[2].partition("\n")[0]
         raise ExchangeError(f"{folder}: Marian cannot use the model: {reason or 'it crashed'}")
     return [_parse(line) for line in json.loads(process.stdout)]
 

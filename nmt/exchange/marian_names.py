@@ -90,6 +90,25 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         raise ExchangeError(f"{error}; {where} has no sizes of a Transformer") from error
 
 
+def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
+    """Return the options of a model of this architecture, with a bias; `read_config` reads them.
+
+    `rows` are the sizes of the vocabularies of source and target.
+    """
+    norm = next(each for each, norm in _NORMS.items() if norm == config.norm)
+    return {
+        **{name: values[0] for name, values in READABLE.items()},
+        **{theirs: getattr(config, ours) for ours, theirs in _SIZES.items()},
+        **dict(zip(_OPERATIONS, norm, strict=True)),
+        "transformer-ffn-activation": config.activation,
+        "tied-embeddings-all": config.embeddings == "shared",
+        "tied-embeddings": config.embeddings == "target",
+        "tied-embeddings-src": False,
+        "output-omit-bias": False,
+        "dim-vocabs": list(rows),
+    }
+
+
 def _raise_unreadable(where: str, name: str, found: object, values: list[Any]) -> None:
     known = " or ".join(repr(value) for value in values)
     raise ExchangeError(f"{where}: the model has {name}: {found!r}; nmt reads only {known}")

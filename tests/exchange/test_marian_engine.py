@@ -45,10 +45,9 @@ def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_
     pytest.importorskip("pymarian")
     for path in package.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    options, weights = read_npz(package / "model.npz")
-    del weights["encoder_l1_ffn_W1"]
+    _, weights = read_npz(package / "model.npz")
     (tmp_path / "model.npz").write_bytes(write_npz(b"type: s2s-unknown\0", weights))
-    with pytest.raises(ExchangeError, match=r"Marian cannot use the model: .+"):
+    with pytest.raises(ExchangeError, match="Marian cannot use the model: Unknown model type: s2s"):
         translate_with_marian(tmp_path, TEXT[:1])
 
 
