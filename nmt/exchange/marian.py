@@ -11,7 +11,7 @@ from nmt.config import Config, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.errors import ExchangeError
 from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, write_npz
-from nmt.exchange.marian_names import BIAS, options_of, read_config, to_marian, to_ours
+from nmt.exchange.marian_names import options_of, read_config, to_marian, to_ours
 from nmt.exchange.marian_package import DECODER
 from nmt.run_directory import LoadedModel
 
@@ -66,6 +66,7 @@ def check_sayable(config: ModelConfig) -> None:
         ExchangeError: it cannot; the message names the setting.
     """
     for name, expected in (
+        ("norm", "post"),
         ("positions", "tensor2tensor"),
         ("start_embedding", "zero"),
         ("layer_norm_epsilon", 1e-6),

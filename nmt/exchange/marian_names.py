@@ -43,10 +43,10 @@ _OPERATIONS = {
     "transformer-postprocess-emb": "d",
     "transformer-postprocess-top": "",
 }
-"""what happens before a sub-layer, after it, to embeddings and after the last layer, by default: d
-is dropout, a adds the residual, n normalises"""
-_NORMS: dict[tuple[str, ...], str] = {("", "an", "", ""): "post", ("n", "a", "", "n"): "pre"}
-"""kind of norm by these operations, without dropout"""
+"""what happens before a sub-layer, after it, to embeddings and after the last layer: d is dropout,
+a adds the residual, n normalises. This is post-norm, the default. The pre-norm of Marian is not one
+function: version 1.12 normalises the keys of a layer's self-attention in training, but not from the
+second step of decoding on"""
 _SIZES = {
     "d_model": "dim-emb",
     "heads": "transformer-heads",
@@ -71,13 +71,16 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         found = options.get(name, values[0])
         if found not in values:
             _raise_unreadable(where, name, found, values)
+    for name, expected in _OPERATIONS.items():
+        found = options.get(name, expected)
+        if str(found).replace("d", "") != expected.replace("d", ""):
+            _raise_unreadable(where, name, found, [expected])
     width, name = options.get("transformer-dim-ffn"), "transformer-decoder-dim-ffn"
     if options.get(name, 0) not in (0, width):
         _raise_unreadable(where, name, options[name], [0, width])
     settings = {
         **{ours: options.get(theirs) for ours, theirs in _SIZES.items()},
         "activation": options.get("transformer-ffn-activation", "swish"),
-        "norm": _norm(options, where),
         "embeddings": _embeddings(options, where),
         "layer_norm_epsilon": 1e-6,
         "output_bias": not options.get("output-omit-bias"),
@@ -95,11 +98,10 @@ def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
 
     `rows` are the sizes of the vocabularies of source and target.
     """
-    norm = next(each for each, norm in _NORMS.items() if norm == config.norm)
     return {
         **{name: values[0] for name, values in READABLE.items()},
         **{theirs: getattr(config, ours) for ours, theirs in _SIZES.items()},
-        **dict(zip(_OPERATIONS, norm, strict=True)),
+        **_OPERATIONS,
         "transformer-ffn-activation": config.activation,
         "tied-embeddings-all": config.embeddings == "shared",
         "tied-embeddings": config.embeddings == "target",
@@ -112,19 +114,6 @@ def options_of(config: ModelConfig, rows: tuple[int, int]) -> dict[str, Any]:
 def _raise_unreadable(where: str, name: str, found: object, values: list[Any]) -> None:
     known = " or ".join(repr(value) for value in values)
     raise ExchangeError(f"{where}: the model has {name}: {found!r}; nmt reads only {known}")
-
-
-def _norm(options: Mapping[str, Any], where: str) -> str:
-    """Return `ModelConfig.norm`."""
-    written = {name: options.get(name, default) for name, default in _OPERATIONS.items()}
-    norm = _NORMS.get(tuple(str(value).replace("d", "") for value in written.values()))
-    if norm is None:
-        found = ", ".join(f"{name}: {value!r}" for name, value in written.items())
-        raise ExchangeError(
-            f"{where}: the model has {found}; nmt reads post-norm (postprocess 'dan') and pre-norm "
-            "(preprocess 'n', postprocess 'da', postprocess-top 'n')"
-        )
-    return norm
 
 
 def _embedding_names(options: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -218,16 +207,13 @@ def names_of(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
         names[output] = "output_embedding.weight"
     if not options.get("output-omit-bias"):
         names[BIAS] = f"{'target' if output == target else 'output'}_embedding.bias"
-    suffix = "_pre" if config.norm == "pre" else ""
     for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
         for number in range(depth):
-            names |= _names_of_layer(f"{stack}_l{number + 1}", f"{stack}.layers.{number}", suffix)
-        if config.norm == "pre":
-            names |= _names_of_norm(f"{stack}_top", f"{stack}.norm", "")
+            names |= _names_of_layer(f"{stack}_l{number + 1}", f"{stack}.layers.{number}")
     return names
 
 
-def _names_of_layer(theirs: str, ours: str, suffix: str) -> dict[str, str]:
+def _names_of_layer(theirs: str, ours: str) -> dict[str, str]:
     names = {}
     for short, attention in _SUBLAYERS.items():
         if short == "context" and theirs.startswith("encoder"):
@@ -236,15 +222,15 @@ def _names_of_layer(theirs: str, ours: str, suffix: str) -> dict[str, str]:
             names[f"{theirs}_{short}_W{letter}"] = f"{ours}.{attention}.{projection}.weight"
             names[f"{theirs}_{short}_b{letter}"] = f"{ours}.{attention}.{projection}.bias"
         norm = f"{ours}.{attention}_sublayer.norm"
-        names |= _names_of_norm(f"{theirs}_{short}_Wo", norm, suffix)
+        names |= _names_of_norm(f"{theirs}_{short}_Wo", norm)
     for number, linear in ((1, "inner"), (2, "outer")):
         names[f"{theirs}_ffn_W{number}"] = f"{ours}.feed_forward.{linear}.weight"
         names[f"{theirs}_ffn_b{number}"] = f"{ours}.feed_forward.{linear}.bias"
-    return names | _names_of_norm(f"{theirs}_ffn_ffn", f"{ours}.feed_forward_sublayer.norm", suffix)
+    return names | _names_of_norm(f"{theirs}_ffn_ffn", f"{ours}.feed_forward_sublayer.norm")
 
 
-def _names_of_norm(theirs: str, ours: str, suffix: str) -> dict[str, str]:
+def _names_of_norm(theirs: str, ours: str) -> dict[str, str]:
     return {
-        f"{theirs}_ln_scale{suffix}": f"{ours}.weight",
-        f"{theirs}_ln_bias{suffix}": f"{ours}.bias",
+        f"{theirs}_ln_scale": f"{ours}.weight",
+        f"{theirs}_ln_bias": f"{ours}.bias",
     }

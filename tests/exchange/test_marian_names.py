@@ -11,18 +11,12 @@ from nmt.model.transformer import Transformer
 from tests.exchange.marian_packages import MarianReference, options_for, random_weights
 
 ROWS = 11
-PRE_NORM = {
-    "transformer_preprocess": "n",
-    "transformer_postprocess": "da",
-    "transformer_postprocess_top": "n",
-}
 SHAPES: list[dict[str, Any]] = [
     {},
     {"output_omit_bias": True, "transformer_ffn_activation": "relu"},
     {"tied_embeddings_all": False, "tied_embeddings": True, "dim_vocabs": [9, ROWS]},
     {"tied_embeddings_all": False, "dim_vocabs": [9, ROWS], "transformer_ffn_activation": "gelu"},
     {"tied_embeddings_all": False, "tied_embeddings_src": True, "tied_embeddings": True},
-    PRE_NORM,
 ]
 
 
