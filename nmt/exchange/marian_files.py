@@ -164,20 +164,6 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(min(int(code[1:], 16), 0x10FFFF))
 
 
-def write_vocabulary(rows: Mapping[str, int]) -> str:
-    """Return {piece: row} as a vocabulary in YAML, which Marian and `read_vocabulary` read."""
-    lines = []
-    for piece, row in sorted(rows.items(), key=lambda entry: entry[1]):
-        escaped = piece.replace("\\", "\\\\").replace('"', '\\"')
-        escaped = re.sub(r"[\0-\x1f\x7f-\xa0\u2028\u2029\ufeff]", _escape, escaped)
-        lines.append(f'"{escaped}": {row}\n')
-    return "".join(lines)
-
-
-def _escape(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
-
-
 def unpack(path: Path, folder: Path) -> None:
     """Unpack a zip into an existing folder.
 

@@ -45,8 +45,8 @@ _OPERATIONS = {
 }
 """what happens before a sub-layer, after it, to embeddings and after the last layer: d is dropout,
 a adds the residual, n normalises. This is post-norm, the default. The pre-norm of Marian is not one
-function: version 1.12 normalises the keys of a layer's self-attention in training, but not from the
-second step of decoding on"""
+function: version 1.12 normalises the keys of self-attention in the encoder and in the first step of
+decoding, but not in the later ones (measured)"""
 _SIZES = {
     "d_model": "dim-emb",
     "heads": "transformer-heads",

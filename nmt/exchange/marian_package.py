@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import ExchangeError
+from nmt.config import DecodingConfig
+from nmt.config_file import replace_settings
+from nmt.errors import ConfigError, ExchangeError, print_warning
 from nmt.exchange.marian_files import parse_yaml, read_bytes, unpack
 
 DECODER = "decoder.yml"
@@ -30,6 +32,31 @@ class MarianPackage:
     """of source and target: .spm, or .yml with the rows of the pieces"""
     segmentations: list[Path]
     """the SentencePiece models of source and target"""
+
+
+def read_decoding(package: MarianPackage) -> DecodingConfig:
+    """Return the settings of the search in decoder.yml, as far as nmt has them.
+
+    Raises:
+        ExchangeError: they are none that Marian knows.
+    """
+    where = str(package.folder / DECODER)
+    normalize, penalty = (package.settings.get(key, 0) for key in ("normalize", "word-penalty"))
+    if normalize not in (0, 1):
+        print_warning(
+            f"{where}: scores are divided by the length, and not by its power normalize: "
+            f"{normalize!r}, which nmt does not have"
+        )
+    if penalty != 0:
+        print_warning(f"{where}: word-penalty: {penalty!r} is left out; nmt does not have it")
+    changes = {
+        "beam_size": package.settings.get("beam-size", 12),
+        "length_normalization": "average" if normalize else "none",
+    }
+    try:
+        return replace_settings(DecodingConfig(), changes, where)
+    except ConfigError as error:
+        raise ExchangeError(str(error)) from error
 
 
 @contextmanager

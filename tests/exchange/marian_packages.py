@@ -1,6 +1,8 @@
 """Tiny packages of Marian with random weights, and what Marian computes with them, in float64."""
 
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from nmt import strict_yaml
 from nmt.config import ModelConfig
-from nmt.exchange.marian_files import write_npz, write_vocabulary
+from nmt.exchange.marian_files import write_npz
 from nmt.exchange.marian_names import names_of, read_config, shape_of
 
 TEXT = ["the cat sat on the mat", "a dog sees the cat", "dogs and cats eat on a mat"] * 3
@@ -57,6 +59,20 @@ def learn_segmentation(path: Path, **ids: int) -> sentencepiece.SentencePiecePro
     path.with_suffix(".model").rename(path)
     path.with_suffix(".vocab").unlink()
     return sentencepiece.SentencePieceProcessor(model_file=str(path))
+
+
+def write_vocabulary(rows: Mapping[str, int]) -> str:
+    """Return {piece: row} as YAML, with the escapes of yaml-cpp, which Marian uses."""
+    lines = []
+    for piece, row in sorted(rows.items(), key=lambda entry: entry[1]):
+        escaped = piece.replace("\\", "\\\\").replace('"', '\\"')
+        escaped = re.sub(r"[\0-\x1f\x7f-\xa0\u2028\u2029\ufeff]", _escape, escaped)
+        lines.append(f'"{escaped}": {row}\n')
+    return "".join(lines)
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def write_package(folder: Path, yaml_vocabulary: bool, **changes: Any) -> None:

@@ -16,8 +16,8 @@ from nmt.exchange.marian_files import (
     read_vocabulary,
     unpack,
     write_npz,
-    write_vocabulary,
 )
+from tests.exchange.marian_packages import write_vocabulary
 
 ODD_PIECES = ["</s>", "no", "~", "1e-4", "#", "'", '"', "\\", "a: b", "\x85\x84", "▁", "\x02", "😀"]
 
