@@ -45,14 +45,17 @@ def random_weights(options: dict[str, Any], config: ModelConfig) -> dict[str, Te
     return weights
 
 
-def learn_segmentation(path: Path, **ids: int) -> sentencepiece.SentencePieceProcessor:
+def learn_segmentation(path: Path) -> sentencepiece.SentencePieceProcessor:
     """Learn a SentencePiece model as Marian does: EOS is 0, UNK 1, and no BOS or PAD."""
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(TEXT),
         model_prefix=str(path.with_suffix("")),
         vocab_size=30,
         model_type="unigram",
-        **{"eos_id": 0, "unk_id": 1, "bos_id": -1, "pad_id": -1, **ids},
+        eos_id=0,
+        unk_id=1,
+        bos_id=-1,
+        pad_id=-1,
         hard_vocab_limit=False,
         minloglevel=2,
     )

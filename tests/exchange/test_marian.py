@@ -37,7 +37,7 @@ def tiny_run(**changes: Any) -> LoadedModel:
     model = build_model(whole, tokenizer).eval()
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.2 * torch.randn_like(parameter)
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
     return LoadedModel(whole, tokenizer, model, Path("run"))
 
 

@@ -1,5 +1,6 @@
 """Marian itself, from the package pymarian, translates a folder as its sources say."""
 
+import importlib.util
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,6 @@ import sentencepiece
 
 from nmt import strict_yaml
 from nmt.errors import ExchangeError, MissingExtraError
-from nmt.exchange import marian_engine
 from nmt.exchange.engine import LONGEST
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import read_npz, write_npz
@@ -52,6 +52,6 @@ def test_a_model_that_marian_does_not_accept_is_one_sentence(package: Path, tmp_
 
 
 def test_without_marian_the_extra_is_named(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marian_engine.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match="verifying a model with Marian needs the extra"):
         translate_with_marian(package, TEXT[:1])
