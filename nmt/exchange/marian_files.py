@@ -121,13 +121,14 @@ def read_vocabulary(path: Path) -> dict[str, int]:
     Each line is PIECE: ROW; a piece may be quoted. YAML libraries refuse some pieces of published
     models, such as raw control characters (Tatoeba-Challenge issue 16), and would read `no` or `~`
     as no string. A long piece or one with escapes may stand on a line of its own, after `? `
-    (CTranslate2 issue 1134).
+    (CTranslate2 issue 1134). The delete character has two bytes there that are no UTF-8
+    (marian-dev issue 239).
 
     Raises:
         ExchangeError: a line has another form, or a piece or a row occurs twice.
     """
     try:
-        text = read_bytes(path).decode("utf-8")
+        text = read_bytes(path).replace(b"\xc1\xbf", b"\x7f").decode("utf-8")
     except UnicodeDecodeError as error:
         raise ExchangeError(f"{path}: the vocabulary is not UTF-8: {error}") from error
     rows: dict[str, int] = {}
