@@ -7,15 +7,31 @@ import torch
 from torch import Tensor
 
 from nmt import strict_yaml
-from nmt.config import Config, ModelConfig
-from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
-from nmt.errors import ExchangeError
-from nmt.exchange.marian_files import OPTIONS, parse_yaml, read_npz, write_npz
-from nmt.exchange.marian_names import options_of, read_config, to_marian, to_ours
-from nmt.exchange.marian_package import DECODER
-from nmt.run_directory import LoadedModel
+from nmt.config import Config, DecodingConfig, ModelConfig
+from nmt.data.tokens.tokenizer import BOS, PAD
+from nmt.data.tokens.vocabulary import pieces_of
+from nmt.errors import DataError, ExchangeError
+from nmt.exchange.marian_files import (
+    OPTIONS,
+    parse_yaml,
+    read_bytes,
+    read_npz,
+    read_vocabulary,
+    write_npz,
+)
+from nmt.exchange.marian_names import bias_name, options_of, read_config, to_marian, to_ours
+from nmt.exchange.marian_package import (
+    DECODER,
+    open_package,
+    own_names,
+    read_decoding,
+    shared_names,
+)
+from nmt.run_directory import LoadedModel, find_run
 
-MODEL = "model.npz"
+MODEL, DESCRIPTION, IMPORTED = "model.npz", "model.yml", "imported"
+COMPANIONS = ("README.md", "LICENSE", "preprocess.sh", "postprocess.sh")
+"""other files in a package of OPUS-MT; nmt keeps the scripts, but does not run them"""
 NEVER = -1e4
 """the bias of tokens that no translation has"""
 
@@ -30,6 +46,50 @@ class MarianModel:
     """Marian's own description of the model, YAML that may end in zero bytes"""
 
 
+@dataclass(frozen=True)
+class MarianVocabulary:
+    """The vocabulary of one language."""
+
+    segmentation: bytes
+    """the SentencePiece model that splits text into pieces"""
+    rows: dict[str, int]
+    """the row in the matrices of each piece; other pieces are unknown"""
+
+
+@dataclass(frozen=True)
+class MarianImport:
+    """Everything that a package of Marian says; several models are an ensemble."""
+
+    models: list[MarianModel]
+    vocabularies: list[MarianVocabulary]
+    """of source and target"""
+    decoding: DecodingConfig
+    originals: dict[str, bytes]
+    """{name: content} of the files from which `export_marian` restores the original layout, and of
+    those that accompany the model"""
+
+
+def import_marian(source: Path) -> MarianImport:
+    """Read a model, an ensemble or a package, given its folder, decoder.yml, .npz or zip.
+
+    Raises:
+        ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
+    """
+    with open_package(source) as package:
+        models = [read_model(path) for path in package.models]
+        originals = package.vocabulary_files() | {DESCRIPTION: models[0].options}
+        for name in (DECODER, *COMPANIONS):
+            if (package.folder / name).is_file():
+                originals[name] = read_bytes(package.folder / name)
+        vocabularies = [
+            MarianVocabulary(read_bytes(spm), _read_rows(path))
+            for path, spm in zip(package.vocabularies, package.segmentations, strict=True)
+        ]
+        for model, path in zip(models, package.models, strict=True):
+            _check_rows(model, vocabularies, path)
+        return MarianImport(models, vocabularies, read_decoding(package), originals)
+
+
 def read_model(path: Path) -> MarianModel:
     """Read a model file of Marian.
 
@@ -42,21 +102,58 @@ def read_model(path: Path) -> MarianModel:
     return MarianModel(config, to_ours(weights, options, config, str(path)), text)
 
 
+def _read_rows(path: Path) -> dict[str, int]:
+    """Return {piece: row} of a vocabulary, .yml or .spm."""
+    rows = read_vocabulary(path) if path.suffix == ".yml" else None
+    try:
+        rows = rows or {p: i for i, p in enumerate(pieces_of(read_bytes(path), str(path)))}
+    except DataError as error:
+        raise ExchangeError(str(error)) from error
+    for piece in ("</s>", "<unk>"):
+        if piece not in rows:
+            raise ExchangeError(f"{path}: the vocabulary has no {piece}, which Marian needs")
+    return rows
+
+
+def _check_rows(model: MarianModel, vocabularies: list[MarianVocabulary], path: Path) -> None:
+    """Check that every row of the vocabularies is in the matrices of a model."""
+    sizes = [len(model.weights[_embedding(side, model.config)]) for side in ("source", "target")]
+    for size, vocabulary in zip(sizes, vocabularies, strict=True):
+        if (last := max(vocabulary.rows.values())) >= size:
+            raise ExchangeError(
+                f"{path}: the vocabulary has a row {last:,}, but the model has {size:,} rows; they "
+                "do not belong together"
+            )
+
+
+def _embedding(side: str, config: ModelConfig) -> str:
+    """Return our name of the embedding matrix of source or target."""
+    return f"{'target' if config.embeddings == 'shared' else side}_embedding.weight"
+
+
 def export_marian(run: LoadedModel, folder: Path) -> None:
     """Write model.npz, the vocabularies and decoder.yml into an empty folder.
+
+    A model that was imported from Marian gets its original vocabularies and order of rows, so that
+    unchanged weights give the original file, bit for bit.
 
     Raises:
         ExchangeError: Marian's format cannot hold the model; the message says what can.
         OSError: a file cannot be written.
     """
     check_sayable(run.config.model)
-    names = _write_vocabularies(run.tokenizer, folder)
-    sizes = run.tokenizer.source.size, run.tokenizer.target.size
-    options = options_of(run.config.model, sizes)
-    text = strict_yaml.dump(options).encode() + b"\0"
-    weights = to_marian(_with_bias(run), options, run.config.model)
+    layout = _original_layout(run) or _own_layout(run)
+    options = parse_yaml(layout.options.rstrip(b"\0"), DESCRIPTION)
+    weights = _reordered(run, layout)
+    text = layout.options
+    if options.get("output-omit-bias") and weights[bias_name(run.config.model)].any():
+        options = {**options, "output-omit-bias": False}  # the model has learnt one since
+        text = strict_yaml.dump(options).encode() + b"\0"
+    weights = to_marian(weights, options, run.config.model)
     (folder / MODEL).write_bytes(write_npz(text, weights))
-    (folder / DECODER).write_text(_decoder(names, run.config), encoding="utf-8")
+    for name, content in layout.files.items():
+        (folder / name).write_bytes(content)
+    (folder / DECODER).write_text(_decoder(layout.names, run.config), encoding="utf-8")
 
 
 def check_sayable(config: ModelConfig) -> None:
@@ -79,22 +176,69 @@ def check_sayable(config: ModelConfig) -> None:
             )
 
 
-def _with_bias(run: LoadedModel) -> dict[str, Tensor]:
-    """Return the weights and an output bias, by which PAD and BOS have no probability."""
+@dataclass(frozen=True)
+class _Layout:
+    """The order of the rows in an exported model, and the files that say it."""
+
+    options: bytes
+    files: dict[str, bytes]
+    names: list[str]
+    """the vocabularies of source and target in decoder.yml"""
+    ids: list[list[int]]
+    """of source and target: our id of each row; -1: none"""
+
+
+def _own_layout(run: LoadedModel) -> _Layout:
+    """Return the layout of our SentencePiece models, whose ids are the rows."""
+    sides = (run.tokenizer.source, run.tokenizer.target)
+    names = (shared_names if run.tokenizer.shared else own_names)(".spm")
+    options = options_of(run.config.model, (sides[0].size, sides[1].size))
+    return _Layout(
+        strict_yaml.dump(options).encode() + b"\0",
+        {name: side.model for name, side in zip(names, sides, strict=True)},
+        names,
+        [[-1 if i in (PAD, BOS) else i for i in range(side.size)] for side in sides],
+    )
+
+
+def _original_layout(run: LoadedModel) -> _Layout | None:
+    """Return the layout that a model imported from Marian had; None: it has none."""
+    folder, tokenizer = find_run(run.path).path / IMPORTED, run.tokenizer
+    if not (folder / DESCRIPTION).is_file():
+        return None
+    candidates = [
+        names(suffix) for suffix in (".yml", ".spm") for names in (shared_names, own_names)
+    ]
+    names = next(pair for pair in candidates if all((folder / name).is_file() for name in pair))
+    files = {path.name: read_bytes(path) for path in sorted(folder.glob("*.spm"))}
+    files |= {name: read_bytes(folder / name) for name in names}
+    options = read_bytes(folder / DESCRIPTION)
+    sizes = parse_yaml(options.rstrip(b"\0"), DESCRIPTION)["dim-vocabs"]
+    ids = []
+    for name, side, size in zip(names, (tokenizer.source, tokenizer.target), sizes, strict=True):
+        id_of = {piece: i for i, piece in enumerate(side.pieces)}
+        of_side = [-1] * size
+        for piece, row in _read_rows(folder / name).items():
+            of_side[row] = id_of.get(piece, -1)
+        ids.append(of_side)
+    return _Layout(options, files, names, ids)
+
+
+def _reordered(run: LoadedModel, layout: _Layout) -> dict[str, Tensor]:
+    """Return the weights with rows in the order of `layout`, and an output bias.
+
+    A row without a piece of ours is zero, and its bias lets it have no probability.
+    """
+    config = run.config.model
     weights = {name: weight.detach().float() for name, weight in run.model.named_parameters()}
-    side = "output" if run.config.model.embeddings == "separate" else "target"
-    name = f"{side}_embedding.bias"
-    bias = weights[name].clone() if name in weights else torch.zeros(run.tokenizer.target.size)
-    bias[[PAD, BOS]] = NEVER
-    return {**weights, name: bias}
-
-
-def _write_vocabularies(tokenizer: Tokenizer, folder: Path) -> list[str]:
-    """Write our SentencePiece models, whose ids are the rows; return the names of both sides."""
-    names = ["vocab.spm"] * 2 if tokenizer.shared else ["source.spm", "target.spm"]
-    for name, side in zip(names, (tokenizer.source, tokenizer.target), strict=True):
-        (folder / name).write_bytes(side.model)
-    return names
+    bias = bias_name(config)
+    weights.setdefault(bias, torch.zeros(run.tokenizer.target.size))
+    for name in [name for name in weights if "_embedding." in name]:
+        ids = torch.tensor(layout.ids[0 if name.startswith("source") else 1])
+        rows = weights[name][ids.clamp(min=0)]
+        rows[ids < 0] = NEVER if name == bias else 0.0
+        weights[name] = rows
+    return weights
 
 
 def _decoder(vocabularies: list[str], config: Config) -> str:

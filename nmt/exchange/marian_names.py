@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from nmt.config import ModelConfig
@@ -57,7 +58,7 @@ _SIZES = {
 """{our name: Marian's} of the sizes"""
 _PROJECTIONS = {"q": "query", "k": "key", "v": "value", "o": "output"}
 _SUBLAYERS = {"self": "self_attention", "context": "cross_attention"}
-BIAS = "decoder_ff_logit_out_b"
+_BIAS = "decoder_ff_logit_out_b"
 _MATRIX = re.compile("_W[qkvo12]$")
 
 
@@ -83,7 +84,7 @@ def read_config(options: Mapping[str, Any], where: str) -> ModelConfig:
         "activation": options.get("transformer-ffn-activation", "swish"),
         "embeddings": _embeddings(options, where),
         "layer_norm_epsilon": 1e-6,
-        "output_bias": not options.get("output-omit-bias"),
+        "output_bias": True,
         "positions": "tensor2tensor",
         "start_embedding": "zero",
     }
@@ -159,7 +160,8 @@ def to_ours(
                 f"{where}: the weight {name} has the shape {tuple(weight.shape)}, but the options "
                 f"say {expected}"
             )
-    return {names[name]: _transposed(name, weight) for name, weight in weights.items()}
+    bias = {bias_name(config): torch.zeros(rows[1])}  # of a model without one
+    return bias | {names[name]: _transposed(name, weight) for name, weight in weights.items()}
 
 
 def to_marian(
@@ -206,11 +208,16 @@ def names_of(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
     if output != target:
         names[output] = "output_embedding.weight"
     if not options.get("output-omit-bias"):
-        names[BIAS] = f"{'target' if output == target else 'output'}_embedding.bias"
+        names[_BIAS] = bias_name(config)
     for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
         for number in range(depth):
             names |= _names_of_layer(f"{stack}_l{number + 1}", f"{stack}.layers.{number}")
     return names
+
+
+def bias_name(config: ModelConfig) -> str:
+    """Return our name of the output bias."""
+    return f"{'output' if config.embeddings == 'separate' else 'target'}_embedding.bias"
 
 
 def _names_of_layer(theirs: str, ours: str) -> dict[str, str]:

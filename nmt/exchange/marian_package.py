@@ -33,6 +33,25 @@ class MarianPackage:
     segmentations: list[Path]
     """the SentencePiece models of source and target"""
 
+    def vocabulary_files(self) -> dict[str, bytes]:
+        """Return {name: content} of both lists, by names that do not depend on the package."""
+        files: dict[str, bytes] = {}
+        for source, target in (self.vocabularies, self.segmentations):
+            contents = read_bytes(source), read_bytes(target)
+            names = shared_names(source.suffix) if source == target else own_names(source.suffix)
+            files |= dict(zip(names, contents, strict=True))
+        return files
+
+
+def shared_names(suffix: str) -> list[str]:
+    """Return the names of the vocabularies of source and target that are one file."""
+    return [f"vocab{suffix}"] * 2
+
+
+def own_names(suffix: str) -> list[str]:
+    """Return the names of the vocabularies of source and target that are two files."""
+    return [f"source{suffix}", f"target{suffix}"]
+
 
 def read_decoding(package: MarianPackage) -> DecodingConfig:
     """Return the settings of the search in decoder.yml, as far as nmt has them.
