@@ -177,7 +177,7 @@ def check_sayable(config: ModelConfig) -> None:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class MarianLayout:
     """The order of the rows in an exported model, and the files that say it."""
 
     options: bytes
@@ -188,12 +188,12 @@ class _Layout:
     """of source and target: our id of each row; -1: none"""
 
 
-def _own_layout(run: LoadedModel) -> _Layout:
+def _own_layout(run: LoadedModel) -> MarianLayout:
     """Return the layout of our SentencePiece models, whose ids are the rows."""
     sides = (run.tokenizer.source, run.tokenizer.target)
     names = (shared_names if run.tokenizer.shared else own_names)(".spm")
     options = options_of(run.config.model, (sides[0].size, sides[1].size))
-    return _Layout(
+    return MarianLayout(
         strict_yaml.dump(options).encode() + b"\0",
         {name: side.model for name, side in zip(names, sides, strict=True)},
         names,
@@ -201,7 +201,7 @@ def _own_layout(run: LoadedModel) -> _Layout:
     )
 
 
-def _original_layout(run: LoadedModel) -> _Layout | None:
+def _original_layout(run: LoadedModel) -> MarianLayout | None:
     """Return the layout that a model imported from Marian had; None: it has none."""
     folder, tokenizer = find_run(run.path).path / IMPORTED, run.tokenizer
     if not (folder / DESCRIPTION).is_file():
@@ -221,10 +221,10 @@ def _original_layout(run: LoadedModel) -> _Layout | None:
         for piece, row in _read_rows(folder / name).items():
             of_side[row] = id_of.get(piece, -1)
         ids.append(of_side)
-    return _Layout(options, files, names, ids)
+    return MarianLayout(options, files, names, ids)
 
 
-def _reordered(run: LoadedModel, layout: _Layout) -> dict[str, Tensor]:
+def _reordered(run: LoadedModel, layout: MarianLayout) -> dict[str, Tensor]:
     """Return the weights with rows in the order of `layout`, and an output bias.
 
     A row without a piece of ours is zero, and its bias lets it have no probability.

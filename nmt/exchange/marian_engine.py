@@ -10,8 +10,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.data.tokens.vocabulary import split_with
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import LONGEST, EngineTranslation
+from nmt.exchange.marian_files import read_bytes
 from nmt.exchange.marian_package import open_package
 
 _PROGRAM = """\
@@ -37,12 +39,16 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
         raise MissingExtraError("verifying a model with Marian", "exchange")
     with open_package(folder) as package:
         names = [[p.name for p in paths] for paths in (package.models, package.vocabularies)]
+        lines = list(texts)
+        if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces
+            pieces = split_with(read_bytes(package.segmentations[0]), texts)
+            lines = [" ".join(each) for each in pieces]
     options = f"--models {' '.join(names[0])} --vocabs {' '.join(names[1])} {_OPTIONS}"
     # the limit of Marian is a multiple of the source's length, which is 2 at least
     options += f" --max-length-factor {LONGEST // 2}"
     process = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
-        input=json.dumps([options, list(texts)]),
+        input=json.dumps([options, lines]),
         cwd=folder,  # so that no path with a space stands in the options
         capture_output=True,
         text=True,

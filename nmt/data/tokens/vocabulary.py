@@ -7,7 +7,7 @@ makes one for each. A character vocabulary has the characters of the text, at mo
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,13 @@ def pieces_of(model: bytes, where: str) -> list[str]:
         DataError: it is not a SentencePiece model; the message begins with `where`.
     """
     return [piece.piece for piece in _parse(model, where).pieces]
+
+
+def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
+    """Return the pieces of each text by a SentencePiece model, whatever ids it has."""
+    processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+    pieces: list[list[str]] = processor.encode(list(texts), out_type=str)
+    return pieces
 
 
 def _parse(model: bytes, where: str) -> Any:
