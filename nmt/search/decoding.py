@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
@@ -74,6 +74,8 @@ class Decoding:
         self.settings = settings
         self.excluded = (model.padding, encoded.bos)
         """ids that may never occur in a translation"""
+        if not settings.allow_unknown:
+            self.excluded = (*self.excluded, UNK)
         self.eos = encoded.eos
         self.cache = model.start(encoded.memory, encoded.source)
 
