@@ -36,6 +36,10 @@ class NonFiniteScoresError(CheckpointError):
         )
 
 
+class ExchangeError(NmtError):
+    """A model of another program that cannot be read, or ours that cannot be written for it."""
+
+
 class UnknownModuleError(NmtError):
     """A model with a module or an activation that inference does not support."""
 

@@ -50,6 +50,9 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": "checkpoint.py",
     "transformers": "exchange/",
+    "onnx": "exchange/",
+    "onnxruntime": "exchange/",
+    "tokenizers": "exchange/",
 }
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "constants", "lib"}
 ALL_IN_ONE = {"config.py"}
