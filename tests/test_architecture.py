@@ -32,7 +32,7 @@ LAYERS = [
 STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
 """units that never import a neighbour of their own layer"""
 HOMES: dict[str, str | tuple[str, ...]] = {
-    "sentencepiece": "data/tokens/",
+    "sentencepiece": ("data/tokens/", "exchange/"),
     "sacrebleu": (
         "evaluation/metrics.py",
         "evaluation/compare.py",

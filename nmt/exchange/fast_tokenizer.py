@@ -1,8 +1,9 @@
 """tokenizer.json: a SentencePiece model in the form that `tokenizers` and transformers.js read.
 
 Its ids are ours, with EOS at the end of a text. A program that reads it has one tokenizer for a
-model, so source and target need the same pieces. What its format cannot say is an error; what
-transformers.js reads differently stands in the README of this folder.
+model, so source and target need the same pieces. What its format cannot say is an error.
+transformers.js does not read the table of SentencePiece's normalisation but computes NFKC, which
+differs for a few rare characters, such as U+200D inside an emoji, and for blank texts.
 """
 
 import base64
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, UNKNOWN, SubwordModel, Tokenizer
-from nmt.errors import ExchangeError
+from nmt.errors import ExchangeError, print_warning
 from nmt.files import write_json
 
 TOKENIZER = "tokenizer.json"
@@ -156,6 +157,11 @@ def _model(proto: Any, unknown: str) -> dict[str, Any]:
     """
     bytes_too = proto.trainer_spec.byte_fallback
     if proto.trainer_spec.model_type == _UNIGRAM:
+        if bytes_too:
+            print_warning(
+                "transformers.js does not spell unknown characters as bytes with a unigram "
+                "vocabulary: there they become unknown symbols; other programs spell them"
+            )
         readable = (_NORMAL, _USER_DEFINED)
         vocabulary = [[p.piece, p.score if p.type in readable else NEVER] for p in proto.pieces]
         return {
