@@ -31,7 +31,7 @@ TEXTS = [
 
 
 def learn(**settings: Any) -> Tokenizer:
-    defaults = {"kind": "bpe", "vocabulary_size": 90}
+    defaults: dict[str, Any] = {"kind": "bpe", "vocabulary_size": 90}
     return learn_vocabulary(
         [SentencePair(text, text) for text in CORPUS], TokenizerConfig(**defaults | settings)
     )
