@@ -5,6 +5,9 @@ from typing import Literal, NamedTuple
 LONGEST = 256
 """a translation of another program is cut after so many pieces, so that a check ends"""
 
+NEVER = -1e4
+"""the output bias of tokens that no translation has: their probability is exactly 0"""
+
 Quantization = Literal[
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"
 ]
