@@ -20,5 +20,6 @@ class EngineTranslation(NamedTuple):
     pieces: list[str]
     """target pieces without start and EOS; from `LONGEST` - 1 on it counts as cut"""
     log_p: float
-    """sum of log P of the pieces and of EOS, in nats; whether PAD and BOS, which no translation
-    has, count in the softmax is left to the program; of a cut translation it is not compared"""
+    """sum of log P of the pieces and of EOS, in nats; whether tokens that no
+    translation has, such as PAD, count in the softmax is left to the program; of a cut translation
+    it is not compared"""
