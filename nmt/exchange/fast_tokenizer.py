@@ -100,7 +100,10 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
 
 
 def _added_token(number: int, piece: str) -> dict[str, Any]:
-    """Return a piece that is read from text as a whole, before the text is normalised."""
+    """Return a user-defined piece, such as >>fra<<, which is read from text as a whole.
+
+    SentencePiece puts a ▁ before it and here there is none, as in the models of OPUS-MT.
+    """
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
     return {"id": number, "content": piece, **dict.fromkeys(flags, False)}
 
