@@ -22,6 +22,7 @@ class Section(BaseModel):
 
 
 Activation = Literal["relu", "gelu", "swish"]
+Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 
@@ -203,6 +204,15 @@ class ModelConfig(Section):
     embeddings: Literal["shared", "target", "separate"] = "shared"
     """shared: source, target and output use one matrix (section 3.4); target: target and output use
     one; separate: each has its own"""
+    output_bias: bool = False
+    """add a learned number to each logit; the paper has none, models of Marian have it"""
+    positions: Positions = "interleaved"
+    """the positional encoding: sine and cosine in turn (interleaved, section 3.5); all sines before
+    all cosines, as MarianMTModel of transformers has them (sines_first); or the same with slightly
+    other wavelengths, as Marian itself has them (tensor2tensor)"""
+    start_embedding: Literal["learned", "zero"] = "learned"
+    """what the decoder reads before the first token: the embedding of the begin symbol, or zeros,
+    as in models of Marian"""
     layer_norm_epsilon: float = Field(1e-6, gt=0)
     """added to the variance under the square root of each layer norm"""
     initialization_gain: float = Field(1.0, gt=0)
@@ -334,6 +344,8 @@ class DecodingConfig(Section):
     coverage_penalty: float = Field(0.0, ge=0)
     """beta (Wu et al., 2016): lowers the score of finished translations that leave out a part of
     the source; 0: none"""
+    allow_unknown: bool = True
+    """whether a translation may hold the unknown symbol; Marian does not allow it"""
     copy_unknown: bool = False
     """replace an unknown symbol by the source word that the decoder attended to, except in lines
     with terms of a glossary, forbidden words or a given beginning"""

@@ -4,6 +4,7 @@ runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
   checkpoints/step-00012000/   averaged/   moving-average/   tensorboard/
   best.json  last.json  result.json  shortlist.npz  plots/  report.html
+  imported/   of a model of another program: provenance.json and its original small files
 """
 
 import contextlib
@@ -21,7 +22,7 @@ import torch
 from nmt.checkpoint import WEIGHTS, check_finite, load_into, load_weights
 from nmt.config import Config
 from nmt.config_file import dump_config, load_config
-from nmt.data.tokens.tokenizer import PAD, Tokenizer
+from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.files import read_json_or_empty, write_atomically
 from nmt.model.transformer import Transformer
@@ -52,6 +53,7 @@ class RunDirectory:
         self.last = self.path / "last.json"
         self.result = self.path / "result.json"
         self.shortlist = self.path / "shortlist.npz"
+        self.imported = self.path / "imported"
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of the checkpoint of optimiser step `step`; it need not exist."""
@@ -163,7 +165,7 @@ class LoadedModel:
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
     """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`."""
-    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD)
+    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD, BOS)
 
 
 def find_run(path: Path) -> RunDirectory:

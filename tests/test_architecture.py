@@ -50,6 +50,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": "checkpoint.py",
     "transformers": "exchange/",
+    "ctranslate2": "exchange/",
     "onnx": "exchange/",
     "onnxruntime": "exchange/",
     "tokenizers": "exchange/",

@@ -66,18 +66,20 @@ LinearKind = type[PrepackedLinear] | type[Int8Linear]  # a class
 class OutputProjection(nn.Module):
     """The output projection by the embedding matrix E (V, D), as a linear map of class `kind`."""
 
-    def __init__(self, weight: Tensor, kind: LinearKind) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: LinearKind) -> None:
         super().__init__()
         self.kind = kind
-        self.rows = (weight.detach(),)  # in a tuple, so that it is no parameter of this module
-        self.projection = kind(weight, None)
+        # in a tuple, so that they are no parameters of this module
+        self.rows = (weight.detach(), None if bias is None else bias.detach())
+        self.projection = kind(weight, bias)
 
     def restrict_vocabulary(self, ids: Tensor) -> "OutputProjection":
         """Return a new projection with logits only of the vocabulary entries `ids` (V')."""
-        return OutputProjection(self.rows[0][ids], self.kind)
+        weight, bias = self.rows
+        return OutputProjection(weight[ids], None if bias is None else bias[ids], self.kind)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the logits x E^T: (N, k, D) -> (N, k, V)."""
+        """Return the logits x E^T, with the bias if there is one: (N, k, D) -> (N, k, V)."""
         product: Tensor = self.projection(x)
         return product
 
@@ -142,7 +144,10 @@ def restrict_vocabulary(model: Transformer, ids: Tensor) -> Transformer:
         output: nn.Module = whole.restrict_vocabulary(ids)
     else:
         output = copy.copy(whole)
-        output._parameters = {"weight": nn.Parameter(whole.weight[ids], requires_grad=False)}
+        output._parameters = {
+            name: None if weight is None else nn.Parameter(weight[ids], requires_grad=False)
+            for name, weight in whole._parameters.items()
+        }
     narrow.add_module("output_embedding", output)
     narrow.add_module("target_embedding", _SubsetEmbedding(model.target_embedding, ids))
     return narrow
@@ -195,7 +200,8 @@ def _prepack(model: nn.Module, kind: LinearKind) -> None:
             if isinstance(child, nn.Linear):
                 module.add_module(name, kind(child.weight, child.bias))
         if isinstance(module, Transformer):
-            projection = OutputProjection(module.output_embedding.weight, kind)
+            output = module.output_embedding
+            projection = OutputProjection(output.weight, output.bias, kind)
             module.add_module("output_embedding", projection)
             if kind is Int8Linear:
                 module.add_module("decoder", TracedDecoder(module.decoder))

@@ -12,18 +12,26 @@ class TokenEmbedding(nn.Module):
 
     "In our model, we share the same weight matrix between the two embedding layers and the
     pre-softmax linear transformation" (section 3.4): one `TokenEmbedding` serves all three.
+
+    Models of Marian differ in two ways: with `bias`, a learned number is added to each logit; and
+    the embedding of the id `zero`, their begin symbol, is zero whatever its row in E holds.
     """
 
-    def __init__(self, vocabulary_size: int, d_model: int) -> None:
+    def __init__(
+        self, vocabulary_size: int, d_model: int, bias: bool = False, zero: int | None = None
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, d_model))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size)) if bias else None
         self.scale = math.sqrt(d_model)
+        self.zero = zero
         nn.init.normal_(self.weight, std=d_model**-0.5)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the embeddings of ids times sqrt(d_model): (B, T) -> (B, T, D)."""
-        return F.embedding(ids, self.weight) * self.scale
+        x = F.embedding(ids, self.weight) * self.scale
+        return x if self.zero is None else x.masked_fill((ids == self.zero)[..., None], 0.0)
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return x E^T, the pre-softmax linear transformation: (B, T, D) -> (B, T, V)."""
-        return F.linear(x, self.weight)
+        """Return x E^T (+ bias), the pre-softmax linear transformation: (B, T, D) -> (B, T, V)."""
+        return F.linear(x, self.weight, self.bias)

@@ -1,22 +1,31 @@
-"""Section 3.5: sinusoidal positional encoding, sine and cosine interleaved."""
+"""Section 3.5: sinusoidal positional encoding, sine and cosine interleaved; and Marian's."""
 
 import torch
 from torch import Tensor, nn
 
+from nmt.config import Positions
 from nmt.model.layout import PADDED, Layout
 
 
-def sinusoids(length: int, d_model: int) -> Tensor:
+def sinusoids(length: int, d_model: int, positions: Positions = "interleaved") -> Tensor:
     """Return the table of section 3.5, (length, D) float32, computed in float64.
 
     PE(pos, 2i)   = sin(pos / 10000^(2i / d_model))
     PE(pos, 2i+1) = cos(pos / 10000^(2i / d_model))
+
+    With "sines_first", all even columns stand before the odd ones (MarianMTModel of transformers).
+    "tensor2tensor" has this order too, but the exponent i / (d_model / 2 - 1), so that the last
+    wavelength is 10000 * 2 pi (Marian: marian-dev, src/graph/node_initializers.cpp).
     """
     position = torch.arange(length, dtype=torch.float64)[:, None]
-    frequency = 10000.0 ** -(torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    pairs = d_model // 2
+    intervals = max(1, pairs - 1) if positions == "tensor2tensor" else pairs
+    frequency = 10000.0 ** -(torch.arange(pairs, dtype=torch.float64) / intervals)
     table = torch.empty(length, d_model, dtype=torch.float64)
     table[:, 0::2] = torch.sin(position * frequency)
     table[:, 1::2] = torch.cos(position * frequency)
+    if positions != "interleaved":
+        table = torch.cat((table[:, 0::2], table[:, 1::2]), 1)
     return table.float()
 
 
@@ -25,14 +34,18 @@ class PositionalEncoding(nn.Module):
 
     table: Tensor
 
-    def __init__(self, d_model: int, initial_length: int = 512) -> None:
+    def __init__(
+        self, d_model: int, initial_length: int = 512, positions: Positions = "interleaved"
+    ) -> None:
         super().__init__()
-        self.register_buffer("table", sinusoids(initial_length, d_model), persistent=False)
+        self.positions: Positions = positions
+        table = sinusoids(initial_length, d_model, positions)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, x: Tensor, start: int = 0, layout: Layout = PADDED) -> Tensor:
         """Add the encodings of positions start (from 0), start + 1, …: (B, T, D) -> (B, T, D)."""
         end, table = start + layout.length(x), self.table
         if end > len(table):
             with torch.inference_mode(False):  # training cannot use a tensor made in inference mode
-                table = self.table = sinusoids(2 * end, x.shape[-1]).to(table)
+                table = self.table = sinusoids(2 * end, x.shape[-1], self.positions).to(table)
         return x + layout.at_positions(table[start:end])

@@ -28,21 +28,27 @@ class Transformer(nn.Module):
         source_vocabulary_size: int,
         target_vocabulary_size: int,
         padding: int = 0,
+        bos: int = 2,
     ) -> None:
         super().__init__()
         self.padding = padding
-        self.target_embedding = TokenEmbedding(target_vocabulary_size, config.d_model)
+        self.target_embedding = TokenEmbedding(
+            target_vocabulary_size,
+            config.d_model,
+            bias=config.output_bias and config.embeddings != "separate",
+            zero=bos if config.start_embedding == "zero" else None,
+        )
         self.source_embedding = (
             self.target_embedding
             if config.embeddings == "shared"  # one matrix for source, target and output
             else TokenEmbedding(source_vocabulary_size, config.d_model)
         )
         self.output_embedding = (
-            TokenEmbedding(target_vocabulary_size, config.d_model)
+            TokenEmbedding(target_vocabulary_size, config.d_model, bias=config.output_bias)
             if config.embeddings == "separate"  # three matrices
             else self.target_embedding
         )
-        self.positions = PositionalEncoding(config.d_model)
+        self.positions = PositionalEncoding(config.d_model, positions=config.positions)
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS, EOS
+from nmt.data.tokens.tokenizer import BOS, EOS, UNK
 from nmt.model.cache import leaving_sentences, remaining_sentences
 from nmt.model.transformer import Transformer
 
@@ -72,7 +72,8 @@ class Decoding:
     ) -> None:
         self.model = model
         self.settings = settings
-        self.excluded = (model.padding, encoded.bos)
+        unknown = () if settings.allow_unknown else (UNK,)
+        self.excluded = (model.padding, encoded.bos, *unknown)
         """ids that may never occur in a translation"""
         self.eos = encoded.eos
         self.cache = model.start(encoded.memory, encoded.source)

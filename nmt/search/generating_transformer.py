@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from nmt.config import Activation, DecodingConfig, ModelConfig, Sampling
+from nmt.config import Activation, DecodingConfig, ModelConfig, Positions, Sampling
 from nmt.config_file import replace_settings
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError, DataError
@@ -39,6 +39,9 @@ class Sizes(TypedDict, total=False):
     attention_dropout: float
     activation_dropout: float
     embeddings: Literal["shared", "target", "separate"]
+    output_bias: bool
+    positions: Positions
+    start_embedding: Literal["learned", "zero"]
     layer_norm_epsilon: float
     initialization_gain: float
 
@@ -78,7 +81,9 @@ class GeneratingTransformer(nn.Module):
         _check_vocabularies(vocabularies, config.embeddings, ids)
         self.padding, self.bos, self.eos = padding, bos, eos
         self.source_vocabulary_size = source_vocabulary_size
-        self.network = Transformer(config, source_vocabulary_size, target_vocabulary_size, padding)
+        self.network = Transformer(
+            config, source_vocabulary_size, target_vocabulary_size, padding, bos
+        )
 
     def forward(
         self, source: Tensor, target: Tensor, attention: AttentionRecord | None = None

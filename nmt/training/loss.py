@@ -50,52 +50,72 @@ class Objective(nn.Module):
         if self.precision == "bf16":  # on a GPU the last norm leaves float32
             x = x.to(torch.bfloat16)
         target = layouts[1].tokens(batch.target_output)
-        matrix = self.model.output_embedding.weight
-        return label_smoothed_cross_entropy(x, matrix, target, PAD, self.smoothing)
+        output = self.model.output_embedding
+        return label_smoothed_cross_entropy(
+            x, output.weight, target, PAD, self.smoothing, output.bias
+        )
 
 
 def label_smoothed_cross_entropy(
-    x: Tensor, embedding: Tensor, target: Tensor, padding: int, smoothing: float
+    x: Tensor,
+    embedding: Tensor,
+    target: Tensor,
+    padding: int,
+    smoothing: float,
+    bias: Tensor | None = None,
 ) -> Loss:
-    """Return the summed loss of the logits x E^T for the ids `target`, where E is `embedding`.
+    """Return the summed loss of the logits x E^T + bias for the ids `target`; E is `embedding`.
 
-    Shapes: x (..., D), E (V, D), `target` (...). Where `target` is the id `padding`, nothing is
-    added. Matrix products have the precision of x, all else is float32.
+    Shapes: x (..., D), E (V, D), `target` (...), bias (V,) or None: no bias. Where `target` is the
+    id `padding`, nothing is added. Matrix products have the precision of x, all else is float32.
     """
+    real = (target != padding).flatten()
     total, cross_entropy = _SmoothedCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        x.flatten(0, -2), embedding, target.flatten(), (target != padding).flatten(), smoothing
+        x.flatten(0, -2), embedding, bias, target.flatten(), real, smoothing
     )
     return Loss(total, cross_entropy)
 
 
 class _SmoothedCrossEntropy(torch.autograd.Function):
-    """The loss of the logits x E^T, x (U, D) and E (V, D); `forward` computes the gradients too.
+    """The loss of the logits x E^T + b, x (U, D), E (V, D); `forward` computes the gradients too.
 
     It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by their gradient
-    G. The gradient of x is G E, that of E is G^T x. So the logits of all positions, the largest
-    tensor of a step, are never in memory together.
+    G. The gradient of x is G E, that of E is G^T x, that of the bias b (V,), which may be None, is
+    the sum of G over the positions. So the logits of all positions, the largest tensor of a step,
+    are never in memory together.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, embedding: Tensor, target: Tensor, real: Tensor, smoothing: float
+        ctx: Any,
+        x: Tensor,
+        embedding: Tensor,
+        bias: Tensor | None,
+        target: Tensor,
+        real: Tensor,
+        smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         matrix = embedding.to(x.dtype)
         rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
+        bias_gradient = None if bias is None else torch.zeros_like(bias)
         totals, cross_entropies = [], []
         chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
         for x_chunk, x_chunk_gradient, ids, is_real in chunks:
             logits = torch.mm(x_chunk, matrix.t(), out=buffer[: len(x_chunk)])
+            if bias is not None:
+                logits += bias.to(logits.dtype)
             total, cross_entropy = _replace_by_gradient(logits, ids, is_real, smoothing)
             totals.append(total)
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
                 torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
                 matrix_gradient += logits.t() @ x_chunk
+                if bias_gradient is not None:
+                    bias_gradient += logits.sum(0)
         cross_entropy = torch.stack(cross_entropies).sum()
-        ctx.save_for_backward(x_gradient, matrix_gradient)
+        ctx.save_for_backward(x_gradient, matrix_gradient, bias_gradient)
         ctx.mark_non_differentiable(cross_entropy)
         return torch.stack(totals).sum(), cross_entropy
 
@@ -103,12 +123,12 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(
         ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
-    ) -> tuple[Tensor, Tensor, None, None, None]:
-        x_gradient, matrix_gradient = ctx.saved_tensors
+    ) -> tuple[Tensor | None, ...]:
+        gradients = ctx.saved_tensors  # of x, the embedding and the bias
         # On a GPU, `item` would wait for the GPU.
         if grad_total.is_cuda or grad_total.item() != 1.0:
-            x_gradient, matrix_gradient = x_gradient * grad_total, matrix_gradient * grad_total
-        return x_gradient, matrix_gradient, None, None, None
+            gradients = [None if g is None else g * grad_total for g in gradients]
+        return (*gradients, None, None, None)
 
 
 def _replace_by_gradient(

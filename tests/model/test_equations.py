@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Activation, ModelConfig
+from nmt.config import Activation, ModelConfig, Positions
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.masks import causal_mask, padding_mask
@@ -26,6 +26,15 @@ def test_embedding_is_a_row_times_the_root_of_the_width_and_logits_are_products_
     ids, x = torch.tensor([[3, 0, 10], [3, 3, 1]]), torch.randn(2, 5, 16)
     torch.testing.assert_close(embedding(ids), embedding.weight[ids] * math.sqrt(16))
     torch.testing.assert_close(embedding.logits(x), x @ embedding.weight.T)
+
+
+def test_the_begin_symbol_of_marian_is_zero_as_an_input_and_its_bias_is_in_every_logit() -> None:
+    embedding = TokenEmbedding(11, 16, bias=True, zero=2)
+    assert embedding.bias is not None
+    torch.nn.init.normal_(embedding.bias)
+    x, embedded = torch.randn(2, 5, 16), embedding(torch.tensor([[2, 0, 10]]))
+    assert not embedded[0, 0].any() and embedded[0, 1:].any(1).all()
+    torch.testing.assert_close(embedding.logits(x), x @ embedding.weight.T + embedding.bias)
 
 
 def test_initial_embeddings_have_unit_variance_once_scaled() -> None:
@@ -60,6 +69,17 @@ def test_table_is_the_formula_of_the_paper() -> None:
         angle = position / 10000 ** (2 * i / D)
         assert abs(table[position, 2 * i].item() - math.sin(angle)) < 1e-7
         assert abs(table[position, 2 * i + 1].item() - math.cos(angle)) < 1e-7
+
+
+@pytest.mark.parametrize(("positions", "intervals"), [("sines_first", 24), ("tensor2tensor", 23)])
+def test_positions_of_marian_are_all_sines_and_then_all_cosines(
+    positions: Positions, intervals: int
+) -> None:
+    table = sinusoids(300, D, positions)
+    for position, i in ((0, 5), (299, 0), (120, 23), (7, 11)):
+        angle = position / 10000 ** (i / intervals)
+        assert abs(table[position, i].item() - math.sin(angle)) < 1e-7
+        assert abs(table[position, D // 2 + i].item() - math.cos(angle)) < 1e-7
 
 
 def test_encoding_is_added_in_one_pass_or_step_by_step_and_never_saved() -> None:

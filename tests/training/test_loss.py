@@ -70,6 +70,17 @@ def test_loss_and_gradients_are_those_of_the_formula(
     torch.testing.assert_close(tuple(gradients), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_a_bias_of_the_output_is_in_the_logits_and_gets_its_gradient() -> None:
+    x, target = batch(D)
+    leaves = x.requires_grad_(), torch.randn(V, D, requires_grad=True), torch.randn(V)
+    bias = leaves[2].requires_grad_()
+    loss = label_smoothed_cross_entropy(x, leaves[1], target, PAD, 0.1, bias).total
+    total = by_formula(x @ leaves[1].t() + bias, target)
+    assert loss.item() == pytest.approx(total.item(), rel=1e-5)
+    expected = torch.autograd.grad(total, leaves)
+    torch.testing.assert_close(torch.autograd.grad(loss, leaves), expected, rtol=1e-5, atol=1e-4)
+
+
 def test_cross_entropy_is_reported_without_smoothing() -> None:
     logits, target = batch()
     smoothed, plain = computed(logits, target, 0.3)[0], computed(logits, target, 0.0)[0]

@@ -7,7 +7,7 @@ makes one for each. A character vocabulary has the characters of the text, at mo
 
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,17 +60,9 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     A special symbol that the model lacks is added; the other pieces keep their order. The pieces
     of a text depend on their scores and not on their ids, so they stay the same.
     """
-    from sentencepiece import sentencepiece_model_pb2
-
-    proto: Any = sentencepiece_model_pb2.ModelProto()
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
-    try:
-        proto.ParseFromString(model)
-    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
-        raise DataError(f"{path}: not a SentencePiece model ({error})") from error
-    if not proto.pieces:
-        raise DataError(f"{path}: not a SentencePiece model: it has no pieces")
+    proto = _parse(model, str(path))
     spec = proto.trainer_spec
     found = _KINDS.get(spec.model_type, "unknown")
     if found != kind:
@@ -98,6 +90,36 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     del proto.pieces[:]
     proto.pieces.extend([*specials, *others])
     return SubwordModel(proto.SerializeToString())
+
+
+def pieces_of(model: bytes, where: str) -> list[str]:
+    """Return the piece of each id of a SentencePiece model, whatever ids its special symbols have.
+
+    Raises:
+        DataError: it is not a SentencePiece model; the message begins with `where`.
+    """
+    return [piece.piece for piece in _parse(model, where).pieces]
+
+
+def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
+    """Return the pieces of each text by a SentencePiece model, whatever ids it has."""
+    processor: Any = sentencepiece.SentencePieceProcessor(model_proto=model)
+    pieces: list[list[str]] = processor.encode(list(texts), out_type=str)
+    return pieces
+
+
+def _parse(model: bytes, where: str) -> Any:
+    """Return a serialised SentencePiece model as a protobuf message, which has pieces."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    proto: Any = sentencepiece_model_pb2.ModelProto()
+    try:
+        proto.ParseFromString(model)
+    except Exception as error:  # the base class of protobuf's DecodeError cannot be imported
+        raise DataError(f"{where}: not a SentencePiece model ({error})") from error
+    if not proto.pieces:
+        raise DataError(f"{where}: not a SentencePiece model: it has no pieces")
+    return proto
 
 
 def _unknown_surface(kind: str) -> str:

@@ -1,0 +1,222 @@
+"""Our models in Marian, and Marian's in ours."""
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config import Config, ModelConfig, TokenizerConfig
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
+from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.errors import ExchangeError
+from nmt.exchange.engine import LONGEST
+from nmt.exchange.marian import check_sayable, export_marian, import_marian, read_model
+from nmt.exchange.marian_engine import translate_with_marian
+from nmt.exchange.marian_files import parse_yaml, read_bytes
+from nmt.run_directory import LoadedModel, build_model
+from tests.exchange.marian_packages import TEXT, write_package
+
+SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}
+TINY: dict[str, Any] = {"d_model": 8, "heads": 2, "d_ff": 12, "encoder_layers": 2}
+TINY |= {"decoder_layers": 1, "dropout": 0.0, **SAYABLE}
+
+
+def tiny_tokenizer(shared: bool) -> Tokenizer:
+    config = TokenizerConfig(vocabulary_size=40, shared=shared, kind="char")
+    return learn_vocabulary([SentencePair(text, text.upper()) for text in TEXT], config)
+
+
+def tiny_run(folder: Path, **changes: Any) -> LoadedModel:
+    """A random model, and a run directory that holds nothing but an empty configuration."""
+    config = ModelConfig(**{**TINY, **changes})
+    shared = config.embeddings == "shared"
+    tokenizer = tiny_tokenizer(shared)
+    whole = Config(model=config, tokenizer=TokenizerConfig(shared=shared))
+    torch.manual_seed(1)
+    model = build_model(whole, tokenizer).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+    folder.mkdir()
+    (folder / "config.yaml").touch()
+    return LoadedModel(whole, tokenizer, model, folder)
+
+
+def adopted_run(source: Path, folder: Path) -> LoadedModel:
+    """Import a model with one .spm vocabulary, by hand: our ids, PAD and BOS with zero rows."""
+    imported = import_marian(source)
+    model, vocabulary = imported.models[0], imported.vocabularies[0]
+    (folder / "imported").mkdir(parents=True)
+    (folder / "config.yaml").touch()
+    for name, content in imported.originals.items():
+        (folder / "imported" / name).write_bytes(content)
+    path = str(folder / "imported" / "vocab.spm")
+    tokenizer = adopt_vocabulary(TokenizerConfig(model=path, kind="unigram"))
+    config = Config(model=model.config)
+    ours = build_model(config, tokenizer).eval()
+    rows = torch.tensor([vocabulary.rows.get(p, -1) for p in tokenizer.source.pieces])
+    weights = dict(model.weights)
+    for name, missing in (("target_embedding.weight", 0.0), ("target_embedding.bias", -1e4)):
+        weights[name] = weights[name][rows.clamp(min=0)]
+        weights[name][rows < 0] = missing
+    ours.load_state_dict(weights, strict=False)
+    return LoadedModel(config, tokenizer, ours, folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation": "swish", "output_bias": True},
+        {"activation": "gelu", "embeddings": "separate", "output_bias": True},
+        {"embeddings": "target"},
+    ],
+)
+def test_marian_translates_an_exported_model_as_we_do(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    pytest.importorskip("pymarian")
+    run = tiny_run(tmp_path / "run", **changes)
+    export_marian(run, tmp_path)
+    index = {piece: i for i, piece in enumerate(run.tokenizer.target.pieces)}
+    translations = translate_with_marian(tmp_path, TEXT[:3])
+    for text, (pieces, log_p) in zip(TEXT[:3], translations, strict=True):
+        is_cut = len(pieces) >= LONGEST - 1
+        target = [index[piece] for piece in pieces] + [EOS] * (not is_cut)
+        source = torch.tensor(run.tokenizer.source.encode([text]))
+        logits = run.model(source, torch.tensor([[BOS, *target[:-1]]]))[0]
+        logits[:, [PAD, BOS]] = -torch.inf
+        scores = logits.log_softmax(1)
+        assert scores.argmax(1).tolist() == target
+        if not is_cut:
+            total = scores.gather(1, torch.tensor(target)[:, None]).sum().item()
+            assert log_p == pytest.approx(total, abs=1e-4 * len(target))
+
+
+def test_what_was_exported_is_read_back(tmp_path: Path) -> None:
+    run = tiny_run(tmp_path / "run", activation="swish", output_bias=True)
+    export_marian(run, tmp_path)
+    model = read_model(tmp_path / "model.npz")
+    assert model.config == run.config.model.model_copy(update={"dropout": 0.1})
+    weights = dict(run.model.named_parameters())
+    assert model.weights.keys() == weights.keys()
+    for name, weight in model.weights.items():
+        kept = slice(EOS, None) if "embedding" in name else slice(None)  # PAD and BOS are left out
+        assert torch.equal(weight[kept], weights[name][kept])
+
+
+@pytest.mark.parametrize("omit_bias", [False, True])
+def test_an_imported_model_goes_back_to_the_same_bytes(tmp_path: Path, omit_bias: bool) -> None:
+    package, out = tmp_path / "package", tmp_path / "out"
+    package.mkdir()
+    out.mkdir()
+    write_package(package, yaml_vocabulary=False, output_omit_bias=omit_bias)
+    export_marian(adopted_run(package, tmp_path / "run"), out)
+    for name in ("model.npz", "vocab.spm"):
+        assert (out / name).read_bytes() == (package / name).read_bytes(), name
+
+
+def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
+    write_package(tmp_path, yaml_vocabulary=True)
+    (tmp_path / "README.md").write_text("a model")
+    with zipfile.ZipFile(tmp_path / "opus.zip", "w") as archive:
+        for path in sorted(tmp_path.glob("[!o]*")) + [tmp_path / "opus.vocab.yml"]:
+            archive.write(path, path.name)
+    imported = import_marian(tmp_path / "opus.zip")
+    source, target = imported.vocabularies
+    assert source.rows == target.rows and ">>deu<<" in source.rows
+    assert source.segmentation == (tmp_path / "source.spm").read_bytes()
+    assert len(imported.models[0].weights["target_embedding.weight"]) == len(source.rows)
+    assert imported.decoding.beam_size == 6
+    assert imported.decoding.length_normalization == "average"
+    assert imported.originals.keys() == {
+        *("decoder.yml", "model.yml", "vocab.yml", "source.spm", "target.spm", "README.md")
+    }
+
+
+def test_the_models_of_an_ensemble_and_a_single_one_of_them_are_read(tmp_path: Path) -> None:
+    write_package(tmp_path, yaml_vocabulary=False)
+    (tmp_path / "model2.npz").write_bytes((tmp_path / "model.npz").read_bytes())
+    decoder = (tmp_path / "decoder.yml").read_text()
+    (tmp_path / "decoder.yml").write_text(
+        decoder.replace("- model.npz", "- model.npz\n- model2.npz")
+    )
+    assert len(import_marian(tmp_path).models) == 2
+    assert len(import_marian(tmp_path / "decoder.yml").models) == 2
+    assert len(import_marian(tmp_path / "model2.npz").models) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "content", "message"),
+    [
+        ("decoder.yml", None, "expected one decoder.yml .* found none"),
+        ("model.npz", None, "the file model.npz that it names is not there"),
+        ("target.spm", None, "there is no target.spm beside it"),
+        ("opus.vocab.yml", '"</s>": 0\n', "the vocabulary has no <unk>, which Marian needs"),
+        ("opus.vocab.yml", '"</s>": 0\n<unk>: 99\n', "a row 99, but the model has"),
+        ("decoder.yml", "models: model.npz", "models is 'model.npz', expected a list"),
+        ("decoder.yml", "models: []\nvocabs: []", "it names 0 models and 0 vocabularies"),
+        ("decoder.yml", "- x", "expected names and values, found list"),
+        ("decoder.yml", "a: 1\na: 2", "duplicate key 'a'"),
+    ],
+)
+def test_a_package_that_does_not_fit_together_is_refused(
+    tmp_path: Path, changed: str, content: str | None, message: str
+) -> None:
+    write_package(tmp_path, yaml_vocabulary=True)
+    if content is None:
+        (tmp_path / changed).unlink()
+    else:
+        (tmp_path / changed).write_text(content)
+    with pytest.raises(ExchangeError, match=message):
+        import_marian(tmp_path)
+
+
+def test_a_zip_whose_decoder_yml_leads_out_of_it_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "opus.zip", "w") as archive:
+        archive.writestr("decoder.yml", "models: [/etc/passwd]\nvocabs: []\n")
+    with pytest.raises(ExchangeError, match="the file /etc/passwd that it names is not there"):
+        import_marian(tmp_path / "opus.zip")
+
+
+def test_settings_that_nmt_does_not_have_are_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_package(tmp_path, yaml_vocabulary=False)
+    decoder = (tmp_path / "decoder.yml").read_text()
+    decoder = decoder.replace("normalize: 1", "normalize: 0.6").replace("penalty: 0", "penalty: 1")
+    (tmp_path / "decoder.yml").write_text(decoder)
+    import_marian(tmp_path)
+    warnings = capsys.readouterr().err
+    assert "not by its power normalize: 0.6" in warnings
+    assert "word-penalty: 1 is left out" in warnings
+
+
+def test_decoder_yml_has_the_settings_of_the_search(tmp_path: Path) -> None:
+    export_marian(tiny_run(tmp_path / "run"), tmp_path)
+    settings = parse_yaml(read_bytes(tmp_path / "decoder.yml"), "decoder.yml")
+    assert settings == {
+        "relative-paths": True,
+        "models": ["model.npz"],
+        "vocabs": ["vocab.spm", "vocab.spm"],
+        "beam-size": 4,
+        "normalize": 0.6,
+        "word-penalty": 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "setting"),
+    [
+        ({"norm": "pre"}, "model.norm: post"),
+        ({"positions": "interleaved"}, "model.positions: tensor2tensor"),
+        ({"start_embedding": "learned"}, "model.start_embedding: zero"),
+        ({"layer_norm_epsilon": 1e-5}, "model.layer_norm_epsilon: 1e-06"),
+    ],
+)
+def test_what_marian_cannot_compute_is_named(changes: dict[str, Any], setting: str) -> None:
+    with pytest.raises(ExchangeError, match=f"it needs {setting}.*export it to ctranslate2"):
+        check_sayable(ModelConfig(**{**TINY, **changes}))
