@@ -69,6 +69,7 @@ def check_greedy(run: LoadedModel, folder: Path) -> None:
         {"norm": "pre", "activation": "gelu", "embeddings": "target"},
         {"activation": "swish", "embeddings": "separate", "layer_norm_epsilon": 0.03},
         {"norm": "pre", "encoder_layers": 3, "decoder_layers": 1, "heads": 2},
+        {"output_bias": True, "positions": "sines_first", "start_embedding": "zero"},
     ],
     ids=str,
 )
