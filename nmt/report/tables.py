@@ -50,13 +50,15 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
     first_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
+        # three spaces between two columns
         right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, widths, strict=True))
         yield f"  {label:{first_width}}{''.join(right)}"
 
 
 def with_interval(score: Score) -> str:
     """Format a score, with its confidence interval if it has one: 25.31 (24.60-26.02)."""
-    if interval := score.confidence:
+    interval = score.confidence
+    if interval:
         return f"{score.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"
     return f"{score.value:.2f}"
 
@@ -82,7 +84,8 @@ def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
     """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
-        if dropped := counts["dropped"].get(rule):
+        dropped = counts["dropped"].get(rule)
+        if dropped:
             pairs[f"left out: {description}"] = dropped
     pairs["learnt from"] = counts["kept"]
     read = max(counts["read"], 1)
@@ -102,7 +105,8 @@ def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
     """Return rows (name, value per language): all tokens, then percentiles of sentence length."""
     rows = [["tokens in all", *(f"{side.tokens:,}" for side in sides)]]
     for percent in sides[0].percentiles:
-        name = {50: "median", 100: "longest"}.get(percent, f"{percent} % are no longer than")
+        special_names = {50: "median", 100: "longest"}
+        name = special_names.get(percent, f"{percent} % are no longer than")
         rows.append([name, *(f"{side.percentiles[percent]:,}" for side in sides)])
     return rows
 
@@ -111,9 +115,13 @@ def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
     """Return (lengths as text, sentences) of each bin, without the empty bins at both ends."""
     upper_ends = [*(next_low - 1 for next_low in BINS[1:]), None]  # the last bin has no upper end
     filled = [index for index, count in enumerate(side.histogram) if count]
+    if not filled:
+        return []
     bars = []
-    for index in range(filled[0], filled[-1] + 1) if filled else ():
+    for index in range(filled[0], filled[-1] + 1):
         low, high = BINS[index], upper_ends[index]
-        lengths = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
+        lengths = f"{low}" if low == high else f"{low}–{high}"
+        if high is None:
+            lengths = f"{low} and more"
         bars.append((lengths, side.histogram[index]))
     return bars
