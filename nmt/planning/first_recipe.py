@@ -218,10 +218,7 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """Return the number of steps that fit into the time and improve the model, and the reason.
-
-    The number is at least `_FEWEST_STEPS`, however slow this machine is.
-    """
+    """Return how many steps fit into the time and improve the model, and the reason."""
     # a run of one step has one validation, so its times give the seconds of a single validation
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
     one_step = run_time(config.model_copy(update={"training": training}), workload, speed)

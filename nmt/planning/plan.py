@@ -107,12 +107,10 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
     model = resources.build_meta_model(config.model, *workload.vocabularies)
-    source_tokens, target_tokens = workload.tokens_per_step(config)
+    tokens = workload.tokens_per_step(config)  # source tokens, target tokens
     lengths = workload.source_length, workload.target_length
     longer_length = max(lengths)  # mean length of the longer side
-    operations = resources.training_operations(
-        model, config.model, source_tokens, target_tokens, *lengths
-    )
+    operations = resources.training_operations(model, config.model, *tokens, *lengths)
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
     shards = 1  # parts of a step that the CPU computes at the same time
@@ -134,8 +132,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         memory=memory,
         gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),
         disk=resources.disk_usage(config, model),
-        source_tokens=source_tokens,
-        target_tokens=target_tokens,
+        source_tokens=tokens[0],
+        target_tokens=tokens[1],
         step_operations=operations,
         steps=config.training.max_steps,
         speed=speed,
@@ -148,11 +146,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
 
 
 def _check_model_fits(memory: Memory, device: torch.device) -> None:
-    """Check that the model can be built before the probe tries it.
-
-    Raises:
-        ConfigError: weights, gradients and optimiser state are larger than the free memory.
-    """
+    """Raise a ConfigError if weights, gradients and optimiser state exceed the free memory."""
     needed = memory.weights + memory.gradients + memory.optimizer
     free = free_memory(device)
     if free is not None and needed > free:

@@ -116,10 +116,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
 def _trainer(
     config: Config, model: Transformer, store: TokenStore, precision: str, tokens: int
 ) -> Trainer:
-    """Return the trainer of the recipe with steps of this many tokens.
-
-    It has no tokenizer and no validation set: subword sampling is off, and it never validates.
-    """
+    """Return the trainer of the recipe with steps of this many tokens; it never validates."""
     training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})

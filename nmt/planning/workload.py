@@ -135,9 +135,8 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
     random = np.random.default_rng(config.seed)
     longer_length = max(workload.source_length, workload.target_length)
     count = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1  # pairs
-    # lengths in tokens; a sentence has at least a word and EOS
     scale = workload.source_length / _GAMMA_SHAPE  # a gamma's mean is shape * scale
-    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, scale, count))
+    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, scale, count))  # lengths; 2: a word and EOS
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
     return TokenStore(

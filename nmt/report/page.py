@@ -152,5 +152,4 @@ def setting_text(value: object) -> str:
         return " ".join(map(setting_text, value)) or "–"
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {one}" for key, one in value.items() if one is not None)
-    is_large = isinstance(value, int) and abs(value) >= 10_000
-    return f"{value:,}" if is_large else str(value)
+    return f"{value:,}" if isinstance(value, int) and abs(value) >= 10_000 else str(value)

@@ -50,7 +50,6 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield the rows of a table as lines: the first column aligned left, the others right."""
     first_width, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for label, *cells in rows:
-        # three spaces between two columns
         right = (f"{cell:>{width + 3}}" for cell, width in zip(cells, widths, strict=True))
         yield f"  {label:{first_width}}{''.join(right)}"
 
@@ -105,8 +104,7 @@ def length_rows(sides: Sequence[LanguageStatistics]) -> list[list[str]]:
     """Return rows (name, value per language): all tokens, then percentiles of sentence length."""
     rows = [["tokens in all", *(f"{side.tokens:,}" for side in sides)]]
     for percent in sides[0].percentiles:
-        special_names = {50: "median", 100: "longest"}
-        name = special_names.get(percent, f"{percent} % are no longer than")
+        name = {50: "median", 100: "longest"}.get(percent, f"{percent} % are no longer than")
         rows.append([name, *(f"{side.percentiles[percent]:,}" for side in sides)])
     return rows
 

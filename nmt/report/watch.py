@@ -81,7 +81,6 @@ def render_progress(run: WatchedRun, width: int = 80) -> str:
 
 
 def _lines(run: WatchedRun) -> Iterator[str]:
-    """Yield the lines of the table, of any length."""
     config, records = run.config, run.records
     state = "finished" if run.finished else run.process or "no process is training it"
     languages = f"{config.data.source_language} → {config.data.target_language}"
