@@ -83,7 +83,9 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         matrix = embedding.to(x.dtype)
         rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
-        x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
+        x_gradient = torch.empty_like(x)
+        # LoRA freezes E
+        matrix_gradient = torch.zeros_like(embedding) if ctx.needs_input_grad[1] else None
         totals, cross_entropies = [], []
         chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
         for x_chunk, x_chunk_gradient, ids, is_real in chunks:
@@ -93,6 +95,7 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
                 torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
+            if matrix_gradient is not None:
                 matrix_gradient += logits.t() @ x_chunk
         cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, matrix_gradient)
