@@ -62,7 +62,5 @@ def load(
     from nmt.translation.text_translator import TextTranslator, load_translator
 
     changes = {"beam_size": beam_size, "length_penalty": length_penalty, **settings}
-    translator = load_translator(
-        [model], checkpoint, device, precision, changes, adapter=adapter
-    )
+    translator = load_translator([model], checkpoint, device, precision, changes, adapter=adapter)
     return TextTranslator(translator)

@@ -1,4 +1,4 @@
-"""Adapters (LoRA; Hu et al., 2021, arXiv 2106.09685): small changes of a model in files of their own.
+"""Adapters (LoRA; Hu et al., 2021, arXiv 2106.09685): small changes of a model in own files.
 
 An adapter holds two thin matrices, A (r, in) and B (out, r), for some linear maps W (out, in) of
 its parent. The adapted model has W + scale B A in place of W, so it translates as fast as the
@@ -88,7 +88,7 @@ def merge_adapter(model: nn.Module, path: Path) -> None:
         updates[weight] = low_rank_update(a, b, origin.scale).to(weight.device)
     with torch.no_grad():
         for weight, update in updates.items():
-            weight += update
+            weight.add_(update)
 
 
 def _fit(weight: Tensor, a: Tensor, b: Tensor) -> bool:

@@ -223,7 +223,8 @@ class LoraConfig(Section):
     """Fine-tuning of a small adapter beside frozen weights (LoRA; Hu et al., 2021)."""
 
     rank: int = Field(8, ge=1)
-    """r, the rank of the update of each weight matrix: the adapter has r (in + out) weights for it"""
+    """r, the rank of the update of each weight matrix, for which the adapter has r (in + out)
+    weights"""
     alpha: float = Field(16.0, gt=0)
     """the update is multiplied by alpha / rank"""
     targets: list[Literal["query", "key", "value", "output", "inner", "outer"]] = Field(
@@ -246,7 +247,7 @@ class TrainingConfig(Section):
     """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to
     keep its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
     lora: LoraConfig | None = None
-    """train an adapter of the weights in initialize_from, instead of all weights; the run then holds
+    """train an adapter of the weights in initialize_from instead of all weights; the run then holds
     the adapter alone, and needs its parent"""
     activation_checkpointing: bool = False
     """store only the input of each layer and compute the rest again for the gradient: a third more

@@ -222,8 +222,8 @@ def _load_parent(config: Config, path: Path) -> LoadedModel:
         return load_run(parent, torch.device("cpu"))
     except CheckpointError as error:
         raise CheckpointError(
-            f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent has "
-            f"moved, give its new place: --model PARENT --adapter {path}"
+            f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
+            f"has moved, give its new place: --model PARENT --adapter {path}"
         ) from error
 
 

@@ -20,7 +20,7 @@ def average(
     ] = None,
 ) -> None:
     """Average the last checkpoints of a run. Prints the folder, which --model then takes."""
-    from nmt.checkpoint import MANIFEST, STATE, average_weights, save_checkpoint
+    from nmt.checkpoint import MANIFEST, STATE, average_weights, load_with_metadata, save_checkpoint
     from nmt.run_directory import find_run
 
     run = find_run(model)
@@ -35,7 +35,8 @@ def average(
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
-        save_checkpoint(folder, average_weights(saved))
+        metadata = load_with_metadata(saved[-1])[1]
+        save_checkpoint(folder, average_weights(saved), metadata=metadata)
         if run.path.resolve() not in folder.resolve().parents[:2]:
             # outside of the run, --model needs configuration and tokenizer beside the weights
             shutil.copy(run.config, folder)

@@ -151,7 +151,8 @@ class Checkpointer:
         path, saved = self._directory.checkpoint(step), False
         try:
             if overwrite or not path.exists():
-                save_checkpoint(path, *copied, self._metadata)
+                weights, state = copied
+                save_checkpoint(path, weights, state, self._metadata)
             saved = True
             update_after_checkpoint(self._directory, self._training, step, ranked)
         except CheckpointError as error:

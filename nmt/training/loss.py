@@ -72,8 +72,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     """The loss of the logits x E^T, x (U, D) and E (V, D); `forward` computes the gradients too.
 
     It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by their gradient
-    G. The gradient of x is G E, that of E is G^T x. So the logits of all positions, the largest
-    tensor of a step, are never in memory together.
+    G. The gradient of x is G E, that of E is G^T x, unless E is frozen. So the logits of all
+    positions, the largest tensor of a step, are never in memory together.
     """
 
     @staticmethod
@@ -84,7 +84,6 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
         x_gradient = torch.empty_like(x)
-        # LoRA freezes E
         matrix_gradient = torch.zeros_like(embedding) if ctx.needs_input_grad[1] else None
         totals, cross_entropies = [], []
         chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
@@ -106,11 +105,13 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(
         ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
-    ) -> tuple[Tensor, Tensor, None, None, None]:
+    ) -> tuple[Tensor, Tensor | None, None, None, None]:
         x_gradient, matrix_gradient = ctx.saved_tensors
         # On a GPU, `item` would wait for the GPU.
         if grad_total.is_cuda or grad_total.item() != 1.0:
-            x_gradient, matrix_gradient = x_gradient * grad_total, matrix_gradient * grad_total
+            x_gradient = x_gradient * grad_total
+            if matrix_gradient is not None:
+                matrix_gradient = matrix_gradient * grad_total
         return x_gradient, matrix_gradient, None, None, None
 
 
