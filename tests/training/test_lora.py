@@ -93,7 +93,7 @@ def test_frozen_weights_are_equal_bit_for_bit_after_steps(parent: RunDirectory) 
     for _ in range(3):
         run.model(source, source).logsumexp(-1).sum().backward()
         update_weights(optimizers, 1.0, 0.1, None)
-    layer = run.model.encoder.layers[0].self_attention.query
+    layer = run.model.get_submodule("encoder.layers.0.self_attention.query")
     assert isinstance(layer, LoraLinear) and layer.lora_b.any()
     assert weights_digest(load_run(parent.path, CPU).model) == digest
     for _, module in list(run.model.named_modules()):
@@ -121,7 +121,7 @@ def test_merged_is_the_equation_of_the_paper_and_equals_unmerged(parent: RunDire
     plain, source = merged(model), torch.tensor([[5, 6, 7, 3]])
     assert not any(isinstance(module, LoraLinear) for module in plain.modules())
     torch.testing.assert_close(plain(source, source), model(source, source), rtol=1e-5, atol=1e-6)
-    adapted = model.decoder.layers[0].feed_forward.outer
+    adapted = model.get_submodule("decoder.layers.0.feed_forward.outer")
     assert isinstance(adapted, LoraLinear)
     x = torch.randn(4, adapted.in_features)
     h = x @ adapted.weight.T + adapted.bias + 6 / 3 * (x @ adapted.lora_a.T) @ adapted.lora_b.T
