@@ -45,13 +45,15 @@ def load(
     precision: str = "auto",
     beam_size: int | None = None,
     length_penalty: float | None = None,
+    adapter: "str | Path | None" = None,
     **settings: "Unpack[SearchSettings]",
 ) -> "TextTranslator":
     """Load a run directory, or a checkpoint inside one, ready to translate and to score.
 
     `checkpoint`: best, last, averaged, moving-average or step-N; `device`: auto, cpu, cuda, cuda:1
     or another that PyTorch finds; `precision`: auto, fp32, bf16, int8 (scores are then in fp32).
-    A setting of None is as in the run. `settings` are other settings of `SearchSettings`.
+    A setting of None is as in the run. `adapter`: a run with training.lora, a checkpoint of it or a
+    .safetensors file, whose parent is `model`. `settings` are other settings of `SearchSettings`.
 
     Raises:
         CheckpointError: `model` holds no usable weights.
@@ -59,9 +61,6 @@ def load(
     """
     from nmt.translation.text_translator import TextTranslator, load_translator
 
-    shortlist = settings.pop("shortlist", None)
     changes = {"beam_size": beam_size, "length_penalty": length_penalty, **settings}
-    translator = load_translator(
-        [model], checkpoint, device, precision, changes, shortlist=shortlist
-    )
+    translator = load_translator([model], checkpoint, device, precision, changes, adapter=adapter)
     return TextTranslator(translator)

@@ -29,27 +29,33 @@ FORMAT = 1
 """the version of the format that is written, and the newest that can be read"""
 
 
+def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return {name: parameter} without frozen ones; tied parameters occur once."""
+    return {name: p for name, p in model.named_parameters() if p.requires_grad}
+
+
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return {name: parameter}, sharing memory with the model; tied parameters occur once."""
-    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+    """Return what a checkpoint holds: the `trained_parameters`, sharing memory with the model."""
+    return {name: parameter.detach() for name, parameter in trained_parameters(model).items()}
 
 
 def weights_digest(model: nn.Module) -> str:
     """Return the SHA-256 of the names, types, shapes and bytes of all parameters, in hex."""
     digest = hashlib.sha256()
-    for name, weight in weights_of(model).items():
+    for name, parameter in model.named_parameters():
+        weight = parameter.detach()
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
         digest.update(weight.cpu().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 
 def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
-    """Copy `weights` into the model's parameters; `origin` names them in error messages.
+    """Copy `weights` into the model's trained parameters; `origin` names them in error messages.
 
     Raises:
         CheckpointError: names or shapes differ; the message has the first. Nothing is copied.
     """
-    parameters = dict(model.named_parameters())
+    parameters = trained_parameters(model)
     for name in [*parameters, *weights]:
         expected = tuple(parameters[name].shape) if name in parameters else None
         found = tuple(weights[name].shape) if name in weights else None
@@ -81,7 +87,10 @@ def check_finite(weights: Mapping[str, Tensor], origin: Path) -> None:
 
 
 def save_checkpoint(
-    path: Path, weights: Mapping[str, Tensor], state: Mapping[str, Any] | None = None
+    path: Path,
+    weights: Mapping[str, Tensor],
+    state: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write or replace a checkpoint folder; `path` is never half written.
 
@@ -89,11 +98,13 @@ def save_checkpoint(
         path: The checkpoint folder.
         weights: {name: parameter}.
         state: The training state, of tensors and plain types only; None: weights alone.
+        metadata: Text that is stored in the file of the weights.
 
     Raises:
         CheckpointError: the folder cannot be written; the message has needed and free space.
     """
-    contents: dict[str, bytes | memoryview] = {WEIGHTS: safetensors.torch.save(dict(weights))}
+    tensors = safetensors.torch.save(dict(weights), dict(metadata or {}) or None)
+    contents: dict[str, bytes | memoryview] = {WEIGHTS: tensors}
     if state is not None:
         buffer = io.BytesIO()
         torch.save(dict(state), buffer)
@@ -137,10 +148,23 @@ def load_weights(path: Path) -> dict[str, Tensor]:
     Raises:
         CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
+    return load_with_metadata(path)[0]
+
+
+def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return weights, on the CPU, and metadata of a checkpoint folder or of a safetensors file.
+
+    Raises:
+        CheckpointError: `path` is missing, damaged or of a newer format.
+    """
     try:
-        return safetensors.torch.load(_read_verified(path, WEIGHTS))
-    except SafetensorError as error:
-        raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error
+        data = path.read_bytes() if path.is_file() else _read_verified(path, WEIGHTS)
+        weights = safetensors.torch.load(data)
+    except (OSError, SafetensorError) as error:
+        file = path if path.is_file() else path / WEIGHTS
+        raise CheckpointError(f"{file}: not readable: {error}") from error
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return weights, header.get("__metadata__", {})
 
 
 def load_state(path: Path) -> dict[str, Any]:

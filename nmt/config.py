@@ -229,6 +229,21 @@ class ModelConfig(Section):
         return self
 
 
+class LoraConfig(Section):
+    """Fine-tuning of a small adapter beside frozen weights (LoRA; Hu et al., 2021)."""
+
+    rank: int = Field(8, ge=1)
+    """r, the rank of the update of each weight matrix, for which the adapter has r (in + out)
+    weights"""
+    alpha: float = Field(16.0, gt=0)
+    """the update is multiplied by alpha / rank"""
+    targets: list[Literal["query", "key", "value", "output", "inner", "outer"]] = Field(
+        ["query", "value"], min_length=1
+    )
+    """the linear maps that are adapted: those of attention, and inner and outer of the feed-forward
+    networks; query and value are the choice of the paper (its sections 4.2 and 7.1)"""
+
+
 class TrainingConfig(Section):
     """Optimiser, learning rate, validation and checkpoints of a training."""
 
@@ -241,6 +256,9 @@ class TrainingConfig(Section):
     initialize_from: str | None = None
     """a run, or a checkpoint of one, whose weights are the initial weights as far as they fit; to
     keep its vocabulary, set tokenizer.model to the tokenizer.model in the run"""
+    lora: LoraConfig | None = None
+    """train an adapter of the weights in initialize_from instead of all weights; the run then holds
+    the adapter alone, and needs its parent"""
     activation_checkpointing: bool = False
     """store only the input of each layer and compute the rest again for the gradient: a third more
     arithmetic for a fraction of the memory"""
@@ -316,6 +334,16 @@ class TrainingConfig(Section):
     threads: Annotated[int, Field(ge=1)] | Literal["auto"] = "auto"
     """CPU threads, which share the computation of a step; auto: one for each core that this process
     may use"""
+
+    @model_validator(mode="after")
+    def _lora_has_a_parent(self) -> Self:
+        if self.lora and not self.initialize_from:
+            raise ValueError(
+                "training.lora adapts a trained model; name its run in training.initialize_from"
+            )
+        if self.lora and self.optimizer == "muon":
+            raise ValueError("training.lora is trained with optimizer: adam, got muon")
+        return self
 
     @model_validator(mode="after")
     def _cooldown_fits(self) -> Self:

@@ -23,7 +23,7 @@ LAYERS = [
     {"translation"},
     {"search", "exchange"},
     {"inference"},
-    {"checkpoint", "run_directory"},
+    {"checkpoint", "adapter", "run_directory"},
     {"data", "model"},
     {"config", "config_file", "device"},
     {"strict_yaml", "processor", "files"},

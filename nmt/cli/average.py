@@ -20,7 +20,7 @@ def average(
     ] = None,
 ) -> None:
     """Average the last checkpoints of a run. Prints the folder, which --model then takes."""
-    from nmt.checkpoint import MANIFEST, STATE, average_weights, save_checkpoint
+    from nmt.checkpoint import MANIFEST, STATE, average_weights, load_with_metadata, save_checkpoint
     from nmt.run_directory import find_run
 
     run = find_run(model)
@@ -37,7 +37,8 @@ def average(
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
-        save_checkpoint(folder, average_weights(saved))
+        metadata = load_with_metadata(saved[-1])[1]
+        save_checkpoint(folder, average_weights(saved), metadata=metadata)
         in_run = run.path.resolve() in folder.resolve().parents[:2]  # or in a folder of the run
         if not in_run:  # then --model needs configuration and tokenizer beside the weights
             shutil.copy(run.config, folder)

@@ -68,7 +68,7 @@ def compare(
     models = []  # for --json: weights and precision of each run
     for run in runs:
         translator = make_translator([str(run)], compute, search)
-        models.append(provenance(translator, [str(run)], compute.checkpoint))
+        models.append(provenance(translator, [str(run)], compute))
         translations[run] = translate_with_progress(translator, test_set, str(run))
     systems = [(str(path), translations[path]) for path in options.systems]
     words = local_training_words(data) if data else None

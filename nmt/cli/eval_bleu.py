@@ -124,7 +124,7 @@ def _translate(
     """Load models and translate the test set; writes the translations to `output` if given."""
     with open_output(output) if output else nullcontext() as sink:
         translator = make_translator(models, compute, search)
-        produced_by = provenance(translator, models, compute.checkpoint)
+        produced_by = provenance(translator, models, compute)
         data = translator.run.config.data
         if output:
             check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # options that --resume need not compare: they change no translation, or a digest stands for them
 NOT_COMPARED = {
-    *("model", "checkpoint", "file", "output", "resume", "device", "workers"),
+    *("model", "checkpoint", "adapter", "file", "output", "resume", "device", "workers"),
     *("glossary", "forbid", "forbid_file"),
 }
 

@@ -18,7 +18,8 @@ from nmt.planning import resources
 from nmt.planning.machine_checks import free_memory, gigabytes
 from nmt.planning.probe import Speed, probe
 from nmt.planning.workload import Workload, find_workload, sample_sentences
-from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, parameter_count, training_memory
+from nmt.training.lora import add_adapters
+from nmt.training.step_memory import KEPT_ON_CPU, Hardware, Memory, trained_count, training_memory
 from nmt.training.threads import can_shard, number_of_shards
 from nmt.training.validation import BATCH_TOKENS
 
@@ -111,11 +112,13 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     lengths = workload.source_length, workload.target_length
     longer_length = max(lengths)  # mean length of the longer side
     operations = resources.training_operations(model, config.model, *tokens, *lengths)
+    if config.training.lora:
+        add_adapters(model, config.training.lora)
     precision = pick_precision(config.training.precision, device)
     threads = use_threads(config.training.threads)
     shards = 1  # parts of a step that the CPU computes at the same time
     if can_shard(device, config.training):
-        shards = number_of_shards(threads, parameter_count(model))
+        shards = number_of_shards(threads, trained_count(model))
     hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, hardware, longer_length)
     speed = None

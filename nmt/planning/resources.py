@@ -18,7 +18,7 @@ from nmt import strict_yaml
 from nmt.config import Config, ModelConfig
 from nmt.model.transformer import Transformer
 from nmt.training.retention import ranking_size
-from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count
+from nmt.training.step_memory import FP32, optimizer_bytes, parameter_count, trained_count
 
 _SOURCE_SIDE_OF_DECODER = ("cross_attention.key", "cross_attention.value")
 # Share of a GPU's dense peak that training in PyTorch without fused layers reaches at d_model 1024:
@@ -108,7 +108,7 @@ def training_operations(
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
     training = config.training
-    weights = FP32 * parameter_count(model)  # bytes
+    weights = FP32 * trained_count(model)  # bytes
     averaged = 0 if training.average == "best" else training.average_checkpoints
     most_best, most_last = ranking_size(training), max(averaged, training.keep_last)
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once

@@ -84,20 +84,29 @@ def members(model: nn.Module) -> list[Transformer]:
 
 
 def load_ensemble(
-    paths: Sequence[str | Path], device: torch.device, checkpoint: str = "best"
+    paths: Sequence[str | Path],
+    device: torch.device,
+    checkpoint: str = "best",
+    adapter: str | Path | None = None,
 ) -> LoadedModel:
     """Load runs or checkpoints as one model: an `Ensemble`, or if there is one path, its model.
 
     `checkpoint` names the weights in a run directory: best, last, step-N and so on. The result has
-    the configuration, tokenizer and path of the first model.
+    the configuration, tokenizer and path of the first model. `adapter` is for a single path, see
+    `load_run`.
 
     Raises:
         CheckpointError: not a run directory, or the weights are missing or damaged.
-        ConfigError: there is no path, or the vocabularies differ.
+        ConfigError: there is no path, the vocabularies differ, or an adapter is given for several.
     """
     if not paths:
         raise ConfigError("no model is named; give at least one run directory or checkpoint")
-    runs = [load_run(path, device, checkpoint) for path in paths]
+    if adapter is not None and len(paths) > 1:
+        raise ConfigError(
+            f"{adapter}: an adapter belongs to one model, got {len(paths)}; the run of an adapter "
+            "may be one of the models of an ensemble"
+        )
+    runs = [load_run(path, device, checkpoint, adapter) for path in paths]
     first, *others = runs
     if not others:
         return first

@@ -80,6 +80,7 @@ class Checkpointer:
         self, run: LoadedModel, state: RunState, monitor: Monitor, group: ProcessGroup
     ) -> None:
         self._model, self._training = run.model, run.config.training
+        self._metadata = run.metadata
         self._directory, self._state = RunDirectory(run.path), state
         self._monitor, self._group = monitor, group
         self._allocation: Future[Any] | None = None
@@ -150,7 +151,8 @@ class Checkpointer:
         path, saved = self._directory.checkpoint(step), False
         try:
             if overwrite or not path.exists():
-                save_checkpoint(path, *copied)
+                weights, state = copied
+                save_checkpoint(path, weights, state, self._metadata)
             saved = True
             update_after_checkpoint(self._directory, self._training, step, ranked)
         except CheckpointError as error:

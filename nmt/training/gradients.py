@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
 from nmt.data.tokens.token_store import Indices, TokenStore
@@ -22,7 +23,7 @@ from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard
 from nmt.training.loss import Objective
-from nmt.training.step_memory import MicroBatchSize, parameter_count
+from nmt.training.step_memory import MicroBatchSize, trained_count
 from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 # Lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes.
@@ -82,7 +83,7 @@ class GradientComputer:
         self._parallel: nn.Module | None = None
         self._team: ThreadTeam | None = None
         self._reducing = False
-        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), parameter_count(run.model)))
+        self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
         """Cut later steps into `shards` parts (1 if not `can_shard`) and adapt `micro_batch`."""
@@ -214,7 +215,7 @@ class GradientComputer:
             lambda index: self._compute_shard(team, step, store, index, shards[index]),
             self.cpu_shards,
         )
-        parameters = list(self._run.model.parameters())
+        parameters = list(trained_parameters(self._run.model).values())
         for _, gradients in results:
             # not strict: a shard without pairs has no gradients
             for parameter, gradient in zip(parameters, gradients, strict=False):
@@ -232,7 +233,7 @@ class GradientComputer:
         """
         generator = torch.Generator()
         generator.manual_seed(step_seed(self._run.config.seed, step, index))
-        parameters = list(self._run.model.parameters())
+        parameters = list(trained_parameters(self._run.model).values())
         computed: list[MicroBatch] = []
         total: list[Tensor] = []
         with masks_from(generator):

@@ -81,8 +81,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
 
     It takes `PROJECTION_ROWS` positions at a time, and overwrites their logits by their gradient
     G. The gradient of x is G E, that of E is G^T x, that of the bias b (V,), which may be None, is
-    the sum of G over the positions. So the logits of all positions, the largest tensor of a step,
-    are never in memory together.
+    the sum of G over the positions. Frozen weights get none. So the logits of all positions, the
+    largest tensor of a step, are never in memory together.
     """
 
     @staticmethod
@@ -98,8 +98,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         matrix = embedding.to(x.dtype)
         rows = PROJECTION_ROWS.get(x.device.type, len(x))
         buffer = x.new_empty(min(rows, len(x)), len(matrix))
-        x_gradient, matrix_gradient = torch.empty_like(x), torch.zeros_like(embedding)
-        bias_gradient = None if bias is None else torch.zeros_like(bias)
+        x_gradient = torch.empty_like(x)
+        _, needs_matrix, needs_bias = ctx.needs_input_grad[:3]
+        matrix_gradient = torch.zeros_like(embedding) if needs_matrix else None
+        bias_gradient = torch.zeros_like(bias) if bias is not None and needs_bias else None
         totals, cross_entropies = [], []
         chunks = zip(*(t.split(rows) for t in (x, x_gradient, target, real)), strict=True)
         for x_chunk, x_chunk_gradient, ids, is_real in chunks:
@@ -111,9 +113,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
             cross_entropies.append(cross_entropy)
             if any(ctx.needs_input_grad):
                 torch.mm(logits, matrix, out=x_chunk_gradient)  # `logits` now holds G
+            if matrix_gradient is not None:
                 matrix_gradient += logits.t() @ x_chunk
-                if bias_gradient is not None:
-                    bias_gradient += logits.sum(0)
+            if bias_gradient is not None:
+                bias_gradient += logits.sum(0)
         cross_entropy = torch.stack(cross_entropies).sum()
         ctx.save_for_backward(x_gradient, matrix_gradient, bias_gradient)
         ctx.mark_non_differentiable(cross_entropy)

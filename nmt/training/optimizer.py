@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from nmt.checkpoint import trained_parameters
 from nmt.config import TrainingConfig
 
 # a, b and c of x -> a x + b x^3 + c x^5, which moves singular values towards 1
@@ -24,7 +25,7 @@ def build_optimizers(
     decoupled. The learning rate is 0 until `update_weights` sets it.
     """
     optimizers: list[torch.optim.Optimizer] = []
-    rest = list(model.parameters())
+    rest: list[nn.Parameter] = list(trained_parameters(model).values())
     if config.optimizer == "muon":
         matrices = [m.weight for m in model.modules() if isinstance(m, nn.Linear)]
         dtype = torch.bfloat16 if precision == "bf16" else torch.float32
@@ -143,7 +144,7 @@ class MovingAverage:
     """
 
     def __init__(self, model: nn.Module, decay: float) -> None:
-        self._parameters = dict(model.named_parameters())
+        self._parameters = trained_parameters(model)
         self._decay = decay
         self.weights = {name: p.detach().clone() for name, p in self._parameters.items()}
         """the average of each parameter by its name, on the device of the model"""

@@ -54,12 +54,13 @@ def choose_best_weights(trainer: Trainer) -> None:
     log = trainer.log
     ranked, training = state.ranking.steps, trainer.config.training
     averaged = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
-    save_checkpoint(directory.averaged, average_weights(averaged))
+    metadata = trainer.run.metadata
+    save_checkpoint(directory.averaged, average_weights(averaged), metadata=metadata)
     single = [directory.checkpoint(step) for step in ranked[:1]]
     candidates = [directory.averaged, *intact_checkpoints(single, log)]
     if state.moving_average:
         weights = {name: weight.cpu() for name, weight in state.moving_average.weights.items()}
-        save_checkpoint(directory.moving_average, weights)
+        save_checkpoint(directory.moving_average, weights, metadata=metadata)
         candidates.append(directory.moving_average)
     beam = trainer.config.decoding.beam_size
     results = {}

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nmt.checkpoint import load_into, load_state, load_weights, newest_checkpoint
+from nmt.adapter import AdapterOrigin
+from nmt.checkpoint import load_into, load_state, load_with_metadata, newest_checkpoint
 from nmt.config import Config
 from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import Tokenizer
@@ -187,7 +188,11 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     if path is not None:
         state = load_state(path)
         check_version(state, path)
-        load_into(trainer.model, load_weights(path), path)
+        weights, metadata = load_with_metadata(path)
+        if trainer.config.training.lora:
+            parent = AdapterOrigin.read(trainer.run.metadata, trainer.directory.path).parent
+            AdapterOrigin.read(metadata, path).check_parent(parent, path)
+        load_into(trainer.model, weights, path)
         trainer.stepper.discard_pending()
         trainer.state.load_state(state)
     step, validation_due = trainer.state.step, trainer.state.validation_due

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from nmt.checkpoint import trained_parameters
 from nmt.config import Config, ModelConfig
 from nmt.data.tokens.token_store import TokenStore
 from nmt.device import hardware_kind, memory_of
@@ -103,7 +104,7 @@ def training_memory(
         gradients = shards * (2 if config.training.batch_tokens > tokens else 1) + 1
     return Memory(
         weights=FP32 * size + shards * BF16 * copied,
-        gradients=FP32 * size * gradients,
+        gradients=FP32 * trained_count(model) * gradients,
         optimizer=optimizer_bytes(config, model),
         activations=round(tokens * per_token),
         logits=len(embedding) * per_entry,
@@ -163,7 +164,7 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
 
 def optimizer_bytes(config: Config, model: Transformer) -> int:
     """Return the bytes of moments (Adam: two per weight, Muon: one) and of the moving average."""
-    size, training = parameter_count(model), config.training
+    size, training = trained_count(model), config.training
     in_muon = _linear_weights(model) if training.optimizer == "muon" else 0
     return FP32 * (2 * size - in_muon + (size if training.moving_average else 0))
 
@@ -171,6 +172,11 @@ def optimizer_bytes(config: Config, model: Transformer) -> int:
 def parameter_count(module: nn.Module) -> int:
     """Return the number of weights of a model, or of one of its modules."""
     return sum(parameter.numel() for parameter in module.parameters())
+
+
+def trained_count(model: nn.Module) -> int:
+    """Return the number of weights that are not frozen."""
+    return sum(parameter.numel() for parameter in trained_parameters(model).values())
 
 
 def _linear_weights(model: Transformer) -> int:

@@ -25,6 +25,7 @@ from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment
 from nmt.training.layers import prepare_layers
+from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
 from nmt.training.pretrained import load_pretrained
 from nmt.training.result import (
@@ -91,7 +92,7 @@ def _build_trainer(
         summary_writer()
     check_recipe_unchanged(directory, config)
     pretrained = None
-    if training.initialize_from and not directory.saved_checkpoints():
+    if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
@@ -112,7 +113,9 @@ def _build_trainer(
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
         f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}{processes}"
     )
-    if pretrained:
+    if training.lora:
+        run = adapt_parent(run, training.lora, log)
+    elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
     validator = Validator(pairs, run, precision)

@@ -7,7 +7,7 @@ directory, such as `step-00000250.txt`.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.evaluation.metrics import METRIC_NAMES, bleu, bleu_tokenizer, chrf_metric
 from nmt.files import write_atomically
 from nmt.run_directory import LoadedModel
+from nmt.training.lora import merged
 from nmt.training.loss import Objective
 from nmt.translation.translator import Translator
 
@@ -90,7 +91,8 @@ class Validator:
         quality: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):  # else the run has diverged
             settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
-            translator = Translator(self.run, settings, self.precision)
+            run = replace(self.run, model=merged(self.run.model))
+            translator = Translator(run, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
             translations = [translation.text for translation in translator.translate(sources)]
             quality[metric] = self._score(metric, translations)

@@ -143,14 +143,15 @@ def load_translator(
     precision: str,
     changes: Mapping[str, object],
     sampling: Sampling | None = None,
-    shortlist: int | None = None,
+    adapter: str | Path | None = None,
 ) -> Translator:
     """Load the weights of one run, or of several as an ensemble: for `nmt.load` and the commands.
 
     `models` are run directories or checkpoints. `checkpoint` names the weights of a run directory.
-    `changes` is {decoding setting: new value}; None means no change. With `sampling`,
-    translations are drawn instead of searched for. `shortlist` is how many target tokens each
-    source token allows, by the file of the first run; None: the whole vocabulary is searched.
+    `changes` is {decoding setting: new value}; None means no change. Its `shortlist` is how many
+    target tokens each source token allows, by the file of the first run; None: the whole vocabulary
+    is searched. With `sampling`, translations are drawn instead of searched for. `adapter` is
+    merged into the weights of a single model, see `load_run`.
 
     Raises:
         CheckpointError: one of `models` has no usable weights.
@@ -161,6 +162,8 @@ def load_translator(
         raise ConfigError(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
+    changed = {name: value for name, value in changes.items() if value is not None}
+    shortlist = changed.pop("shortlist", None)
     if shortlist is not None and (
         type(shortlist) is not int or not 1 <= shortlist <= MOST_CANDIDATES
     ):
@@ -171,8 +174,7 @@ def load_translator(
     torch_device = pick_device(device)
     if precision != "int8":
         precision = pick_precision(precision, torch_device)
-    run = load_ensemble(models, torch_device, checkpoint)
-    changed = {name: value for name, value in changes.items() if value is not None}
+    run = load_ensemble(models, torch_device, checkpoint, adapter)
     settings = replace_settings(run.config.decoding, changed, "load")
     loaded_shortlist = None  # no shortlist: the whole vocabulary is searched
     if shortlist is not None:

@@ -72,6 +72,8 @@ class ComputeOptions(WeightsOptions):
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
     """auto is bf16 if the processor supports it, else fp32. int8 is for processors without bf16.
     Both are faster than fp32, and their translations differ slightly."""
+    adapter: Annotated[Path | None, typer.Option(metavar="ADAPTER")] = None
+    """What was trained from the model with training.lora: a run, a checkpoint or a file."""
 
 
 EXACT = ComputeOptions(precision="fp32")
@@ -181,12 +183,17 @@ def make_translator(
     from nmt.translation import text_translator
 
     changes = asdict(search)
-    shortlist = changes.pop("shortlist", None)
-    if shortlist and sampling:
+    if changes.get("shortlist") and sampling:
         raise ConfigError("--sample draws from the whole vocabulary; leave out --shortlist")
     tune_memory()
     translator = text_translator.load_translator(
-        models, compute.checkpoint, compute.device, compute.precision, changes, sampling, shortlist
+        models,
+        compute.checkpoint,
+        compute.device,
+        compute.precision,
+        changes,
+        sampling,
+        compute.adapter,
     )
     normalization = translator.settings.length_normalization
     if changes.get("length_penalty") is not None and normalization != "gnmt":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.streams import log
+from nmt.cli.options.model import ComputeOptions
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -180,14 +181,16 @@ def translate_with_progress(
 
 
 def provenance(
-    translator: "Translator", models: Sequence[str], checkpoint: str
+    translator: "Translator", models: Sequence[str], compute: ComputeOptions
 ) -> dict[str, object]:
-    """Return models, their folders of weights (relative to their runs) and precision, by key."""
+    """Return models, folders of weights (relative to their runs), adapter and precision, by key."""
     from nmt.run_directory import find_run, weights_folder
 
     weights = []
     for path in map(Path, models):
-        folder = weights_folder(path, checkpoint)
+        folder = weights_folder(path, compute.checkpoint)
         relative = os.path.relpath(folder, find_run(path).path)
         weights.append(Path(relative).as_posix())
-    return {"model": list(models), "weights": weights, "precision": translator.precision}
+    adapter = {"adapter": str(compute.adapter)} if compute.adapter else {}
+    precision = {"precision": translator.precision}
+    return {"model": list(models), "weights": weights, **adapter, **precision}

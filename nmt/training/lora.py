@@ -1,0 +1,100 @@
+"""LoRA (Hu et al., 2021, arXiv 2106.09685): fine-tuning of a low-rank update of each weight matrix.
+
+All weights of the parent are frozen. A linear map h = W x becomes h = W x + (alpha / r) B A x, and
+only A and B are trained. So gradients, moments and checkpoints are those of A and B alone.
+"""
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.adapter import AdapterOrigin, low_rank_update
+from nmt.checkpoint import load_into, weights_digest, weights_of
+from nmt.config import LoraConfig
+from nmt.errors import ConfigError
+from nmt.model.transformer import Transformer
+from nmt.run_directory import LoadedModel, load_run
+from nmt.training.step_memory import trained_count
+
+
+class LoraLinear(nn.Linear):
+    """A frozen linear map W with a trained update of rank r: h = W x + (alpha / r) B A x."""
+
+    def __init__(self, linear: nn.Linear, rank: int, scale: float) -> None:
+        """Share the weights of `linear`, and freeze them; `scale` is alpha / r.
+
+        A is Gaussian and B zero, so that training begins with the parent (section 4.1). The
+        variance of A is 1 / in, so that A x is about as large as x.
+        """
+        super().__init__(linear.in_features, linear.out_features, device="meta")
+        self.weight, self.bias = linear.weight, linear.bias
+        self.scale = scale
+        new = linear.weight.new_empty
+        self.lora_a = nn.Parameter(new(rank, linear.in_features))
+        self.lora_b = nn.Parameter(new(linear.out_features, rank).zero_())
+        nn.init.normal_(self.lora_a, std=linear.in_features**-0.5)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply the adapted map: (..., in) -> (..., out)."""
+        update = F.linear(F.linear(input, self.lora_a), self.lora_b)
+        return F.linear(input, self.weight, self.bias) + self.scale * update
+
+    @torch.no_grad()
+    def merged(self) -> nn.Linear:
+        """Return a plain linear map with the same result, which shares the bias."""
+        plain = nn.Linear(self.in_features, self.out_features, device="meta")
+        update = low_rank_update(self.lora_a, self.lora_b, self.scale)
+        plain.weight = nn.Parameter(self.weight + update, requires_grad=False)
+        plain.bias = self.bias
+        return plain
+
+
+def add_adapters(model: Transformer, lora: LoraConfig) -> None:
+    """Freeze all weights of `model` and replace its linear maps `lora.targets` by `LoraLinear`."""
+    model.requires_grad_(False)
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if name in lora.targets and isinstance(child, nn.Linear):
+                module.add_module(name, LoraLinear(child, lora.rank, lora.alpha / lora.rank))
+
+
+def merged(model: Transformer) -> Transformer:
+    """Return a model with plain linear maps, for translating; without adapters, `model` itself.
+
+    All other weights are shared.
+    """
+    if not any(isinstance(module, LoraLinear) for module in model.modules()):
+        return model
+    plain = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
+    for module in list(plain.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, LoraLinear):
+                module.add_module(name, child.merged())
+    return plain
+
+
+def adapt_parent(run: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
+    """Load the weights of `training.initialize_from` into the model of `run`, and add adapters.
+
+    Returns `run` with the metadata that the checkpoints of an adapter need.
+
+    Raises:
+        CheckpointError: the parent is missing or damaged, or has another shape.
+        ConfigError: it has another tokenizer.
+    """
+    path = str(run.config.training.initialize_from)
+    parent = load_run(path, next(run.model.parameters()).device)
+    if parent.tokenizer.differs_from(run.tokenizer):
+        raise ConfigError(
+            f"training.lora: the tokenizer of {path} differs from this run's, and an adapter does "
+            f"not change the embeddings; set tokenizer.model to the tokenizer in {path}"
+        )
+    load_into(run.model, weights_of(parent.model), parent.path)
+    origin = AdapterOrigin(weights_digest(run.model), lora.alpha / lora.rank)
+    add_adapters(run.model, lora)
+    log(f"LoRA: {trained_count(run.model):,} parameters are trained; {parent.path} is frozen")
+    return replace(run, metadata=origin.metadata())
