@@ -29,7 +29,7 @@ from nmt.exchange.marian_package import (
 )
 from nmt.run_directory import LoadedModel, find_run
 
-MODEL, DESCRIPTION, IMPORTED = "model.npz", "model.yml", "imported"
+MODEL, DESCRIPTION = "model.npz", "model.yml"
 COMPANIONS = ("README.md", "LICENSE", "preprocess.sh", "postprocess.sh")
 """other files in a package of OPUS-MT; nmt keeps the scripts, but does not run them"""
 NEVER = -1e4
@@ -203,7 +203,7 @@ def _own_layout(run: LoadedModel) -> MarianLayout:
 
 def _original_layout(run: LoadedModel) -> MarianLayout | None:
     """Return the layout that a model imported from Marian had; None: it has none."""
-    folder, tokenizer = find_run(run.path).path / IMPORTED, run.tokenizer
+    folder, tokenizer = find_run(run.path).imported, run.tokenizer
     if not (folder / DESCRIPTION).is_file():
         return None
     candidates = [

@@ -131,6 +131,7 @@ def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
     assert source.segmentation == (tmp_path / "source.spm").read_bytes()
     assert len(imported.models[0].weights["target_embedding.weight"]) == len(source.rows)
     assert imported.decoding.beam_size == 6
+    assert not imported.decoding.allow_unknown
     assert imported.decoding.length_normalization == "average"
     assert imported.originals.keys() == {
         *("decoder.yml", "model.yml", "vocab.yml", "source.spm", "target.spm", "README.md")
