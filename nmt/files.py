@@ -4,10 +4,12 @@ A file format carries its version as the number `FORMAT_KEY` of a JSON object; a
 has version 1.
 """
 
+import contextlib
+import errno
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +45,37 @@ def write_folder_atomically(path: Path, contents: Mapping[str, bytes | memoryvie
         temporary.mkdir(parents=True)
         for name, data in contents.items():
             _write_to_disk(temporary / name, data)
-        _flush_folder(temporary)
+        _flush(temporary)
         if path.exists():
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
         temporary.rename(path)
         shutil.rmtree(old, ignore_errors=True)
-        _flush_folder(path.parent)
+        _flush(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def create_folder_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; after the block it is flushed to disk and renamed.
+
+    After an error in the block, a stop signal included, neither of them exists.
+
+    Raises:
+        FileExistsError: `path` exists already; it is unchanged, and the block does not run.
+        OSError: a file cannot be written.
+    """
+    if path.exists() or path.is_symlink():
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        for inside in (*temporary.rglob("*"), temporary):
+            _flush(inside)
+        temporary.rename(path)
+        _flush(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -62,7 +88,8 @@ def _write_to_disk(path: Path, data: bytes | memoryview) -> None:
         os.fsync(file.fileno())
 
 
-def _flush_folder(path: Path) -> None:
+def _flush(path: Path) -> None:
+    """Flush a file or the entries of a folder to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -32,7 +32,7 @@ LAYERS = [
 STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
 """units that never import a neighbour of their own layer"""
 HOMES: dict[str, str | tuple[str, ...]] = {
-    "sentencepiece": "data/tokens/",
+    "sentencepiece": ("data/tokens/", "exchange/"),
     "sacrebleu": (
         "evaluation/metrics.py",
         "evaluation/compare.py",
@@ -50,6 +50,10 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": "checkpoint.py",
     "transformers": "exchange/",
+    "ctranslate2": "exchange/",
+    "onnx": "exchange/",
+    "onnxruntime": "exchange/",
+    "tokenizers": "exchange/",
 }
 DRAWERS = {"util", "utils", "helper", "helpers", "common", "misc", "constants", "lib"}
 ALL_IN_ONE = {"config.py"}

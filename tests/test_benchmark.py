@@ -11,7 +11,8 @@ import torch
 
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.exchange.ctranslate2 import write_model
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
 
@@ -22,31 +23,28 @@ VOCABULARY = 40
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("beam", [1, 4])
 def test_ctranslate2_finds_the_same_translations(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, norm: Literal["post", "pre"], beam: int
+    tmp_path: Path, norm: Literal["post", "pre"], beam: int
 ) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    from ctranslate2_model import convert
 
     sizes = ModelConfig(d_model=16, heads=2, d_ff=24, encoder_layers=2, decoder_layers=2, norm=norm)
     torch.manual_seed(3)
     model = Transformer(sizes, VOCABULARY, VOCABULARY, PAD).eval()
     torch.nn.init.normal_(model.target_embedding.weight, std=1.0)
     pieces = [f"piece{i}" for i in range(VOCABULARY)]
-    convert(model, sizes, pieces, tmp_path / "model", "float32")
+    write_model(model, sizes, (pieces, pieces), tmp_path)
     lengths = torch.randint(2, 9, (60,)).tolist()
     rows = [[*torch.randint(4, VOCABULARY, (n,)).tolist(), EOS] for n in lengths]
     # without a penalty the best hypothesis is the same whatever rule stops the search
     settings = DecodingConfig(beam_size=beam, length_normalization="none", max_length_offset=1)
     ours = [beam_search(model, collate_source([row]), settings)[0][0] for row in rows]
-    translator = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
+    translator = ctranslate2.Translator(str(tmp_path), compute_type="float32")
     theirs = [
         translator.translate_batch(
-            [[pieces[i] for i in row]],
+            [[pieces[i] for i in row[:-1]]],  # it adds EOS
             beam_size=beam,
             length_penalty=0,
             max_decoding_length=len(row) + 1,
-            suppress_sequences=[[pieces[PAD]], [pieces[BOS]]],
         )[0].hypotheses[0]
         for row in rows
     ]

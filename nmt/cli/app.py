@@ -18,6 +18,7 @@ from nmt.cli import (
     data,
     doctor,
     eval_bleu,
+    export,
     init,
     plan,
     plot,
@@ -38,7 +39,7 @@ app = typer.Typer(
 for command in (
     *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
     *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
-    *(doctor.doctor, report.report, watch.watch),
+    *(doctor.doctor, report.report, watch.watch, export.export),
 ):
     app.command(cls=CommandWithGroups)(command)
 app.add_typer(data.app)

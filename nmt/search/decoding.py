@@ -72,10 +72,9 @@ class Decoding:
     ) -> None:
         self.model = model
         self.settings = settings
-        self.excluded = (model.padding, encoded.bos)
+        unknown = () if settings.allow_unknown else (UNK,)
+        self.excluded = (model.padding, encoded.bos, *unknown)
         """ids that may never occur in a translation"""
-        if not settings.allow_unknown:
-            self.excluded = (*self.excluded, UNK)
         self.eos = encoded.eos
         self.cache = model.start(encoded.memory, encoded.source)
 

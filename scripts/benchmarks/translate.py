@@ -184,17 +184,20 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     """CTranslate2 with the same weights, in as many workers of one thread as there are cores."""
     from ctranslate2 import Translator
-    from ctranslate2_model import convert
+
+    from nmt.exchange.ctranslate2 import write_model
 
     task = Task(arguments)
     settings = task.settings()
     cores = available_cores() if task.device.type == "cpu" else 1
     index = {piece: i for i, piece in enumerate(task.pieces)}
     with tempfile.TemporaryDirectory() as folder:
-        convert(task.model.cpu(), task.sizes, task.pieces, Path(folder) / "model", kind)
+        pieces = (task.pieces, task.pieces)
+        quantization: Any = None if kind == "float32" else kind
+        write_model(task.model.cpu(), task.sizes, pieces, Path(folder), quantization)
         workers, *singles = (
             Translator(
-                f"{folder}/model",
+                folder,
                 device=task.device.type,
                 compute_type=kind,
                 inter_threads=count,
@@ -207,7 +210,7 @@ def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
         def translate(rows: Rows, batch: int) -> Rows:
             longest = max(map(len, rows)) + settings.max_length_offset
             found = translator.translate_batch(
-                [[task.pieces[i] for i in row] for row in rows],
+                [[task.pieces[i] for i in row[:-1]] for row in rows],  # it adds EOS
                 beam_size=settings.beam_size,
                 length_penalty=1.0,
                 max_batch_size=batch,

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Activation, ModelConfig
+from nmt.config import Activation, ModelConfig, Positions
 from nmt.model.embedding import TokenEmbedding
 from nmt.model.feed_forward import ACTIVATIONS, FeedForward
 from nmt.model.masks import causal_mask, padding_mask

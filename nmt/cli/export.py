@@ -1,0 +1,175 @@
+"""`nmt export`: a trained model for another program, verified before the command ends."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from nmt.cli.lines.streams import log
+from nmt.cli.options.groups import with_option_groups
+from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.engine import EngineTranslation, Quantization
+
+if TYPE_CHECKING:
+    from nmt.run_directory import LoadedModel
+
+RunArgument = Annotated[
+    Path, typer.Argument(metavar="RUN", help="Run directory, checkpoint or exported folder.")
+]
+
+
+@dataclass(frozen=True)
+class FormatOptions:
+    """What is written, and where."""
+
+    to: Literal["ctranslate2", "safetensors"]
+    """The format: ctranslate2 for the engine of that name, safetensors for nmt itself and other
+    programs in Python."""
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
+    """The folder to write, which must not exist yet."""
+    quantization: Quantization | None = None
+    """How ctranslate2 stores the weights.  [default: in float32]"""
+    checkpoint: str = "best"
+    """The weights of the run to export: best, last, averaged, moving-average or step-N."""
+
+    def __post_init__(self) -> None:
+        if self.quantization and self.to != "ctranslate2":
+            raise ConfigError(f"--to {self.to} has no --quantization; leave it out")
+
+
+@dataclass(frozen=True)
+class VerificationOptions:
+    """How an export is verified."""
+
+    verify: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Sentences, one a line, that the other program translates to verify the export; the first 200
+    count.  [default: the validation set]"""
+    no_verify: Annotated[bool, typer.Option("--no-verify")] = False
+    """Do not verify the export."""
+
+    def __post_init__(self) -> None:
+        if self.verify and self.no_verify:
+            raise ConfigError("--verify and --no-verify exclude each other; leave one of them out")
+
+    def sentences(self, run: "LoadedModel") -> list[str]:
+        """Return the sentences of the file, or of the run's validation set.
+
+        Raises:
+            ConfigError: there is no file, and the validation set is not on this machine.
+            DataError: the text cannot be read, or has no sentences.
+        """
+        from nmt.exchange.verify import choose_sentences
+
+        return choose_sentences(run, self._lines(run))
+
+    def _lines(self, run: "LoadedModel") -> Iterable[str]:
+        from nmt.data.corpora.registry import find_splits
+        from nmt.data.text.lines import read_lines
+        from nmt.data.text.parallel_text import ParallelText
+
+        if self.verify:
+            return read_lines(self.verify)
+        try:
+            splits = find_splits(run.config.data)
+        except ConfigError:  # no text is named
+            splits = None
+        if not splits or not all(Path(path).is_file() for path in splits.validation.paths):
+            raise ConfigError(
+                "the text of the run's validation set is not here to verify the export with; give "
+                "sentences in the source language as --verify FILE, or --no-verify"
+            )
+        return (pair.source for pair in ParallelText(splits.validation, run.config.data.languages))
+
+
+class Format(NamedTuple):
+    """The functions of one format."""
+
+    export: Callable[["LoadedModel", Path], None]
+    """writes a model into an empty folder"""
+    verify: Callable[["LoadedModel", Path], str]
+    """verifies the folder and returns a sentence about it, or raises an ExchangeError"""
+    usage: str
+    """lines of Python that use the folder"""
+
+
+@with_option_groups
+def export(run: RunArgument, options: FormatOptions, verification: VerificationOptions) -> None:
+    """Write a model in the format of another program, which must then translate as nmt does.
+
+    The other program translates 200 sentences greedily, and each token and the log-probabilities
+    are compared. Prints the folder.
+    """
+    import torch
+
+    from nmt.files import create_folder_atomically
+    from nmt.run_directory import load_run
+
+    try:
+        with create_folder_atomically(options.output) as folder:
+            loaded = load_run(run, torch.device("cpu"), options.checkpoint)
+            target = _format(loaded, options, verification)
+            target.export(loaded, folder)
+            result = "not verified (--no-verify)"
+            if not verification.no_verify:
+                result = f"verified: {target.verify(loaded, folder)}"
+            card = _card(loaded, options, result, target.usage)
+            (folder / "README.md").write_text(card, "utf-8")
+    except FileExistsError as error:
+        raise ConfigError(
+            f"{options.output}: exists already; choose another folder as --output, or remove it"
+        ) from error
+    except OSError as error:
+        reason = error.strerror or error
+        raise ExchangeError(f"{options.output}: the export is not written: {reason}") from error
+    log(f"exported {loaded.path}; {result}")
+    typer.echo(str(options.output))
+
+
+def _format(
+    run: "LoadedModel", options: FormatOptions, verification: VerificationOptions
+) -> Format:
+    """Return the functions of the format that is asked for; only its libraries are imported."""
+    if options.to == "ctranslate2":
+        from nmt.exchange import ctranslate2
+
+        return Format(
+            partial(ctranslate2.export_ctranslate2, quantization=options.quantization),
+            _comparison(run, options, verification, ctranslate2.translate_with_ctranslate2),
+            ctranslate2.USAGE,
+        )
+    from nmt.exchange import safetensors_folder
+
+    return Format(
+        safetensors_folder.export_safetensors,
+        safetensors_folder.verify_safetensors,
+        safetensors_folder.usage(run),
+    )
+
+
+def _comparison(
+    run: "LoadedModel",
+    options: FormatOptions,
+    verification: VerificationOptions,
+    translate: Callable[[Path, Sequence[str]], list[EngineTranslation]],
+) -> Callable[["LoadedModel", Path], str]:
+    """Return the function that lets the other program translate, and compares with our model."""
+    from nmt.exchange.verify import EXACT, ROUNDED, verify_translations
+
+    # Chosen before the export, so that a missing text is an error at once.
+    texts = [] if verification.no_verify else verification.sentences(run)
+    tolerance = ROUNDED if options.quantization else EXACT
+    return lambda run, folder: verify_translations(run, texts, translate(folder, texts), tolerance)
+
+
+def _card(run: "LoadedModel", options: FormatOptions, result: str, usage: str) -> str:
+    """Return the README.md of the exported folder."""
+    source, target = run.config.data.languages
+    written = f"{options.to}, {options.quantization}" if options.quantization else options.to
+    return (
+        f"# Translation from {source} to {target}\n\n"
+        f"A Transformer that nmt has trained and exported ({written}); {result}.\n\n"
+        f"```python\n{usage}```\n"
+    )

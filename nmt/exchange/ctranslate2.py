@@ -1,0 +1,191 @@
+"""CTranslate2: our weights by its public specification, and translations by its engine.
+
+It can say everything that `ModelConfig` can: https://opennmt.net/CTranslate2/conversion.html.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from nmt.config import ModelConfig
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
+from nmt.errors import MissingExtraError
+from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
+from nmt.model.attention import MultiHeadAttention
+from nmt.model.decoder import Decoder, DecoderLayer
+from nmt.model.encoder import Encoder, EncoderLayer
+from nmt.model.positional_encoding import sinusoids
+from nmt.model.transformer import Transformer
+from nmt.run_directory import LoadedModel
+
+POSITIONS = 2048
+"""positions of the exported table, which the engine cannot exceed; it cuts inputs at 1,024 tokens,
+as we do, and a translation may be twice as long"""
+NEVER = -1e4
+"""the bias of tokens that no translation has: their probability is exactly 0, in float16 too"""
+SOURCE, TARGET = "source.spm", "target.spm"
+
+USAGE = """\
+import ctranslate2, sentencepiece
+
+source = sentencepiece.SentencePieceProcessor(model_file="source.spm")
+target = sentencepiece.SentencePieceProcessor(model_file="target.spm")
+translator = ctranslate2.Translator(".")  # of this folder
+pieces = source.encode("A dog sleeps.", out_type=str)
+result = translator.translate_batch([pieces], beam_size=4)[0]
+print(target.decode(result.hypotheses[0]))
+"""
+"""how the exported folder is used, for the model card"""
+
+
+def export_ctranslate2(
+    run: LoadedModel, folder: Path, quantization: Quantization | None = None
+) -> None:
+    """Write the model, and the tokenizer as source.spm and target.spm, into an empty folder.
+
+    `quantization` None: float32. The model's parameters are not changed. PAD and BOS get a bias of
+    `NEVER`, because the engine does not know that they are no tokens of a translation.
+
+    Raises:
+        MissingExtraError: the package ctranslate2 is not installed.
+        OSError: a file cannot be written.
+    """
+    pieces = run.tokenizer.source.pieces, run.tokenizer.target.pieces
+    write_model(run.model, run.config.model, pieces, folder, quantization)
+    for name, side in ((SOURCE, run.tokenizer.source), (TARGET, run.tokenizer.target)):
+        (folder / name).write_bytes(side.model)
+
+
+def write_model(
+    model: Transformer,
+    config: ModelConfig,
+    pieces: tuple[list[str], list[str]],
+    folder: Path,
+    quantization: Quantization | None = None,
+) -> None:
+    """Write the model alone into a folder; `pieces` are those of the source and of the target."""
+    spec = _specification(model, config)
+    source, target = pieces
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.bos_token, spec.config.eos_token = target[BOS], target[EOS]
+    spec.config.unk_token, spec.config.decoder_start_token = target[UNK], target[BOS]
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
+
+
+def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[EngineTranslation]:
+    """Return CTranslate2's greedy translations, computed on the CPU in the exported number format.
+
+    Raises:
+        MissingExtraError: the package ctranslate2 is not installed.
+    """
+    ctranslate2 = _ctranslate2()
+    ctranslate2.set_log_level(logging.ERROR)  # a CPU computes float16 in float32 and warns of it
+    translator = ctranslate2.Translator(str(folder), device="cpu")
+    source = SubwordModel((folder / SOURCE).read_bytes(), SOURCE)
+    results = translator.translate_batch(
+        [[source.pieces[i] for i in row[:-1]] for row in source.encode(texts)],  # it adds EOS
+        beam_size=1,
+        length_penalty=0,
+        min_decoding_length=0,  # its default forbids an empty translation
+        max_decoding_length=LONGEST,
+        return_scores=True,
+        max_batch_size=16,
+    )
+    return [EngineTranslation(result.hypotheses[0], result.scores[0]) for result in results]
+
+
+def _ctranslate2() -> Any:
+    try:
+        import ctranslate2
+        import ctranslate2.specs
+    except ImportError as error:
+        raise MissingExtraError("the format ctranslate2", "exchange") from error
+    return ctranslate2
+
+
+def _specification(model: Transformer, config: ModelConfig) -> Any:
+    """Return the model as CTranslate2's TransformerSpec, without vocabularies."""
+    specs = _ctranslate2().specs
+    activations = specs.common_spec.Activation
+    spec: Any = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation={
+            "relu": activations.RELU,
+            "gelu": activations.GELU,  # the exact one; its other two are approximations
+            "swish": activations.SWISH,
+        }[config.activation],
+    )
+    _fill_embeddings(spec, model)
+    _fill_stack(spec.encoder, model.encoder)
+    _fill_stack(spec.decoder, model.decoder)
+    return spec
+
+
+def _fill_embeddings(spec: Any, model: Transformer) -> None:
+    """Fill in the three matrices, of which equal ones are stored once, bias and positions."""
+    spec.encoder.embeddings[0].weight = _array(model.source_embedding.weight)
+    spec.decoder.embeddings.weight = _array(model.target_embedding.weight)
+    spec.decoder.projection.weight = _array(model.output_embedding.weight)
+    bias = np.zeros(len(model.output_embedding.weight), np.float32)
+    bias[[PAD, BOS]] = NEVER
+    spec.decoder.projection.bias = bias
+    for side in (spec.encoder, spec.decoder):
+        side.scale_embeddings = True
+        width = model.target_embedding.weight.shape[1]
+        side.position_encodings.encodings = _array(sinusoids(POSITIONS, width))
+
+
+def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:
+    """Fill in all layers, and the last norm of pre-norm layers."""
+    if isinstance(ours.norm, nn.LayerNorm):
+        _fill_norm(theirs.layer_norm, ours.norm)
+    layers: Any = ours.layers  # a ModuleList of either kind
+    for their_layer, our_layer in zip(theirs.layer, layers, strict=True):
+        _fill_layer(their_layer, our_layer)
+
+
+def _fill_layer(theirs: Any, ours: EncoderLayer | DecoderLayer) -> None:
+    """Fill in a layer; its norms are those of our sub-layers, be they before or after them."""
+    _fill_linear(theirs.self_attention.linear[0], *_projections(ours.self_attention))
+    _fill_linear(theirs.self_attention.linear[1], ours.self_attention.output)
+    _fill_norm(theirs.self_attention.layer_norm, ours.self_attention_sublayer.norm)
+    if isinstance(ours, DecoderLayer):
+        query, *key_and_value = _projections(ours.cross_attention)
+        _fill_linear(theirs.attention.linear[0], query)
+        _fill_linear(theirs.attention.linear[1], *key_and_value)
+        _fill_linear(theirs.attention.linear[2], ours.cross_attention.output)
+        _fill_norm(theirs.attention.layer_norm, ours.cross_attention_sublayer.norm)
+    _fill_linear(theirs.ffn.linear_0, ours.feed_forward.inner)
+    _fill_linear(theirs.ffn.linear_1, ours.feed_forward.outer)
+    _fill_norm(theirs.ffn.layer_norm, ours.feed_forward_sublayer.norm)
+
+
+def _projections(attention: MultiHeadAttention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
+    return attention.query, attention.key, attention.value
+
+
+def _fill_linear(theirs: Any, *ours: nn.Linear) -> None:
+    """Fill in one linear map, or several below each other, which it computes at once."""
+    theirs.weight = np.concatenate([_array(linear.weight) for linear in ours])
+    theirs.bias = np.concatenate([_array(linear.bias) for linear in ours])
+
+
+def _fill_norm(theirs: Any, ours: nn.LayerNorm) -> None:
+    theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
+
+
+def _array(tensor: torch.Tensor) -> Any:
+    """Return a copy in float32: the quantisation writes into the arrays that it is given."""
+    return tensor.detach().cpu().float().numpy().copy()

@@ -1,0 +1,58 @@
+"""A plain folder of our own: configuration, tokenizer, and one set of weights in safetensors.
+
+`nmt translate --model FOLDER` and `nmt.load(FOLDER)` read it like a run directory, and other Python
+programs read its three formats, YAML, SentencePiece and safetensors, without nmt.
+"""
+
+from pathlib import Path
+
+import torch
+
+from nmt.checkpoint import save_checkpoint, weights_digest, weights_of
+from nmt.data.tokens.tokenizer import SHARED, SOURCE
+from nmt.errors import ExchangeError
+from nmt.run_directory import LoadedModel, RunDirectory, load_run
+
+
+def export_safetensors(run: LoadedModel, folder: Path) -> None:
+    """Write config.yaml, tokenizer/, model.safetensors and manifest.json into an empty folder.
+
+    Raises:
+        CheckpointError: the weights cannot be written.
+        OSError: another file cannot be written.
+    """
+    save_checkpoint(folder, weights_of(run.model))
+    written = RunDirectory(folder)
+    written.write_config(run.config)
+    run.tokenizer.save(written.tokenizer)
+
+
+def verify_safetensors(run: LoadedModel, folder: Path) -> str:
+    """Load an exported folder, compare it bit for bit, and return a sentence about it.
+
+    Raises:
+        ExchangeError: weights, configuration or vocabulary are not those of `run`.
+        NmtError: the folder cannot be loaded.
+    """
+    loaded = load_run(folder, torch.device("cpu"))
+    if (
+        weights_digest(loaded.model) != weights_digest(run.model)
+        or loaded.config != run.config
+        or loaded.tokenizer.differs_from(run.tokenizer)
+    ):
+        raise ExchangeError(
+            f"{folder}: holds another model than was written; check the disk and export again"
+        )
+    return "loaded again: weights, configuration and vocabulary are the same, bit for bit"
+
+
+def usage(run: LoadedModel) -> str:
+    """Return lines of Python that read the exported folder without nmt, for the model card."""
+    name = SHARED if run.tokenizer.shared else SOURCE
+    return (
+        "import safetensors.torch, sentencepiece, yaml\n\n"
+        'config = yaml.safe_load(open("config.yaml"))["model"]  # heads, norm, activation, …\n'
+        'weights = safetensors.torch.load_file("model.safetensors")  # {name: tensor}\n'
+        f'tokenizer = sentencepiece.SentencePieceProcessor(model_file="tokenizer/{name}")\n'
+        'print(weights["target_embedding.weight"].shape, tokenizer.encode("A dog sleeps."))\n'
+    )

@@ -1,0 +1,73 @@
+"""Small runs, trained for a second so that their translations of short texts differ and end."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
+from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.tokenizer import BOS, PAD
+from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.exchange.engine import EngineTranslation
+from nmt.run_directory import LoadedModel, build_model
+from nmt.search.sampling import greedy_search
+
+LETTERS = "abcdefgh"
+TEXTS = [LETTERS[i : i + n] + LETTERS[n : i + n][::-1] for i in range(6) for n in range(1, 8)]
+TEXTS += ["a 世 b", "</s> a", "ab <unk>"]
+STEPS = 80
+
+
+def small_run(**settings: Any) -> LoadedModel:
+    """Return a run that has begun to learn to spell words backwards; `settings` are of its model.
+
+    Source and target have vocabularies of different sizes unless the embeddings are shared.
+    """
+    sizes = {"d_model": 16, "heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
+    model_config = ModelConfig(**sizes | settings)
+    shared = model_config.embeddings == "shared"
+    config = Config(
+        model=model_config,
+        tokenizer=TokenizerConfig(kind="char", vocabulary_size=40, shared=shared),
+    )
+    tokenizer = learn_vocabulary(
+        [SentencePair(LETTERS + LETTERS.upper(), LETTERS)], config.tokenizer
+    )
+    torch.manual_seed(3)
+    run = LoadedModel(config, tokenizer, build_model(config, tokenizer).eval(), Path("run"))
+    for name, parameter in run.model.named_parameters():
+        if parameter.dim() == 1:  # neutral biases and gains would hide mistakes
+            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
+    _train(run)
+    return run
+
+
+def _train(run: LoadedModel) -> None:
+    lengths = torch.randint(1, 9, (64,)).tolist()
+    words = ["".join(LETTERS[i] for i in torch.randint(0, 8, (n,)).tolist()) for n in lengths]
+    source = collate_source(run.tokenizer.source.encode(words))
+    target = collate_source(run.tokenizer.target.encode([word[::-1] for word in words]))
+    start = torch.full((len(words), 1), BOS)
+    target_input = torch.cat([start, target[:, :-1]], dim=1)
+    optimizer = torch.optim.Adam(run.model.parameters(), lr=5e-3)
+    for _ in range(STEPS):
+        logits = run.model(source, target_input)
+        loss = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=PAD)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def greedy_translations(run: LoadedModel, texts: list[str]) -> list[EngineTranslation]:
+    """Return our own greedy translations, which may have 300 tokens and more."""
+    source = collate_source(run.tokenizer.source.encode(texts))
+    settings = DecodingConfig(max_length_offset=300, length_normalization="none")
+    pieces = run.tokenizer.target.pieces
+    return [
+        EngineTranslation([pieces[i] for i in found.tokens], found.score)
+        for found in greedy_search(run.model, source, settings)
+    ]
