@@ -104,11 +104,14 @@ def read_model(path: Path) -> MarianModel:
 
 def _read_rows(path: Path) -> dict[str, int]:
     """Return {piece: row} of a vocabulary, .yml or .spm."""
-    rows = read_vocabulary(path) if path.suffix == ".yml" else None
-    try:
-        rows = rows or {p: i for i, p in enumerate(pieces_of(read_bytes(path), str(path)))}
-    except DataError as error:
-        raise ExchangeError(str(error)) from error
+    if path.suffix == ".yml":
+        rows = read_vocabulary(path)
+    else:
+        try:
+            pieces = pieces_of(read_bytes(path), str(path))
+        except DataError as error:
+            raise ExchangeError(str(error)) from error
+        rows = {piece: row for row, piece in enumerate(pieces)}
     for piece in ("</s>", "<unk>"):
         if piece not in rows:
             raise ExchangeError(f"{path}: the vocabulary has no {piece}, which Marian needs")
