@@ -388,7 +388,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _sections_agree(self) -> Self:
-        if self.model.embeddings == "shared" and not self.tokenizer.shared:
+        named = self.tokenizer.model  # two models may still have the same pieces
+        if self.model.embeddings == "shared" and not self.tokenizer.shared and not named:
             raise ValueError(
                 "model.embeddings: shared needs tokenizer.shared: true; "
                 "with one vocabulary for each language write embeddings: target"

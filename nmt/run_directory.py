@@ -164,7 +164,17 @@ class LoadedModel:
 
 
 def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`."""
+    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
+
+    Raises:
+        ConfigError: the languages should share embeddings, but their pieces differ.
+    """
+    sides = tokenizer.source, tokenizer.target
+    if config.model.embeddings == "shared" and sides[0].pieces != sides[1].pieces:
+        raise ConfigError(
+            "model.embeddings: shared needs the same pieces in both languages, but those of the "
+            "two tokenizers differ; write embeddings: target"
+        )
     return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD, BOS)
 
 

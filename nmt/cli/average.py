@@ -31,13 +31,15 @@ def average(
                 f"{model}: {last} checkpoints asked for, it has {len(saved)} under checkpoints/"
             )
         folder = output or run.path / f"averaged-last-{last}"
-        if folder.exists() and (not (folder / MANIFEST).is_file() or (folder / STATE).exists()):
+        # a checkpoint of a training has its state too; an average has none
+        is_average = (folder / MANIFEST).is_file() and not (folder / STATE).exists()
+        if folder.exists() and not is_average:
             raise ConfigError(
                 f"{folder}: exists and holds no average; choose a new folder as --output"
             )
         save_checkpoint(folder, average_weights(saved))
-        if run.path.resolve() not in folder.resolve().parents[:2]:
-            # outside of the run, --model needs configuration and tokenizer beside the weights
+        in_run = run.path.resolve() in folder.resolve().parents[:2]  # or in a folder of the run
+        if not in_run:  # then --model needs configuration and tokenizer beside the weights
             shutil.copy(run.config, folder)
             shutil.copytree(run.tokenizer, folder / run.tokenizer.name, dirs_exist_ok=True)
     typer.echo(f"averaged {', '.join(p.name for p in saved)}", err=True)

@@ -53,7 +53,7 @@ def _checks(config: str | None, settings: list[str]) -> "Iterator[Check]":
             recipe = load_config(config, settings)
         except ConfigError as error:
             yield Check("recipe", "failure", str(error), "correct the recipe")
-    folders = [RUNS, *([Path(recipe.data.directory)] if recipe else [])]
+    folders = [RUNS, Path(recipe.data.directory)] if recipe else [RUNS]
     machine = list(check_machine(folders))
     yield from machine
     broken = {check.name for check in machine if check.status == "failure"}

@@ -96,7 +96,7 @@ def eval_bleu(
     paper's BLEU is the one of "Attention Is All You Need".
     """
     scores.check_comet(text)
-    if bool(model) == (hypothesis is not None):
+    if bool(model) == (hypothesis is not None):  # both or neither
         raise ConfigError(
             "give either --model RUN to translate and score, "
             "or --hypothesis FILE with --reference FILE to score a finished translation"
@@ -141,7 +141,7 @@ def _search_settings(translator: "Translator") -> dict[str, object]:
     is_gnmt = settings.length_normalization == "gnmt"
     alpha = "length_penalty" if is_gnmt else "length_normalization"
     shown = {"beam_size": settings.beam_size, alpha: getattr(settings, alpha)}
-    if translator.shortlist:
+    if translator.shortlist:  # candidates of each source token
         shown["shortlist"] = translator.shortlist.candidates.shape[1]
     return shown
 
@@ -157,10 +157,11 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     from nmt.evaluation.score_sheet import ScoreSheet, per_sentence_scores, score_sheet
 
     test_set, translations = translated.test_set, translated.translations
-    sheet, failure = score_sheet(translations, test_set, scoring.ter, scoring.confidence), None
+    sheet = score_sheet(translations, test_set, scoring.ter, scoring.confidence)
+    failure = None
     if scoring.comet:
         try:
-            gpus = int(pick_device(device).type == "cuda")
+            gpus = 1 if pick_device(device).type == "cuda" else 0
             score = comet(translations, test_set, scoring.comet_model, gpus)
             sheet = ScoreSheet([*sheet.scores, score], [*sheet.remarks, COMET_REMARK])
         except NmtError as error:
@@ -168,10 +169,12 @@ def _print_scores(translated: _Translated, scoring: ScoreOptions, device: str) -
     rows = per_sentence_scores(translations, test_set, scoring.ter) if scoring.per_sentence else []
     if scoring.as_json:
         values = sheet.as_json() | test_set.as_json() | translated.provenance | translated.search
-        print(json.dumps(values | ({"per_sentence": rows} if rows else {})))
+        if rows:
+            values["per_sentence"] = rows
+        print(json.dumps(values))
     else:
         count = len(translations)
-        details = [f"{count} sentence{'s' * (count != 1)} of {test_set}"]
+        details = [f"{count} {'sentence' if count == 1 else 'sentences'} of {test_set}"]
         details += [f"{key.replace('_', ' ')} {value}" for key, value in translated.search.items()]
         print(f"{sheet}\n\n{', '.join(details)}", file=sys.stderr if rows else sys.stdout)
         if rows:

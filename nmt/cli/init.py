@@ -50,9 +50,10 @@ class InitOptions:
             ConfigError: Not exactly one text was named.
         """
         texts = self.texts or []
-        addresses = [f"hf:{self.hub}"] * (self.hub is not None)
-        addresses += [f"opus:{self.opus}"] * (self.opus is not None)
-        if len(addresses) + bool(texts) != 1 or len(texts) > 2:
+        addresses = [] if self.hub is None else [f"hf:{self.hub}"]
+        addresses += [] if self.opus is None else [f"opus:{self.opus}"]
+        named = len(addresses) + (1 if texts else 0)
+        if named != 1 or len(texts) > 2:
             raise ConfigError(
                 "name one text: two aligned files, one file with both sides, a corpus of `nmt data "
                 f"list`, --hub or --opus; got {', '.join([*texts, *addresses]) or 'nothing'}"
@@ -105,11 +106,12 @@ def init(options: InitOptions) -> None:
         )
     else:
         profile, data = _look_at_files(text, given_languages, held_out, missing, folder)
+    lowercase = profile.source.lowercase and profile.target.lowercase
+    form = (", lower-case" if lowercase else "") + (", tokenised" if profile.tokenized else "")
     log(
         f"{profile.pairs:,} pairs, {data.source_language} ({profile.source.words:.0f} words a "
-        f"line) to {data.target_language} ({profile.target.words:.0f})"
-        f"{', lower-case' * (profile.source.lowercase and profile.target.lowercase)}"
-        f"{', tokenised' * profile.tokenized}; timing a few training steps on this machine"
+        f"line) to {data.target_language} ({profile.target.words:.0f}){form}; "
+        "timing a few training steps on this machine"
     )
     recipe = choose_recipe(profile, data, options.size, options.minutes)
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +135,8 @@ def _look_at_corpus(
     from nmt.data.corpora.registry import find_corpus, resolve
     from nmt.planning.text_profile import profile_text
 
-    source, target = find_corpus(name).pair_of(*(given_languages or (None, None)))
+    wanted = given_languages or (None, None)  # None: the corpus's first pair
+    source, target = find_corpus(name).pair_of(*wanted)
     data = DataConfig(corpus=name, source_language=source, target_language=target)
     data = data.model_copy(update=held_out)
     return profile_text(resolve(data, log).train[0], (source, target)), data

@@ -119,6 +119,7 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
 
 
 def _tab_separated(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
+    """Yield the first two columns of each line; `name` is the input's name for messages."""
     for number, line in enumerate(lines, start=1):
         columns = line.split("\t")
         if len(columns) < 2:

@@ -56,8 +56,10 @@ class TerminologyOptions:
         from nmt.translation.line import Terminology
 
         terms = read_glossary(self.glossary).terms if self.glossary else {}
-        words = [*(self.forbid or ()), *(read_words(self.forbid_file) if self.forbid_file else ())]
-        return Terminology.of(terms, forbidden=words)
+        forbidden = list(self.forbid or ())
+        if self.forbid_file:
+            forbidden += read_words(self.forbid_file)
+        return Terminology.of(terms, forbidden=forbidden)
 
 
 def _check_workers(text: str) -> str:

@@ -16,6 +16,7 @@ from nmt.config import ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel
 from nmt.errors import MissingExtraError
 from nmt.exchange.engine import LONGEST, EngineTranslation, Quantization
+from nmt.exchange.verify import excluded_ids
 from nmt.model.attention import MultiHeadAttention
 from nmt.model.decoder import Decoder, DecoderLayer
 from nmt.model.encoder import Encoder, EncoderLayer
@@ -48,15 +49,16 @@ def export_ctranslate2(
 ) -> None:
     """Write the model, and the tokenizer as source.spm and target.spm, into an empty folder.
 
-    `quantization` None: float32. The model's parameters are not changed. PAD and BOS get a bias of
-    `NEVER`, because the engine does not know that they are no tokens of a translation.
+    `quantization` None: float32. The model's parameters are not changed. Tokens that no
+    translation has get a bias of `NEVER`, because the engine does not know them.
 
     Raises:
         MissingExtraError: the package ctranslate2 is not installed.
         OSError: a file cannot be written.
     """
     pieces = run.tokenizer.source.pieces, run.tokenizer.target.pieces
-    write_model(run.model, run.config.model, pieces, folder, quantization)
+    excluded = excluded_ids(run.config.decoding)
+    write_model(run.model, run.config.model, pieces, folder, quantization, excluded)
     for name, side in ((SOURCE, run.tokenizer.source), (TARGET, run.tokenizer.target)):
         (folder / name).write_bytes(side.model)
 
@@ -67,9 +69,14 @@ def write_model(
     pieces: tuple[list[str], list[str]],
     folder: Path,
     quantization: Quantization | None = None,
+    excluded: Sequence[int] = (PAD, BOS),
 ) -> None:
-    """Write the model alone into a folder; `pieces` are those of the source and of the target."""
+    """Write the model alone into a folder; `pieces` are those of the source and of the target.
+
+    The ids `excluded` get a bias of `NEVER`.
+    """
     spec = _specification(model, config)
+    spec.decoder.projection.bias[list(excluded)] = NEVER
     source, target = pieces
     spec.register_source_vocabulary(source)
     spec.register_target_vocabulary(target)
@@ -135,16 +142,17 @@ def _specification(model: Transformer, config: ModelConfig) -> Any:
 
 def _fill_embeddings(spec: Any, model: Transformer) -> None:
     """Fill in the three matrices, of which equal ones are stored once, bias and positions."""
+    output, width = model.output_embedding, model.target_embedding.weight.shape[1]
     spec.encoder.embeddings[0].weight = _array(model.source_embedding.weight)
     spec.decoder.embeddings.weight = _array(model.target_embedding.weight)
-    spec.decoder.projection.weight = _array(model.output_embedding.weight)
-    bias = np.zeros(len(model.output_embedding.weight), np.float32)
-    bias[[PAD, BOS]] = NEVER
+    spec.decoder.projection.weight = _array(output.weight)
+    bias = np.zeros(len(output.weight), np.float32) if output.bias is None else _array(output.bias)
     spec.decoder.projection.bias = bias
+    spec.decoder.start_from_zero_embedding = model.target_embedding.zero is not None
     for side in (spec.encoder, spec.decoder):
         side.scale_embeddings = True
-        width = model.target_embedding.weight.shape[1]
-        side.position_encodings.encodings = _array(sinusoids(POSITIONS, width))
+        table = sinusoids(POSITIONS, width, model.positions.positions)
+        side.position_encodings.encodings = _array(table)
 
 
 def _fill_stack(theirs: Any, ours: Encoder | Decoder) -> None:

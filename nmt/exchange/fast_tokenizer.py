@@ -16,7 +16,7 @@ from nmt.errors import ExchangeError, print_warning
 from nmt.files import write_json
 
 TOKENIZER = "tokenizer.json"
-LONGEST_SOURCE = 1024
+LONGEST_INPUT = 1024
 """tokens after which a source is cut"""
 
 # values of enums in sentencepiece_model.proto
@@ -54,7 +54,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
         **specials,
         "additional_special_tokens": [pieces[i] for i in (PAD, BOS, EOS)],
         "tokenizer_class": "PreTrainedTokenizerFast",  # MarianTokenizer would need source.spm
-        "model_max_length": LONGEST_SOURCE,
+        "model_max_length": LONGEST_INPUT,
         "clean_up_tokenization_spaces": False,
     }
     write_json(folder / TOKENIZER, tokenizer_json(tokenizer.source))
@@ -80,7 +80,7 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
     return {
         "version": "1.0",
         "truncation": {
-            "max_length": LONGEST_SOURCE,
+            "max_length": LONGEST_INPUT,
             "direction": "Right",
             "strategy": "LongestFirst",
             "stride": 0,
@@ -100,7 +100,10 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
 
 
 def _added_token(number: int, piece: str) -> dict[str, Any]:
-    """Return a piece that is read from text as a whole, before the text is normalised."""
+    """Return a user-defined piece, such as >>fra<<, which is read from text as a whole.
+
+    SentencePiece puts a ▁ before it and here there is none, as in the models of OPUS-MT.
+    """
     flags = ("single_word", "lstrip", "rstrip", "normalized", "special")
     return {"id": number, "content": piece, **dict.fromkeys(flags, False)}
 

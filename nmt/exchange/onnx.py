@@ -19,7 +19,7 @@ import torch
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import LONGEST, EngineTranslation
-from nmt.exchange.fast_tokenizer import LONGEST_SOURCE, TOKENIZER, write_tokenizer
+from nmt.exchange.fast_tokenizer import LONGEST_INPUT, TOKENIZER, write_tokenizer
 from nmt.exchange.onnx_graphs import ENCODER, MERGED, quietly, write_graphs
 from nmt.exchange.onnx_page import page
 from nmt.files import write_atomically, write_json
@@ -37,7 +37,7 @@ Array = npt.NDArray[Any]
 def export_onnx(run: LoadedModel, folder: Path) -> None:
     """Write graphs, tokenizer, settings and a page into an empty folder.
 
-    The model and its parameters are not changed. A source is cut after `LONGEST_SOURCE` tokens, and
+    The model and its parameters are not changed. A source is cut after `LONGEST_INPUT` tokens, and
     no translation may have more than as many.
 
     Raises:
@@ -96,7 +96,7 @@ def _configuration(run: LoadedModel) -> dict[str, Any]:
         **{f"encoder_{name}": size for name, (size, _) in sides.items()},
         **{f"decoder_{name}": size for name, (_, size) in sides.items()},
         "activation_function": model.activation,
-        "max_position_embeddings": 2 * LONGEST_SOURCE,
+        "max_position_embeddings": 2 * LONGEST_INPUT,
         "scale_embedding": True,
         "use_cache": True,
     }

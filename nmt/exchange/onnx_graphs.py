@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from nmt.exchange.fast_tokenizer import LONGEST_SOURCE
+from nmt.exchange.fast_tokenizer import LONGEST_INPUT
 from nmt.model.attention import AttentionContext
 from nmt.model.decoder import DecoderLayer
 from nmt.model.layout import Layout
@@ -133,7 +133,7 @@ def write_graphs(model: Transformer, folder: Path) -> list[Path]:
     """
     model = copy.deepcopy(model).cpu().eval()
     width = model.target_embedding.weight.shape[1]
-    model.positions(torch.zeros(1, 1, width), LONGEST_SOURCE - 1)  # its table has now 2,048 rows
+    model.positions(torch.zeros(1, 1, width), LONGEST_INPUT - 1)  # its table has now 2,048 rows
     encoder, decoder = EncoderGraph(model), DecoderGraph(model)
     ids = mask = torch.ones(2, 3, dtype=torch.long)
     with torch.no_grad():

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import DataError, ExchangeError
 from nmt.exchange.engine import LONGEST, EngineTranslation
@@ -77,6 +78,11 @@ class CheckedTranslation:
         return f"{self.text!r} becomes {self.theirs} with log P {theirs:.6f}, expected {ours:.6f}"
 
 
+def excluded_ids(settings: DecodingConfig) -> list[int]:
+    """Return the target ids that no translation has: PAD, BOS, and UNK if it is not allowed."""
+    return [PAD, BOS] if settings.allow_unknown else [PAD, BOS, UNK]
+
+
 def choose_sentences(run: LoadedModel, lines: Iterable[str]) -> list[str]:
     """Return the first `SENTENCES` lines that are neither blank nor longer than `LONGEST_SOURCE`.
 
@@ -136,10 +142,10 @@ def _check(
     logits = run.model(source, torch.tensor([[BOS, *ids[:-1]]]))[0].double()  # (T, V)
     target = torch.tensor(ids)[:, None]
     lowest = float(logits.log_softmax(1).gather(1, target).sum())
-    logits[:, [PAD, BOS]] = -torch.inf  # no translation has them
+    logits[:, excluded_ids(run.config.decoding)] = -torch.inf
     log_p = logits.log_softmax(1)
     chosen = log_p.gather(1, target)
-    # the program's softmax may count PAD and BOS or not
+    # the program's softmax may count the excluded tokens or not
     ours = min(max(lowest, translation.log_p), float(chosen.sum()))
     best = log_p.max(1)
     return CheckedTranslation(

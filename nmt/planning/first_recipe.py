@@ -4,7 +4,6 @@ The rules come from the results of the bundled recipes (configs/README.md).
 first_recipe.yaml.jinja is the recipe as YAML, with the sentence that explains each setting.
 """
 
-import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,6 +29,8 @@ _LARGEST_VOCABULARY = 32_000
 _MOST_EPOCHS = 60
 """epochs of a small corpus; more of them no longer improve the model"""
 _VALIDATIONS = 8  # number of validations in a training
+_DROPOUTS = ((3, 0.1), (8, 0.15), (25, 0.25))
+"""(limit, dropout) for trainings of fewer than `limit` epochs: more dropout for repeated pairs"""
 _FEWEST_STEPS = 50  # fewer steps teach a model nothing
 _CPU_MINUTES, _GPU_MINUTES = 30.0, 120.0
 _DRAFT = {"steps": 100_000, "steps_reason": "", "epochs": 0.0, "dropout": 0.1}
@@ -73,13 +74,14 @@ def choose_recipe(
         "spaced": profile.source.spaced and profile.target.spaced,
         "size_asked": size is not None,
         "on_cpu": on_cpu,
-        "threads": _fewer_threads(),
+        "threads": _thread_limit(),
         "validations": _VALIDATIONS,
     }
     first_size = size or _size_for(profile.pairs, minutes, on_cpu)
     recipe = _recipe_of(first_size, profile, values, minutes)
-    if recipe.time.total > minutes * 60 and not size and first_size != "tiny":
-        recipe = _recipe_of("tiny", profile, values, minutes)
+    too_slow = recipe.time.total > minutes * 60
+    if too_slow and size is None and first_size != "tiny":
+        return _recipe_of("tiny", profile, values, minutes)
     return recipe
 
 
@@ -95,10 +97,10 @@ def _recipe_of(
     workload = _workload(profile, draft, store, vocabulary)
     steps, reason = _steps(draft, workload, speed, minutes)
     epochs = steps / (workload.steps_per_epoch or 1)
-    values |= {"steps": steps, "steps_reason": reason, "epochs": epochs}
-    # the more often the training sees each pair, the higher the dropout
-    table = ((3, 0.1), (8, 0.15), (25, 0.25), (math.inf, 0.35 if size != "tiny" else 0.3))
-    text = _fill_in(values | {"dropout": next(value for limit, value in table if epochs < limit)})
+    highest_dropout = 0.3 if size == "tiny" else 0.35
+    dropout = next((value for limit, value in _DROPOUTS if epochs < limit), highest_dropout)
+    values |= {"steps": steps, "steps_reason": reason, "epochs": epochs, "dropout": dropout}
+    text = _fill_in(values)
     config = parse_config(text, "nmt init")
     time = run_time(config, workload, speed)
     return FirstRecipe(text, config, time, speed, epochs, _warnings(speed, time, minutes))
@@ -127,12 +129,12 @@ def _align(text: str) -> str:
 def describe_recipe(recipe: FirstRecipe, command: str) -> str:
     """Return the recipe as YAML, after comments: time, machine, warnings, the `command` to run."""
     speed = recipe.speed
+    threads = "1 thread" if speed.threads == 1 else f"{speed.threads} threads"
     lines = [
         f"# planned  {recipe.time.total / 60:.1f} min for {recipe.config.training.max_steps:,} "
         f"steps ({recipe.epochs:.1f} times through the text)",
         f"# machine  {speed.device}, {speed.precision}, {speed.target_tokens:,.0f} target tokens a "
-        f"second, measured in {speed.steps} steps with {speed.threads} "
-        f"thread{'s' * (speed.threads > 1)}",
+        f"second, measured in {speed.steps} steps with {threads}",
         *(f"# warning  {warning}" for warning in recipe.warnings),
         f"# run      {command}",
     ]
@@ -157,6 +159,7 @@ def _warnings(speed: Speed, time: RunTime, minutes: float) -> list[str]:
 
 
 def _size_for(pairs: int, minutes: float, on_cpu: bool) -> SizeName:
+    """Return the largest model that this much text and this much time can train."""
     if on_cpu:
         return "tiny" if pairs < 8_000 or minutes < 4 else "small"
     if pairs < 300_000:
@@ -171,39 +174,42 @@ def _learn_sample_vocabulary(
 
     Writes the size into `values`, halved until the sample has enough different pieces for it.
     """
-    entries = next((size for limit, size in _VOCABULARIES if profile.pairs < limit), None)
-    values["vocabulary_size"] = entries or _LARGEST_VOCABULARY
+    sizes = (size for limit, size in _VOCABULARIES if profile.pairs < limit)
+    values["vocabulary_size"] = next(sizes, _LARGEST_VOCABULARY)
     while True:
         try:
             draft = parse_config(_fill_in(values | _DRAFT), "nmt init")
             tokenizer = learn_vocabulary(profile.sample, draft.tokenizer)
             break
         except DataError:
-            if values["vocabulary_size"] <= 500:
+            if values["vocabulary_size"] <= 500:  # the text is too small for any vocabulary
                 raise
             values["vocabulary_size"] //= 2
     sources = tokenizer.source.encode([pair.source for pair in profile.sample])
     targets = tokenizer.target.encode([pair.target for pair in profile.sample])
     longest = Config().data.cleaning.max_length
-    pairs = [pair for pair in zip(sources, targets, strict=True) if max(map(len, pair)) <= longest]
+    encoded = zip(sources, targets, strict=True)
+    pairs = [pair for pair in encoded if max(len(pair[0]), len(pair[1])) <= longest]
     store = TokenStore.of([source for source, _ in pairs], [target for _, target in pairs])
     return store, tokenizer.target.size
 
 
-def _fewer_threads() -> int | None:
+def _thread_limit() -> int | None:
     """Return OMP_NUM_THREADS if it is a smaller number than that of the cores, else None."""
     number = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]  # "4,2": 4 in the outer loop
     return int(number) if number.isdecimal() and 0 < int(number) < available_cores() else None
 
 
 def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabulary: int) -> Workload:
-    lengths = float(store.source.lengths.mean()), float(store.target.lengths.mean())
-    tokens = profile.pairs * max(lengths)
+    """Return the size of an epoch of the whole text, with the sentence lengths of its sample."""
+    source_length = float(store.source.lengths.mean())
+    target_length = float(store.target.lengths.mean())
+    tokens = profile.pairs * max(source_length, target_length)  # batches count the longer side
     return Workload(
         origin="a sample of the text",
         pairs=profile.pairs,
-        source_length=lengths[0],
-        target_length=lengths[1],
+        source_length=source_length,
+        target_length=target_length,
         steps_per_epoch=max(1, round(tokens / config.training.batch_tokens)),
         source_vocabulary=vocabulary,
         target_vocabulary=vocabulary,
@@ -212,17 +218,16 @@ def _workload(profile: TextProfile, config: Config, store: TokenStore, vocabular
 
 
 def _steps(config: Config, workload: Workload, speed: Speed, minutes: float) -> tuple[int, str]:
-    """Return the number of steps that fit into the time and improve the model, and the reason.
-
-    The number is at least `_FEWEST_STEPS`, however slow this machine is.
-    """
+    """Return how many steps fit into the time and improve the model, and the reason."""
+    # a run of one step has one validation, so its times give the seconds of a single validation
     training = config.training.model_copy(update={"max_steps": 1, "validate_every": 1})
-    single = run_time(config.model_copy(update={"training": training}), workload, speed)
-    available = minutes * 60 - _VALIDATIONS * single.validations - single.ending
-    steps = int(available / speed.step_seconds)
+    one_step = run_time(config.model_copy(update={"training": training}), workload, speed)
+    seconds = minutes * 60 - _VALIDATIONS * one_step.validations - one_step.ending
+    steps = int(seconds / speed.step_seconds)
     if steps < _FEWEST_STEPS:
         return _FEWEST_STEPS, "the fewest steps that teach the model anything"
-    most = _MOST_EPOCHS * (workload.steps_per_epoch or 1)
-    if most < steps:
-        return max(most, _FEWEST_STEPS), f"{_MOST_EPOCHS} times through the text; more overfits"
+    most_steps = _MOST_EPOCHS * (workload.steps_per_epoch or 1)
+    if most_steps < steps:
+        reason = f"{_MOST_EPOCHS} times through the text; more overfits"
+        return max(most_steps, _FEWEST_STEPS), reason
     return steps, f"{minutes:g} minutes of this machine, {speed.step_seconds:.2f} s a step"

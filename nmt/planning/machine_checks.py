@@ -64,7 +64,8 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     yield from _device()
     yield _threads()
     yield _memory()
-    for folder in dict.fromkeys(map(_existing_parent, folders)):  # each one once
+    existing = [_existing_parent(folder) for folder in folders]
+    for folder in dict.fromkeys(existing):  # each one once, in this order
         yield _disk(folder)
         yield _write_access(folder)
     for extra, (module, purpose) in _EXTRAS.items():
@@ -93,7 +94,7 @@ def _libraries() -> Check:
     except _MISSING:
         found = "nmt itself is not installed, only found"
         return Check("libraries", "warning", found, "pip install .")
-    present, lacking, missing = [], [], []
+    present, unsuitable, to_install = [], [], []
     for line in required:
         requirement = _REQUIREMENT.match(line)
         if not requirement or "extra ==" in line or requirement[1] == "torch":
@@ -102,19 +103,20 @@ def _libraries() -> Check:
         try:
             version = importlib.metadata.version(name)
         except _MISSING:
-            version = ""
+            version = ""  # older than every version
         present.append(f"{name} {version}")
         if _version_numbers(version) < _version_numbers(oldest):
-            lacking.append(f"{name} {oldest}" + f" (here: {version})" * bool(version))
-            missing.append(f"'{name}>={oldest}'")
-    if lacking:
-        found = f"missing or too old: {', '.join(lacking)}"
-        return Check("libraries", "failure", found, f"pip install {' '.join(missing)}")
+            here = f" (here: {version})" if version else ""
+            unsuitable.append(f"{name} {oldest}{here}")
+            to_install.append(f"'{name}>={oldest}'")
+    if unsuitable:
+        found = f"missing or too old: {', '.join(unsuitable)}"
+        return Check("libraries", "failure", found, f"pip install {' '.join(to_install)}")
     return Check("libraries", "ok", ", ".join(present))
 
 
 def _version_numbers(version: str) -> list[int]:
-    """Return the numbers of a version, by which two versions can be compared."""
+    """Return the numbers of a version, to compare it with others: 2.10.1+cpu -> [2, 10, 1]."""
     return [int(part) for part in re.findall(r"\d+", version.partition("+")[0])]
 
 
@@ -128,8 +130,9 @@ def _device() -> Iterator[Check]:
     device = pick_device("auto")
     if device.type == "cuda":
         memory = torch.cuda.get_device_properties(0).total_memory
-        several = f"{torch.cuda.device_count()} x " if torch.cuda.device_count() > 1 else ""
-        yield Check("device", "ok", f"{several}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
+        count = torch.cuda.device_count()
+        times = f"{count} x " if count > 1 else ""
+        yield Check("device", "ok", f"{times}{torch.cuda.get_device_name()}, {gigabytes(memory)}")
     elif device.type == "cpu" and (shutil.which("nvidia-smi") or _NVIDIA_DRIVER.exists()):
         found = f"an NVIDIA driver is here, but PyTorch {torch.__version__} finds no GPU"
         remedy = "install a PyTorch for CUDA (https://pytorch.org), or set training.device: cpu"
@@ -146,8 +149,8 @@ def _device() -> Iterator[Check]:
 
 def _threads() -> Check:
     cores, quota = available_cores(), _cpu_quota()
-    found = f"{cores} core" + "s" * (cores > 1)
-    if quota is not None and quota < cores - 0.5:
+    found = "1 core" if cores == 1 else f"{cores} cores"
+    if quota is not None and quota < cores - 0.5:  # so that `remedy` names fewer threads
         found += f"; this container may use {quota:.1f} of them"
         remedy = f"set training.threads: {max(1, round(quota))}"
         return Check("threads", "warning", found, remedy)
@@ -157,7 +160,7 @@ def _threads() -> Check:
 def _cpu_quota() -> float | None:
     """Return the number of processors the control group allows, or None if it sets no limit."""
     try:
-        limit, period = _read_cgroup("cpu.max").split()
+        limit, period = _read_cgroup("cpu.max").split()  # processor time in each period, both in µs
         return None if limit == "max" else int(limit) / int(period)
     except (OSError, ValueError):
         return None

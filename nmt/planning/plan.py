@@ -107,13 +107,15 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     device = pick_device(config.training.device)
     workload, prepared = find_workload(config)
     model = resources.build_meta_model(config.model, *workload.vocabularies)
-    source, target = workload.tokens_per_step(config)  # numbers of tokens
+    tokens = workload.tokens_per_step(config)  # source tokens, target tokens
     lengths = workload.source_length, workload.target_length
     longer_length = max(lengths)  # mean length of the longer side
-    operations = resources.training_operations(model, config.model, source, target, *lengths)
+    operations = resources.training_operations(model, config.model, *tokens, *lengths)
     precision = pick_precision(config.training.precision, device)
-    most_shards = number_of_shards(use_threads(config.training.threads), parameter_count(model))
-    shards = most_shards if can_shard(device, config.training) else 1  # parts of a step
+    threads = use_threads(config.training.threads)
+    shards = 1  # parts of a step that the CPU computes at the same time
+    if can_shard(device, config.training):
+        shards = number_of_shards(threads, parameter_count(model))
     hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
     memory = training_memory(config, model, hardware, longer_length)
     speed = None
@@ -130,8 +132,8 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         memory=memory,
         gpu_memory=training_memory(config, model, Hardware("cuda", "bf16"), longer_length),
         disk=resources.disk_usage(config, model),
-        source_tokens=source,
-        target_tokens=target,
+        source_tokens=tokens[0],
+        target_tokens=tokens[1],
         step_operations=operations,
         steps=config.training.max_steps,
         speed=speed,
@@ -144,11 +146,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
 
 
 def _check_model_fits(memory: Memory, device: torch.device) -> None:
-    """Check that the model can be built before the probe tries it.
-
-    Raises:
-        ConfigError: weights, gradients and optimiser state are larger than the free memory.
-    """
+    """Raise a ConfigError if weights, gradients and optimiser state exceed the free memory."""
     needed = memory.weights + memory.gradients + memory.optimizer
     free = free_memory(device)
     if free is not None and needed > free:
@@ -169,7 +167,9 @@ def run_time(config: Config, workload: Workload, speed: Speed) -> RunTime:
     beam = speed.greedy_seconds * config.decoding.beam_size
     validations = math.ceil(training.max_steps / training.validate_every)
     candidates = 3 if training.moving_average else 2  # weights to choose from at the end
-    choosing = candidates * (speed.forward_seconds + (beam if greedy else 0.0))  # seconds per batch
+    choosing = candidates * speed.forward_seconds  # seconds per batch
+    if training.validation_metric != "loss":  # the other metrics need translations
+        choosing = candidates * (speed.forward_seconds + beam)
     has_test_set = training.score_test_set and (config.data.test or config.data.corpus)
     steps = training.max_steps * speed.step_seconds
     validating = validations * batches * (speed.forward_seconds + greedy)
@@ -200,7 +200,7 @@ def read_template(name: str, **filters: Callable[..., str]) -> Template:
 def describe_plan(plan: Plan) -> str:
     """Return the plan as text for a terminal: blocks, each with a heading on its left."""
     count = plan.speed.threads if plan.speed else 0  # 0 is not shown
-    threads = f"{count} thread" + "s" * (count > 1)
+    threads = f"{count} threads" if count > 1 else f"{count} thread"
     template = read_template(
         "plan.txt",
         large=functools.partial(_with_unit, _NUMBERS),
@@ -212,5 +212,5 @@ def describe_plan(plan: Plan) -> str:
 
 def _with_unit(units: Sequence[tuple[float, float, str, str]], number: float) -> str:
     """Format a number in the first unit that is not too large for it: 2.5 GB."""
-    _, size, number_format, name = next(unit for unit in units if number >= unit[0])
+    _smallest, size, number_format, name = next(unit for unit in units if number >= unit[0])
     return f"{number / size:{number_format}} {name}".rstrip()

@@ -88,13 +88,13 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
     on_gpu = device.type == "cuda"
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    tokens = _affordable_tokens(config, model, store, precision)
+    tokens = _affordable_tokens(config, model, store, precision)  # batch_tokens of the probe
     steps = _take_steps(_trainer(config, model, store, precision, tokens))
     scale = config.training.batch_tokens / tokens  # above 1 if the steps were made smaller
     # the time of the gradient grows with the tokens, the time of the update does not
     computing = _interquartile_mean([step.computing for step in steps]) * scale
     step_seconds = computing + _interquartile_mean([step.updating for step in steps])
-    target_tokens = sum(step.tokens for step in steps) / len(steps) * scale
+    target_tokens = sum(step.tokens for step in steps) / len(steps) * scale  # of a whole step
     target_length = round(float(store.target.lengths.mean()))
     waiting = sum(step.waited for step in steps) / sum(step.elapsed for step in steps)
     return Speed(
@@ -116,7 +116,7 @@ def probe(config: Config, store: TokenStore, vocabularies: tuple[int, int]) -> S
 def _trainer(
     config: Config, model: Transformer, store: TokenStore, precision: str, tokens: int
 ) -> Trainer:
-    """Return the trainer of the recipe with steps of this many tokens; it needs no tokenizer."""
+    """Return the trainer of the recipe with steps of this many tokens; it never validates."""
     training = config.training.model_copy(update={"batch_tokens": tokens, "tensorboard": False})
     tokenizer = config.tokenizer.model_copy(update={"sampling": 0.0})
     smaller = config.model_copy(update={"training": training, "tokenizer": tokenizer})
@@ -127,14 +127,15 @@ def _trainer(
 def _affordable_tokens(
     config: Config, model: Transformer, store: TokenStore, precision: str
 ) -> int:
-    """Return how many tokens make a step of about `_STEP_SECONDS`; takes two small steps."""
+    """Return how many tokens make a step of about `_STEP_SECONDS`; trains two small steps."""
     wanted = config.training.batch_tokens
     small = min(_SMALLEST_STEP, wanted)
     trainer = _trainer(config, model, store, precision, small)
     steps = [_take_step(trainer) for _ in range(2)]
     # Linux measures the waiting time of short steps too coarsely to subtract all of it
     seconds = min(max(step.computing, step.elapsed / 10) for step in steps)
-    return max(small, min(wanted, int(small * _STEP_SECONDS / seconds)))
+    affordable = int(small * _STEP_SECONDS / seconds)
+    return max(small, min(wanted, affordable))
 
 
 @dataclass(frozen=True)
@@ -161,8 +162,9 @@ def _take_steps(trainer: Trainer) -> Sequence[_ProbedStep]:
         steps.append(_take_step(trainer))
         measured = steps[_WARM_UP:]
         elapsed = sum(step.elapsed for step in measured)
-        busy = elapsed - sum(step.waited for step in measured)
-        if len(measured) >= _FEWEST and (busy > _ENOUGH_SECONDS or elapsed > _PATIENCE_SECONDS):
+        worked = elapsed - sum(step.waited for step in measured)
+        long_enough = worked > _ENOUGH_SECONDS or elapsed > _PATIENCE_SECONDS
+        if len(measured) >= _FEWEST and long_enough:
             break
     return steps[_WARM_UP:]
 
@@ -194,12 +196,10 @@ class _Clock:
             torch.cuda.synchronize()
         now, waits = time.perf_counter(), _read_waits()
         elapsed = now - self._time
-        waited = max(
-            (wait - self._waits.get(thread, 0) for thread, wait in waits.items()), default=0
-        )
+        new_waits = [wait - self._waits.get(thread, 0) for thread, wait in waits.items()]  # ns
         self._time, self._waits = now, waits
-        seconds = min(waited / 1e9, elapsed)
-        return max(_SHORTEST_SECONDS, elapsed - seconds), seconds
+        waited = min(max(new_waits, default=0) / 1e9, elapsed)
+        return max(_SHORTEST_SECONDS, elapsed - waited), waited
 
 
 def _read_waits() -> dict[str, int]:
@@ -223,9 +223,12 @@ def _greedy_seconds(model: Transformer, length: int, precision: str) -> float:
     """Return the seconds of greedy search for a validation batch of sentences of this length."""
     device = next(model.parameters()).device
     prepared = prepare_for_inference(model, precision)
-    source = torch.full((max(1, BATCH_TOKENS // length), length), BOS, device=device)
+    sentences = max(1, BATCH_TOKENS // length)
+    source = torch.full((sentences, length), BOS, device=device)  # any id takes the same time
     clock = _Clock(device)
     cache = prepared.start(prepared.encode(source), source)
     for _ in range(length):
-        prepared.step(source[:, :1], cache)[:, 0].float().logsumexp(1)
-    return clock.lap()[0]
+        logits = prepared.step(source[:, :1], cache)
+        logits[:, 0].float().logsumexp(1)  # a search normalises the logits; only its time counts
+    computing, _waited = clock.lap()
+    return computing

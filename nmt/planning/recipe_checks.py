@@ -80,8 +80,8 @@ def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
         found = f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})"
         yield Check("data", "ok", found)
         return
-    for number, text in enumerate(splits.train):
-        yield _text(f"train{number + 1}" if number else "train", text, config)
+    for number, text in enumerate(splits.train, start=1):
+        yield _text("train" if number == 1 else f"train{number}", text, config)
     yield _text("validation", splits.validation, config)
     if splits.test is not None:
         yield _text("test", splits.test, config)
@@ -94,7 +94,7 @@ def _text(name: str, text: TextPair, config: Config) -> Check:
     """Check that both sides have as many lines; held-out sets are also decoded as UTF-8."""
     try:
         pairs = ParallelText(text, config.data.languages)
-        if name.startswith("train"):
+        if name.startswith("train"):  # blocks of bytes: much faster than decoded lines
             count = sum(len(block) for block in pairs.blocks())
         else:
             count = sum(1 for _ in pairs)
@@ -114,13 +114,13 @@ def _vocabulary(config: Config) -> Check:
             settings = config.tokenizer
             found = f"{settings.vocabulary_size:,} {settings.kind} entries, to be learnt"
             return Check("tokenizer", "ok", found)
-        sides = prepared.train.source, prepared.train.target
-        source, target = (int(side.ids.max(initial=0)) for side in sides)
+        largest_source = int(prepared.train.source.ids.max(initial=0))
+        largest_target = int(prepared.train.target.ids.max(initial=0))
     except NmtError as error:
         return Check("tokenizer", "failure", str(error), _PREPARE_AGAIN)
-    folder, largest = prepared.directory, max(source, target)
+    folder, largest = prepared.directory, max(largest_source, largest_target)
     sizes = prepared.tokenizer.source.size, prepared.tokenizer.target.size
-    if source >= sizes[0] or target >= sizes[1]:
+    if largest_source >= sizes[0] or largest_target >= sizes[1]:
         found = (
             f"{folder} holds ids up to {largest:,}, outside of vocabularies of {sizes[0]:,} and "
             f"{sizes[1]:,} entries"

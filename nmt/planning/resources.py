@@ -64,7 +64,8 @@ def count_parameters(model: Transformer) -> ParameterCount:
     """Count the weights of the model by part."""
     total = parameter_count(model)
     encoder, decoder = parameter_count(model.encoder), parameter_count(model.decoder)
-    return ParameterCount(total - encoder - decoder, encoder, decoder, total)  # first: embeddings
+    embeddings = total - encoder - decoder  # all that is in neither stack
+    return ParameterCount(embeddings, encoder, decoder, total)
 
 
 def _matrix_weights(model: Transformer) -> tuple[int, int]:
@@ -106,15 +107,16 @@ def training_operations(
 
 def disk_usage(config: Config, model: Transformer) -> DiskUsage:
     """Return the disk space of a run at its largest, when no checkpoint is both best and last."""
-    training, weights = config.training, FP32 * parameter_count(model)
+    training = config.training
+    weights = FP32 * parameter_count(model)  # bytes
     averaged = 0 if training.average == "best" else training.average_checkpoints
-    most_kept = ranking_size(training) + max(averaged, training.keep_last)  # best, last
+    most_best, most_last = ranking_size(training), max(averaged, training.keep_last)
     # a run saves a checkpoint at every multiple of these two numbers; common multiples count once
     steps, every = training.max_steps, training.checkpoint_every
     validate_every = training.validate_every
     saved = steps // every + steps // validate_every - steps // math.lcm(every, validate_every)
     checkpoint = weights + optimizer_bytes(config, model)
-    checkpoints = min(most_kept, max(1, saved)) + 1  # one more is being written
+    checkpoints = min(most_best + most_last, max(1, saved)) + 1  # one more is being written
     finished = weights * (2 if training.moving_average else 1)
     return DiskUsage(checkpoint, checkpoints, finished, checkpoint * checkpoints + finished)
 
@@ -137,7 +139,8 @@ def step_seconds(gpu: GpuSpec, config: ModelConfig, operations: float, micro_bat
     """Estimate the seconds of a step: its operations or its kernel launches, the longer of both."""
     kernels = _ENCODER_KERNELS * config.encoder_layers + _DECODER_KERNELS * config.decoder_layers
     launching = _LAUNCH_SECONDS * kernels * micro_batches  # each launches all kernels
-    return max(operations / (gpu.teraflops * 1e12 * utilization(config)), launching)
+    computing = operations / (gpu.teraflops * 1e12 * utilization(config))
+    return max(computing, launching)
 
 
 @dataclass(frozen=True)

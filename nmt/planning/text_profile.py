@@ -109,13 +109,13 @@ def _spread_sample(pairs: Iterator[SentencePair] | ParallelText) -> tuple[int, l
 def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
     """Raise a DataError if the two sides cannot be translations of each other."""
     same = sum(pair.source == pair.target for pair in sample)
-    if same * 2 > len(sample) or not sample:
+    if not sample or same > len(sample) / 2:
         raise DataError(
             f"{name}: source and target are the same in most lines; expected a text and its "
             "translation. Check which files are given"
         )
     lengths = np.array([(len(pair.source), len(pair.target)) for pair in sample], float)
-    if lengths.std(axis=0).min() == 0:
+    if lengths.std(axis=0).min() == 0:  # lines of equal length have no correlation
         return
     correlation = float(np.corrcoef(lengths.T)[0, 1])
     if correlation < _ALIGNED:
@@ -127,19 +127,16 @@ def _check_alignment(sample: Sequence[SentencePair], name: str) -> None:
 
 
 def _describe_side(lines: Sequence[str]) -> SideProfile:
-    letters = Counter(
-        _script_of(character)
-        for line in lines[:: max(1, len(lines) // 2000)]
-        for character in line
-        if character.isalpha()
-    )
-    script, most = letters.most_common(1)[0] if letters else (None, 0)
-    capitals = sum(line != line.lower() for line in lines)
+    some_lines = lines[:: max(1, len(lines) // 2000)]  # evenly spaced
+    letters = filter(str.isalpha, chain.from_iterable(some_lines))
+    scripts = Counter(map(_script_of, letters))
+    script, most = scripts.most_common(1)[0] if scripts else (None, 0)
+    capitals = sum(line != line.lower() for line in lines)  # lines with a capital letter
     has_case = any(line != line.upper() for line in lines)
     return SideProfile(
         words=sum(len(line.split()) for line in lines) / len(lines),
-        lowercase=has_case and capitals * 100 < len(lines),
-        script=script if most > _ONE_SCRIPT * letters.total() else None,
+        lowercase=has_case and capitals < len(lines) / 100,
+        script=script if most > _ONE_SCRIPT * scripts.total() else None,
         language=_language_of(lines),
     )
 
@@ -168,7 +165,8 @@ def languages_from_file_names(text: TextPair) -> tuple[str | None, str | None]:
     if text.file is not None:  # one file with both sides
         return None, None
     matches = [_LANGUAGE_SUFFIX.search(Path(path).name) for path in text.paths]
-    source, target = (m[1] if m and m[1] not in _FORMATS else None for m in matches)
+    endings = [match[1] if match else None for match in matches]
+    source, target = (None if ending in _FORMATS else ending for ending in endings)
     return source, target
 
 

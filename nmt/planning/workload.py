@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -72,7 +73,6 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
 
 def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
     store, tokenizer = prepared.train, prepared.tokenizer
-    lengths = store.source.lengths, store.target.lengths
     sample = _sample(store)
     plan = BatchPlan(
         sample.source.lengths,
@@ -86,8 +86,8 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
     return Workload(
         origin=f"prepared data in {prepared.directory}",
         pairs=pairs,
-        source_length=float(lengths[0].mean()),
-        target_length=float(lengths[1].mean()),
+        source_length=float(store.source.lengths.mean()),
+        target_length=float(store.target.lengths.mean()),
         steps_per_epoch=round(plan.steps_per_epoch * epoch_size),
         source_vocabulary=tokenizer.source.size,
         target_vocabulary=tokenizer.target.size,
@@ -96,17 +96,19 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
 
 
 def _assumed_workload(config: Config) -> Workload:
-    data, size = config.data, config.tokenizer.vocabulary_size
-    corpus = None if data.train else (data.corpus, "-".join(sorted(data.languages)))
-    rows = known_figures("corpora")
-    known = next((row for row in rows if corpus == (row["name"], row["languages"])), {})
+    data = config.data
+    languages = "-".join(sorted(data.languages))
+    known: dict[str, Any] = {}
+    for row in known_figures("corpora"):
+        if not data.train and (row["name"], row["languages"]) == (data.corpus, languages):
+            known = row
     pairs, length = known.get("pairs"), known.get("length", _LENGTH)
     if config.tokenizer.kind == "char":
         length *= _CHARACTERS
     origin = f"what is known of the corpus {data.corpus}; it is not prepared here"
     if not known:
         origin = f"nothing is known before `nmt prepare`; {length:.0f} tokens a sentence assumed"
-    sizes = size, size
+    sizes = config.tokenizer.vocabulary_size, config.tokenizer.vocabulary_size
     if config.tokenizer.models:
         tokenizer = adopt_vocabulary(config.tokenizer)
         sizes = tokenizer.source.size, tokenizer.target.size
@@ -133,11 +135,14 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
     random = np.random.default_rng(config.seed)
     longer_length = max(workload.source_length, workload.target_length)
     count = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1  # pairs
-    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, workload.source_length / _GAMMA_SHAPE, count))
+    scale = workload.source_length / _GAMMA_SHAPE  # a gamma's mean is shape * scale
+    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, scale, count))  # lengths; 2: a word and EOS
     ratio = workload.target_length / workload.source_length
     target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
-    sides = zip((source, target), workload.vocabularies, strict=True)
-    return TokenStore(*(_random_sentences(lengths, size, random) for lengths, size in sides))
+    return TokenStore(
+        _random_sentences(source, workload.source_vocabulary, random),
+        _random_sentences(target, workload.target_vocabulary, random),
+    )
 
 
 def _random_sentences(
@@ -146,7 +151,7 @@ def _random_sentences(
     """Return sentences of random ids; each has its length in `lengths` and ends with EOS."""
     offsets = np.concatenate(([0], np.cumsum(lengths.astype(np.int64))))
     ids = random.integers(_FIRST_WORD, vocabulary, offsets[-1], dtype=np.uint32)
-    ids[offsets[1:] - 1] = EOS
+    ids[offsets[1:] - 1] = EOS  # the last token of each sentence
     return Sentences(ids, offsets)
 
 

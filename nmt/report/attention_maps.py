@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from operator import itemgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -80,8 +81,9 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
     labels, word_indices, word_index = [], [], -1
     single_characters = all(len(piece.strip("▁")) <= 1 for piece in pieces)
     for piece in pieces:
-        begins = piece.startswith("▁") or word_index < 0
-        word_index += begins
+        begins = piece.startswith("▁") or word_index < 0  # the first piece always begins a word
+        if begins:
+            word_index += 1
         label = piece.replace("▁", " ").strip() or "␣"
         continues = not begins and not single_characters and label[0].isalnum()
         labels.append(CONTINUATION + label if continues else label)
@@ -92,9 +94,9 @@ def readable_pieces(pieces: Sequence[str]) -> Pieces:
 def join_words(pieces: Pieces) -> Pieces:
     """Return one piece for each word; its label joins the word's labels without `CONTINUATION`."""
     labels = []
-    words = groupby(zip(pieces.words, pieces.labels, strict=True), lambda pair: pair[0])
-    for _word_index, group in words:
-        first, *others = (label for _word_index, label in group)
+    words = groupby(zip(pieces.words, pieces.labels, strict=True), key=itemgetter(0))
+    for _word_index, pairs in words:
+        first, *others = (label for _word_index, label in pairs)
         # a piece that is only ␣, the word boundary, is dropped before other pieces
         begin = "" if first == "␣" and others else first
         labels.append(begin + "".join(label.removeprefix(CONTINUATION) for label in others))
@@ -143,7 +145,8 @@ def record_attention(
     source = torch.tensor(ids, device=device)  # (1, S)
     record = AttentionRecord()
     with torch.inference_mode():
-        best = beam_search(run.model, source, run.config.decoding)[0][0]  # the only sentence
+        hypotheses = beam_search(run.model, source, run.config.decoding)[0]  # the only sentence
+        best = hypotheses[0]
         target_input = torch.tensor([[BOS, *best.tokens]], device=device)  # (1, T)
         run.model(source, target_input, attention=record)
     target_pieces = readable_pieces([run.tokenizer.target.pieces[i] for i in best.tokens])
@@ -188,5 +191,5 @@ def attention_map(
             heads = f"heads 1 to {len(weights)}"
             raise DataError(f"head {head}: the layers of this model have {heads}")
         title += f",\nhead {head} of {len(weights)}"
-        weights = weights[head - 1 : head]
+        weights = weights[head - 1 : head]  # (1, T, S)
     return AttentionMap(title, row_title, column_title, rows, columns, weights)

@@ -29,7 +29,7 @@ def read_metrics(path: Path) -> list[Record]:
         DataError: the file is missing or unreadable, or a line is not a record.
     """
     try:
-        lines = path.read_bytes().split(b"\n")[:-1]
+        *lines, _unfinished = path.read_bytes().split(b"\n")
     except FileNotFoundError as error:
         advice = "give the directory of a run that has trained"
         raise DataError(f"{path}: no metrics here; {advice}") from error
@@ -94,7 +94,8 @@ def running_mean(curve: Curve) -> Curve:
     # sums[n] is the sum of the first n values
     sums = np.concatenate(([0.0], np.cumsum([*curve.values()], dtype=np.float64)))
     indices = np.arange(count)
-    before = np.minimum(max(1, count // 20) // 2, indices)  # points of the window before each point
+    half_window = max(1, count // 20) // 2
+    before = np.minimum(half_window, indices)  # points of the window before each point
     after = np.minimum(before, indices[::-1])
     means = (sums[indices + after + 1] - sums[indices - before]) / (before + 1 + after)
     return dict(zip(curve, means.tolist(), strict=True))
@@ -142,39 +143,35 @@ class LineChart:
     def points(self, line: ChartLine) -> Iterator[str]:
         """Yield the points of a line as SVG text "x y", each 0 to 1000; 0 0 is the top left."""
         for step, value in line.curve.items():
-            yield f"{1000 * step / self.last:.1f} {1000 - 10 * self.height(value):.1f}"
+            x, y = 1000 * step / self.last, 1000 - 10 * self.height(value)  # y points down
+            yield f"{x:.1f} {y:.1f}"
 
     def value_ticks(self) -> list[tuple[str, float]]:
         """Return labels of the vertical axis, and the height of each in percent."""
-        ticks = round_ticks(self.low, self.high, 5)
+        ticks = round_ticks(self.low, self.high, about=5)
         return [(f"{tick:,.4g}", self.height(tick)) for tick in ticks]
 
     def step_ticks(self) -> list[tuple[str, float]]:
         """Return labels of the axis of steps, and the distance of each from the left in percent."""
-        steps = [tick for tick in round_ticks(0, self.last, 4) if tick.is_integer()]
+        steps = [tick for tick in round_ticks(0, self.last, about=4) if tick.is_integer()]
         return [(f"{step:,.0f}", 100 * step / self.last) for step in steps]
 
     def texts_on_hover(self) -> str:
         """Return steps and formatted values of all lines as JSON; page.js shows them on hover."""
-        return json.dumps(
-            [
-                {
-                    "name": line.name,
-                    "steps": list(line.curve),
-                    "texts": [format(value, self.number_format) for value in line.curve.values()],
-                }
-                for line in self.lines
-            ]
-        )
+        shown = []
+        for line in self.lines:
+            texts = [format(value, self.number_format) for value in line.curve.values()]
+            shown.append({"name": line.name, "steps": list(line.curve), "texts": texts})
+        return json.dumps(shown)
 
 
 def training_charts(records: list[Record]) -> list[LineChart]:
     """Return charts of losses, BLEU, chrF, learning rate and speed, each only if it is recorded."""
-    objective = curve(records, "train", "loss")
+    objective, validation = curve(records, "train", "loss"), curve(records, "validation", "loss")
     losses = [
         ChartLine("training objective", objective, "blue faint"),
         ChartLine("its running mean", running_mean(objective), "blue"),
-        ChartLine("validation cross-entropy", curve(records, "validation", "loss"), "orange", True),
+        ChartLine("validation cross-entropy", validation, "orange", dots=True),
     ]
     charts = [line_chart("Loss", "nats per target token", losses, ".2f", from_zero=False)]
     for key, name in METRIC_NAMES.items():
@@ -196,9 +193,9 @@ def line_chart(
     if not drawn:
         return None
     values = [value for line in drawn for value in line.curve.values()]
-    low, high = min([*values, 0.0] if from_zero else values), max(values)
-    margin = 0.04 * (high - low) or 1.0  # free height at the ends; 1 for a constant curve
-    low = low if from_zero else low - margin
+    lowest, high = min([*values, 0.0] if from_zero else values), max(values)
+    margin = 0.04 * (high - lowest) if high > lowest else 1.0  # free height at the ends
+    low = lowest if from_zero else lowest - margin
     return LineChart(title, unit, drawn, number_format, low, high + margin)
 
 
@@ -213,6 +210,7 @@ def round_ticks(low: float, high: float, about: int) -> list[float]:
     rough = (high - low) / about  # distance of the ticks, not rounded yet
     power = 10.0 ** math.floor(math.log10(rough))
     # 0.999 and 1e-9 allow for rounding errors
-    distance = next(power * n for n in (1, 2, 2.5, 5, 10) if power * n >= rough * 0.999)
+    distances = (power * factor for factor in (1, 2, 2.5, 5, 10))
+    distance = next(one for one in distances if one >= rough * 0.999)
     first, final = math.ceil(low / distance - 1e-9), math.floor(high / distance + 1e-9)
     return [float(n * distance) for n in range(first, final + 1)]

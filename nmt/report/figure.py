@@ -88,8 +88,9 @@ def font_families(text: str) -> list[str]:
     path = font_manager.findfont(families[0])
     lacking = set(text) - set(map(chr, font_manager.get_font(path).get_charmap()))
     for entry in font_manager.fontManager.ttflist if lacking else ():
+        # the font "Last Resort" (also ".LastResort") has a box for every character
         if entry.name.lower().replace(" ", "").lstrip(".").startswith("lastresort"):
-            box_fonts.append(entry.name)  # this font has a box for every character
+            box_fonts.append(entry.name)
             continue
         covered = lacking & set(map(chr, font_manager.get_font(entry.fname).get_charmap()))
         if covered:
@@ -97,11 +98,11 @@ def font_families(text: str) -> list[str]:
             lacking -= covered
     if not lacking:
         return families
-    named = [
-        c if c.isprintable() else f"U+{ord(c):04X}" for c in dict.fromkeys(text) if c in lacking
-    ]
+    ordered = sorted(lacking, key=text.index)
+    named = [c if c.isprintable() else f"U+{ord(c):04X}" for c in ordered[:MAX_NAMED]]
+    more = " …" if len(ordered) > MAX_NAMED else ""
     print_warning(
-        f"no installed font has {' '.join(named[:MAX_NAMED])}{' …' * (len(named) > MAX_NAMED)}, "
+        f"no installed font has {' '.join(named)}{more}, "
         "so boxes are drawn instead; install a font that does, such as Noto Sans CJK, and delete "
         f"{Path(get_cachedir(), 'fontlist-*.json')}, where matplotlib keeps the fonts it knows"
     )

@@ -51,6 +51,7 @@ def render_page(values: Mapping[str, Any]) -> str:
 
 @functools.cache
 def _page_template() -> Template:
+    """Return page.html with the functions and filters that it and its chapters use."""
     environment = template_environment()
     for function in (best_step, curve, finite_number, last_number, last_step):
         environment.globals[function.__name__] = function
@@ -94,9 +95,10 @@ def translation_versions(
     for index in range(len(examples[max(examples)])):
         history = [(step, row[index]) for step, row in sorted(examples.items()) if index < len(row)]
         versions = []
-        for text, group in groupby(history, lambda pair: pair[1].translation):
-            first, *others = (step for step, _example in group)
-            versions.append((f"{first:,} – {others[-1]:,}" if others else f"{first:,}", text))
+        for text, unchanged in groupby(history, lambda pair: pair[1].translation):
+            steps = [step for step, _example in unchanged]  # with the same translation
+            first, last = steps[0], steps[-1]
+            versions.append((f"{first:,} – {last:,}" if first < last else f"{first:,}", text))
         shown = [versions[n] for n in evenly_spaced(len(versions), MAX_VERSIONS)]
         yield {"example": history[-1][1], "versions": versions, "shown": shown}
 
@@ -108,8 +110,9 @@ def mark_shared_words(text: str, other: str) -> Iterator[tuple[str, bool]]:
     """
     unused = Counter(map(_bare, other.split()))
     for word in text.split():
-        unused[_bare(word)] -= 1  # below 0: `other` has no more of it
-        yield word, unused[_bare(word)] >= 0
+        bare = _bare(word)
+        unused[bare] -= 1  # below 0: `other` has no more of it
+        yield word, unused[bare] >= 0
 
 
 def _bare(word: str) -> str:

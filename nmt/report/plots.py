@@ -49,7 +49,8 @@ def plot_loss(metrics: Path, output: Path) -> list[Path]:
     panels = 2 if metric else 1
     with new_figure(COLUMN_WIDTH, 1.1 + 1.45 * panels) as figure:
         heights = [3, 2][:panels]
-        axes = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+        grid = figure.subplots(panels, 1, sharex=True, squeeze=False, height_ratios=heights)
+        axes = grid[:, 0]  # the panels, one below the other
         _draw_losses(axes[0], training, validation)
         if metric:
             _draw_quality(axes[1], qualities[metric], metric)
@@ -63,7 +64,7 @@ def _draw_losses(axes: "Axes", training: Curve, validation: Curve) -> None:
     """Draw the upper panel: the training objective, its running mean, and the validation loss."""
     if training:
         trend = running_mean(training)
-        style = "o-" if len(training) == 1 else "-"
+        style = "o-" if len(training) == 1 else "-"  # a line of one point would not be seen
         axes.plot([*training], [*training.values()], color=BLUE, alpha=0.3, linewidth=0.7)
         label = "training objective"
         axes.plot([*trend], [*trend.values()], style, label=label, color=BLUE, **LINE)
@@ -97,8 +98,8 @@ def plot_schedule(config: Config, output: Path) -> list[Path]:
 
     last = config.training.max_steps
     warmup = min(config.training.warmup_steps, last)
-    # evenly spaced steps, and the last one of the warm-up
-    steps = sorted({1, warmup, last, *range(1, last + 1, max(1, last // SCHEDULE_POINTS))})
+    interval = max(1, last // SCHEDULE_POINTS)
+    steps = sorted({1, warmup, last, *range(1, last + 1, interval)})  # the peak is at `warmup`
     rates = [learning_rate(step, config) for step in steps]
     with new_figure(COLUMN_WIDTH, 2.0) as figure:
         axes = figure.subplots()
@@ -137,7 +138,7 @@ def plot_positions(length: int, d_model: int, output: Path) -> list[Path]:
         for first_dimension, name in enumerate(("sine, i even", "cosine, i odd")):
             panel = panels[first_dimension]
             image = panel.imshow(
-                table[:, first_dimension::2],
+                table[:, first_dimension::2],  # every second dimension
                 cmap="RdBu_r",
                 vmin=-1,
                 vmax=1,
@@ -178,15 +179,15 @@ def draw_attention(attention: AttentionMap, output: Path) -> list[Path]:
     ) as figure:
         families = font_families("".join(rows + columns))
         panels = figure.subplots(down, across, squeeze=False)
-        for panel in panels.flat[len(maps) :]:
-            panel.set_axis_off()
+        for unused_panel in panels.flat[len(maps) :]:
+            unused_panel.set_axis_off()
         for panel, name, weights in zip(panels.flat, names, maps, strict=False):
             image = _draw_map(panel, weights)
             panel.set_title(name)
-        for panel in panels[0]:
+        for panel in panels[0]:  # the top row
             panel.set_xticks(range(width), columns, rotation=90, family=families)
             panel.set_xlabel(attention.column_title)
-        for panel in panels[:, 0]:
+        for panel in panels[:, 0]:  # the left column
             panel.set_yticks(range(height), rows, family=families)
             panel.set_ylabel(attention.row_title)
         title = figure.suptitle(attention.title, fontsize=8.0 if single else 9.0)

@@ -110,9 +110,10 @@ def build_report(
         about_model |= {"scored": run, "attention": run}
     else:
         weights, root = run.path.resolve(), directory.path.resolve()
+        shown_path = weights.relative_to(root) if weights.is_relative_to(root) else run.path
         about_model = {
             "parameters": parameter_count(run.model),
-            "weights": str(weights.relative_to(root) if weights.is_relative_to(root) else run.path),
+            "weights": str(shown_path),
             "scored": _or_reason(
                 "No test set can be scored",
                 lambda: score_test_set(Translator(run), options, log, progress),
@@ -152,8 +153,8 @@ def score_test_set(
         )
     name = options.test_set or ("test" if splits.test else "validation")
     pairs = list(find_split(config, name, log))
-    most = options.max_sentences
-    test_set = set_of_pairs(name, pairs[:most], config.languages, config.tokenized)
+    first_pairs = pairs[: options.max_sentences]  # all if it is None
+    test_set = set_of_pairs(name, first_pairs, config.languages, config.tokenized)
     count = len(test_set.references)
     log(f"translating {count:,} sentences of the {name} set")
     translations = translate_test_set(translator, test_set, lambda done: progress(done, count))
@@ -187,8 +188,9 @@ def _attention(
 
     Returns a sentence for the page instead if none of them is suitable.
     """
-    last = examples[max(examples)] if examples else []  # of the last validation
-    sentences = dict.fromkeys(chosen or [example.source for example in last])
+    last_examples = examples[max(examples)] if examples else []  # of the last validation
+    wanted = chosen or [example.source for example in last_examples]
+    sentences = list(dict.fromkeys(wanted))  # each one once
     if not sentences:
         return "The run has kept no sentence to look into; name some with --sentence."
     max_pieces = MAX_PIECES if chosen else MAX_DEFAULT_PIECES
@@ -203,9 +205,10 @@ def _attention(
         f"{MAX_PIECES}"
     )
     if not attended:
+        origin = "asked for" if chosen else "that the run kept"
         return (
-            f"None of the {'sentences asked for' if chosen else 'sentences that the run kept'} can "
-            f"be drawn: each is {unsuitable}; name others with --sentence."
+            f"None of the sentences {origin} can be drawn: each is {unsuitable}; name others with "
+            "--sentence."
         )
     if chosen and len(attended) < len(sentences):
         log(
@@ -227,12 +230,12 @@ def _prepared_data(config: Config, fingerprint: object) -> dict[str, Any] | str:
         counts, store = read_counts(folder), TokenStore.open(folder)
     except DataError:
         return f"The prepared data are not at {folder}; `nmt prepare` makes them again."
-    stored = (store.source, store.target)
-    sides = zip(config.data.languages, stored, strict=True)
-    return {
-        "counts": counts,
-        "sides": [describe_side(language, side.lengths) for language, side in sides],
-    }
+    source_language, target_language = config.data.languages
+    sides = [
+        describe_side(source_language, store.source.lengths),
+        describe_side(target_language, store.target.lengths),
+    ]
+    return {"counts": counts, "sides": sides}
 
 
 def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
@@ -243,6 +246,7 @@ def _read_records(directory: RunDirectory) -> tuple[list[Record], str]:
     if isinstance(records, str):
         return [], records
     with_step = [record for record in records if isinstance(record.get("step"), int)]
-    if wrong := len(records) - len(with_step):
+    wrong = len(records) - len(with_step)
+    if wrong:
         return with_step, f"{directory.metrics}: records without a step are left out: {wrong:,}."
     return with_step, ""

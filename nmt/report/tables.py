@@ -56,7 +56,8 @@ def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def with_interval(score: Score) -> str:
     """Format a score, with its confidence interval if it has one: 25.31 (24.60-26.02)."""
-    if interval := score.confidence:
+    interval = score.confidence
+    if interval:
         return f"{score.value:.2f} ({interval.low:.2f}-{interval.high:.2f})"
     return f"{score.value:.2f}"
 
@@ -82,7 +83,8 @@ def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
     """Return rows (name, pairs, share of all) as text: pairs read, left out by each rule, kept."""
     pairs = {"read": counts["read"]}
     for rule, description in RULES.items():
-        if dropped := counts["dropped"].get(rule):
+        dropped = counts["dropped"].get(rule)
+        if dropped:
             pairs[f"left out: {description}"] = dropped
     pairs["learnt from"] = counts["kept"]
     read = max(counts["read"], 1)
@@ -111,9 +113,13 @@ def histogram(side: LanguageStatistics) -> list[tuple[str, int]]:
     """Return (lengths as text, sentences) of each bin, without the empty bins at both ends."""
     upper_ends = [*(next_low - 1 for next_low in BINS[1:]), None]  # the last bin has no upper end
     filled = [index for index, count in enumerate(side.histogram) if count]
+    if not filled:
+        return []
     bars = []
-    for index in range(filled[0], filled[-1] + 1) if filled else ():
+    for index in range(filled[0], filled[-1] + 1):
         low, high = BINS[index], upper_ends[index]
-        lengths = f"{low}" if low == high else f"{low}–{high}" if high else f"{low} and more"
+        lengths = f"{low}" if low == high else f"{low}–{high}"
+        if high is None:
+            lengths = f"{low} and more"
         bars.append((lengths, side.histogram[index]))
     return bars

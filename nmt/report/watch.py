@@ -46,14 +46,14 @@ def read_progress(directory: RunDirectory) -> WatchedRun:
     process = _training_process(directory)
     # A training ends with the choice of its best weights. A choice after fewer steps than the last
     # record is from an earlier training of this run, which was then continued.
-    chosen_at = _trained_steps_of_best(directory)
+    chosen_at = _trained_steps_of_best(directory)  # 0: not chosen
     ended = chosen_at >= config.training.max_steps or process is None
-    finished = bool(chosen_at) and ended and chosen_at >= last_step(records)
+    finished = chosen_at != 0 and ended and chosen_at >= last_step(records)
     return WatchedRun(directory, config, records, finished, process)
 
 
 def _trained_steps_of_best(directory: RunDirectory) -> int:
-    """Return the step at which the run chose its best weights, or 0 if it has not."""
+    """Return the step at which the run chose its best weights, or 0 if it has chosen none."""
     try:
         return int(read_json(directory.best)["trained_steps"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -66,11 +66,13 @@ def _training_process(directory: RunDirectory) -> str | None:
         owner = (directory.path / ".lock").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    match = re.fullmatch(r"process (\d+) on (.*)", owner.strip())  # process id, host
+    match = re.fullmatch(r"process (\d+) on (.*)", owner.strip())
     if not match:
         return None
-    is_local = match[2] == socket.gethostname()
-    return match[0] if not is_local or Path(f"/proc/{match[1]}").exists() else None
+    process, host = match.groups()
+    if host == socket.gethostname() and not Path(f"/proc/{process}").exists():
+        return None
+    return match[0]
 
 
 def render_progress(run: WatchedRun, width: int = 80) -> str:
@@ -111,12 +113,15 @@ def _row(name: str, value: str, remark: str = "") -> str:
 def spark_line(values: Sequence[float], width: int = SPARK_WIDTH) -> str:
     """Return up to `width` bars, ▁ (lowest) to █ (highest); a bar is the mean of neighbours."""
     count = min(width, len(values))
-    edges = [len(values) * n // count for n in range(count + 1)] if count else []
-    means = [sum(values[a:b]) / (b - a) for a, b in itertools.pairwise(edges)]
-    low, high = min(means, default=0.0), max(means, default=0.0)
+    if count == 0:
+        return ""
+    edges = [len(values) * n // count for n in range(count + 1)]  # of `count` equal parts
+    means = [sum(values[start:end]) / (end - start) for start, end in itertools.pairwise(edges)]
+    low, high = min(means), max(means)
     if high == low:
         return SPARK[0] * count
-    return "".join(SPARK[round((mean - low) / (high - low) * (len(SPARK) - 1))] for mean in means)
+    levels = [round((mean - low) / (high - low) * (len(SPARK) - 1)) for mean in means]
+    return "".join(SPARK[level] for level in levels)
 
 
 def duration(seconds: float) -> str:
@@ -141,8 +146,8 @@ def _times(run: WatchedRun) -> Iterator[str]:
     steps, seconds = points[-1]
     yield _row("trained for", duration(seconds))
     if len(points) > 1:  # since an earlier record, else since the start
-        earlier = points[-1 - RECENT :][0]
-        steps, seconds = steps - earlier[0], seconds - earlier[1]
+        earlier_step, earlier_seconds = points[-1 - RECENT :][0]  # the first of the latest
+        steps, seconds = steps - earlier_step, seconds - earlier_seconds
     left = run.config.training.max_steps - last_step(run.records)
     if left > 0 and steps > 0 and seconds > 0 and not run.finished:
         yield _row("time left", duration(left * seconds / steps), "without validation and saving")

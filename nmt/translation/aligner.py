@@ -24,7 +24,7 @@ from nmt.search.source_attention import most_attended, paired, teacher_forced_at
 from nmt.translation.line import Alignment, EncodedLine, Translation, one_line
 from nmt.translation.scoring import pair_batches, target_log_probabilities
 
-# Attention grows with the square of the length: longer sentences count as more tokens.
+# Attention grows with the square of the length: a sentence over this length counts as more tokens.
 EVEN_LENGTH = 64
 # space, line feed and carriage return as single bytes; the text of a translation has spaces instead
 _BLANK_BYTES = ("<0x20>", "<0x0A>", "<0x0D>")
@@ -67,7 +67,8 @@ def align(
         for index, attended, log_probabilities in rows:
             i, k = searched[index]
             tokens = translations[i][k].tokens
-            source = tokenizer.source.split(lines[i].line.text)[: len(lines[i].ids) - 1]  # no EOS
+            source_length = len(lines[i].ids) - 1  # without EOS; the line may be truncated
+            source = tokenizer.source.split(lines[i].line.text)[:source_length]
             words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
             predicted = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
             pieces = tuple(tokenizer.target.pieces[token] for token in predicted)
@@ -104,14 +105,16 @@ def word_spans(pieces: Sequence[str]) -> list[range]:
     word, at_boundary = -1, True  # index of the last word begun; whether a letter begins the next
     for piece in pieces:
         first = None  # index of the first word in this piece
-        for character in "▁" if piece in _BLANK_BYTES else piece:
+        characters = "▁" if piece in _BLANK_BYTES else piece
+        for character in characters:
             if character in _BOUNDARIES:
                 at_boundary = True
                 continue
-            word += at_boundary
-            at_boundary = False
+            if at_boundary:
+                word, at_boundary = word + 1, False
             first = word if first is None else first
         spans.append(range(word + 1, word + 2) if first is None else range(first, word + 1))
+    # the next word of spaces at the end does not exist
     return [range(span.start, min(span.stop, word + 1)) for span in spans]
 
 
@@ -155,7 +158,8 @@ def _replace_unknown(tokenizer: Tokenizer, translation: Translation, words: Sequ
     tokens, text = translation.tokens, translation.text
     for t in reversed(range(len(tokens))):  # from the end: earlier positions in the text stay valid
         if tokens[t] == UNK:
-            start, end = map(len, tokenizer.target.decode([tokens[:t], tokens[: t + 1]]))
+            before, up_to_token = tokenizer.target.decode([tokens[:t], tokens[: t + 1]])
+            start, end = len(before), len(up_to_token)
             space = " " if text[start:end].startswith(" ") else ""
             text = text[:start] + space + words[t] + text[end:]
     return text

@@ -55,7 +55,8 @@ def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
             yield Line(next(numbers), part, terminology, part_ids)
-            terminology = terminology and replace(terminology, terms=(), prefix="")
+            if terminology:  # terms and the prefix hold for the first sentence only
+                terminology = replace(terminology, terms=(), prefix="")
 
 
 def _divide(tokenizer: Tokenizer, text: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from nmt.checkpoint import weights_digest
-from nmt.data.tokens.tokenizer import PAD
+from nmt.data.tokens.tokenizer import PAD, UNK
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.ctranslate2 import (
     POSITIONS,
@@ -24,6 +24,7 @@ from nmt.run_directory import LoadedModel
 from tests.exchange.small_runs import TEXTS, greedy_translations, small_run
 
 pytest.importorskip("ctranslate2")
+MARIAN = {"output_bias": True, "positions": "sines_first", "start_embedding": "zero"}
 
 
 def translate_exported(
@@ -42,6 +43,8 @@ def translate_exported(
         {"norm": "pre", "activation": "swish", "embeddings": "target"},
         {"activation": "swish", "embeddings": "separate", "layer_norm_epsilon": 0.03},
         {"activation": "gelu", "embeddings": "target", "encoder_layers": 3, "decoder_layers": 1},
+        {"activation": "swish", **MARIAN},
+        {"norm": "pre", "embeddings": "separate", **MARIAN, "positions": "tensor2tensor"},
     ],
     ids=str,
 )
@@ -122,12 +125,14 @@ def test_the_lines_of_the_model_card_translate(tmp_path: Path) -> None:
     assert printed == run.tokenizer.target.decode([[index[p] for p in pieces]])[0] + "\n"
 
 
-def test_the_other_program_needs_no_option_to_leave_out_padding(tmp_path: Path) -> None:
+def test_the_other_program_needs_no_option_to_leave_out_excluded_tokens(tmp_path: Path) -> None:
     run = small_run(embeddings="separate")
-    run.model.output_embedding.weight.data[PAD] *= -100  # padding is now the most probable
+    run.model.output_embedding.weight.data[[PAD, UNK]] *= -100  # now the most probable ones
+    decoding = run.config.decoding.model_copy(update={"allow_unknown": False})
+    run = replace(run, config=run.config.model_copy(update={"decoding": decoding}))
     theirs = translate_exported(run, tmp_path / "model")
-    pad = run.tokenizer.target.pieces[PAD]
-    assert not any(pad in each.pieces for each in theirs)
+    excluded = {run.tokenizer.target.pieces[i] for i in (PAD, UNK)}
+    assert not any(excluded & set(each.pieces) for each in theirs)
     verify_translations(run, TEXTS, theirs, EXACT)
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     assert config["add_source_eos"] and config["decoder_start_token"] == "<s>"

@@ -1,6 +1,5 @@
 """The exported graphs compute what our model computes, and translate as our greedy search does."""
 
-import base64
 import json
 import os
 import shutil
@@ -13,17 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
-from nmt.config import Config, ModelConfig, TokenizerConfig
+from nmt.config import TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange import onnx as exporter
 from nmt.exchange.onnx import export_onnx, translate_with_onnxruntime
-from nmt.exchange.onnx_page import LIBRARY_FILES, write_single_page
-from nmt.run_directory import LoadedModel, build_model
+from nmt.run_directory import LoadedModel
+from tests.exchange.exported_onnx import run_of
 
 runtime: Any = pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
@@ -31,18 +29,6 @@ pytest.importorskip("tokenizers")
 
 TEXTS = ["a small dog", "", "ein kleiner Hund </s> 123 .", "dog", "Hund Hund Hund", "ü 世 a"]
 LONGEST = 12
-
-
-def run_of(tokenizer: Tokenizer, **settings: Any) -> LoadedModel:
-    """A run with random weights, biases and gains; neutral ones would hide mistakes."""
-    sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
-    config = Config(model=ModelConfig(**sizes | settings))
-    torch.manual_seed(1)
-    model = build_model(config, tokenizer).eval()
-    for name, parameter in model.named_parameters():
-        if parameter.dim() == 1:
-            nn.init.normal_(parameter, mean=float(name.endswith("norm.weight")), std=0.3)
-    return LoadedModel(config, tokenizer, model, Path("run"))
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +69,7 @@ def check_greedy(run: LoadedModel, folder: Path) -> None:
         {"norm": "pre", "activation": "gelu", "embeddings": "target"},
         {"activation": "swish", "embeddings": "separate", "layer_norm_epsilon": 0.03},
         {"norm": "pre", "encoder_layers": 3, "decoder_layers": 1, "heads": 2},
+        {"output_bias": True, "positions": "sines_first", "start_embedding": "zero"},
     ],
     ids=str,
 )
@@ -193,25 +180,6 @@ def test_a_missing_package_is_an_error_that_names_the_extra(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError, match="the format onnx needs the extra 'exchange'"):
         export_onnx(run, tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_single_page_holds_the_model_and_the_library(folder: Path, tmp_path: Path) -> None:
-    for name in LIBRARY_FILES:
-        file = tmp_path / "node_modules" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(name, "utf-8")
-    page = tmp_path / "page.html"
-    write_single_page(folder, tmp_path / "node_modules", page)
-    text = page.read_text("utf-8")
-    for content in ((folder / "tokenizer.json").read_bytes(), LIBRARY_FILES[0].encode()):
-        assert base64.b64encode(content).decode() in text
-    assert text.index('id="config.json"') < text.index("import(")
-
-
-def test_a_page_without_the_library_says_how_to_get_it(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ExchangeError, match="transformers.min.js: missing.*npm install"):
-        write_single_page(folder, tmp_path, tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 
 

@@ -144,7 +144,8 @@ def _read_windows(
     from nmt.translation.line import Line
 
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
-    for texts in windows(lines, 1 if is_typed(file) else size, len):
+    size = 1 if is_typed(file) else size
+    for texts in windows(lines, size, len):  # `len` counts the characters of a line
         window = []
         for number, text in enumerate(texts, first):
             record, terminology = {"source": text}, None
@@ -163,10 +164,11 @@ def _output_of(line: _InputLine, translations: "list[Translation]", options: Out
         records = [_as_record(translation) for translation in translations]
         return format_record({**line.record, "translations": records})
     if options.n_best > 1:
-        return "\n".join(
-            f"{line.line.number} ||| {t.text} ||| {t.score:.4f}{_alignment_column(t, ' ||| ')}"
-            for t in translations
-        )
+        rows = []
+        for translation in translations:
+            row = f"{line.line.number} ||| {translation.text} ||| {translation.score:.4f}"
+            rows.append(row + _alignment_column(translation, " ||| "))
+        return "\n".join(rows)
     return translations[0].text + _alignment_column(translations[0], "\t")
 
 
@@ -174,7 +176,8 @@ def _as_record(translation: "Translation") -> dict[str, object]:
     record: dict[str, object] = {"text": translation.text, "score": round(translation.score, 4)}
     if translation.utility is not None:
         record["utility"] = round(translation.utility, 4)
-    if (alignment := translation.alignment) is not None:
+    alignment = translation.alignment
+    if alignment is not None:
         record["alignment"] = alignment.pharaoh()
         record["tokens"] = [
             {"piece": piece, "log_probability": round(value, 4)}
@@ -257,6 +260,7 @@ def line_terminology(record: Mapping[str, Any], where: str) -> "Terminology | No
             raise DataError(f'{where}: "{key}" is {value}; expected {expected}')
 
     terms, forbidden = record.get("terms", []), record.get("forbidden", [])
+    # "terms" is a glossary of the source, or words that the translation must have
     glossary, words = (terms, []) if isinstance(terms, dict) else ({}, terms)
     check(
         "terms",

@@ -52,7 +52,8 @@ def is_complete(file: Path | None, output: Path | None) -> bool:
 def check_inputs_remain(output: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raise a ConfigError if `output`, `OUT.part` or `OUT.part.json` is one of the inputs."""
     part = _part_of(output)
-    for path in [output, *([part, Path(f"{part}.json")] if part else [])]:
+    written = [output, part, Path(f"{part}.json")] if part else [output]
+    for path in written:
         check_output_is_no_input(path, inputs)
 
 
@@ -152,18 +153,16 @@ class PartialOutput:
         if state is None:
             # Before `begin`, a part of an earlier run is not deleted. After it, a part without a
             # state is not deleted if an older output exists: it tells `is_complete` to resume.
-            size = os.fstat(self.file.fileno()).st_size
-            if not (self.path.exists() if self._state else size):
+            is_empty = os.fstat(self.file.fileno()).st_size == 0
+            is_useless = not self.path.exists() if self._state else is_empty
+            if is_useless:
                 self.part.unlink(missing_ok=True)
             return
         self.file.truncate(state["bytes"])
         resume_option = [] if "--resume" in sys.argv else ["--resume"]
         command = shlex.join(["nmt", *sys.argv[1:], *resume_option])
-        print(
-            f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
-            + (f"; to continue: {command}" if can_resume else ""),
-            file=sys.stderr,
-        )
+        message = f"nmt: {self.part} keeps the translations of lines 1 to {state['lines']}"
+        print(f"{message}; to continue: {command}" if can_resume else message, file=sys.stderr)
 
     def _read_state(self) -> dict[str, Any] | None:
         """Return the contents of the state file, or None if there is none."""
@@ -190,6 +189,7 @@ class PartialOutput:
                     f"was begun with, or {START_AGAIN}"
                 )
         self.file.seek(0)
+        # blocks of 1 MiB, up to the end of the last complete window
         while block := self.file.read(min(1 << 20, state["bytes"] - self.file.tell())):
             self._output.update(block)
         if self._output.hexdigest() != state["output"]:
@@ -232,7 +232,7 @@ def open_window_output(
             with explain_write_errors(path, DISK_FULL):
                 yield part
                 os.fsync(part.file.fileno())
-                part.part.replace(part.part.with_suffix(""))
+                part.part.replace(part.part.with_suffix(""))  # OUT.part becomes OUT
                 part.state_file.unlink(missing_ok=True)
         except BaseException:
             part.save_after_error(can_resume=not is_stdin(file))

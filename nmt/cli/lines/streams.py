@@ -46,9 +46,11 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
     Links to a file count as the file. An `output` of None or "-" is stdout, and an input "-" is
     stdin; either may be redirected to or from a file. An input of None is an option not given.
     """
-    output_file = _identity(output, STDOUT, 1)
+    output_file = _identity(output, STDOUT, descriptor=1)
+    if output_file is None:  # a pipe, a device or a new file
+        return
     for path in inputs:
-        if path is None or output_file is None or _identity(path, STDIN, 0) != output_file:
+        if path is None or _identity(path, STDIN, descriptor=0) != output_file:
             continue
         name = "stdout" if output is None or str(output) in STDOUT else str(output)
         raise ConfigError(
@@ -58,7 +60,7 @@ def check_output_is_no_input(output: Path | None, inputs: Iterable[Path | None])
 
 
 def _identity(path: Path | None, standard: Sequence[str], descriptor: int) -> object | None:
-    """Device and inode of a regular file, or None; `standard` names the open `descriptor`."""
+    """Return device and inode of a regular file, else None; `standard` names the `descriptor`."""
     is_standard = path is None or str(path) in standard
     try:
         status = os.fstat(descriptor) if is_standard else os.stat(str(path))
@@ -95,7 +97,7 @@ def open_lines(path: Path | None) -> Iterator[Iterator[str]]:
 
 def is_regular(path: Path | None) -> bool:
     """Whether the input (None is stdin) is a regular file: one that is read without waiting."""
-    return _identity(path, STDIN, 0) is not None
+    return _identity(path, STDIN, descriptor=0) is not None
 
 
 def count_lines(path: Path | None) -> int | None:
@@ -103,7 +105,8 @@ def count_lines(path: Path | None) -> int | None:
     if path is None or not path.is_file() or path.suffix in SUFFIXES:
         return None
     with path.open("rb") as file:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+        chunks = iter(lambda: file.read(1 << 20), b"")  # of 1 MiB, until the end
+        return sum(chunk.count(b"\n") for chunk in chunks)
 
 
 def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":

@@ -50,6 +50,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
             continue
         groups[parameter.name] = group
         for field in fields(group):
+            # of the instance that is the parameter's default, else of the field
             default = getattr(parameter.default, field.name, field.default)
             default = parameter.empty if default is MISSING else default
             option = inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=default)
@@ -72,7 +73,7 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 def _helps(group: type) -> dict[str, str]:
     """Return the string below each field of a dataclass and of the classes that it extends."""
     helps: dict[str, str] = {}
-    for cls in reversed(group.__mro__[:-1]):
+    for cls in reversed(group.__mro__[:-1]):  # from base class to derived, without `object`
         body = _class_bodies(cls.__module__).get(cls.__name__, [])
         for statement, next_statement in itertools.pairwise(body):
             match statement, next_statement:

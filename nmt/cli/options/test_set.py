@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -115,8 +116,9 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
 def text_files(data: "DataConfig") -> list[Path]:
     """Return the text files that a configuration names; commands must not write over them."""
-    pairs = [*(data.train or ()), data.validation, data.test]
-    return [Path(path) for pair in pairs if pair for path in pair.paths]
+    texts = [*(data.train or ()), data.validation, data.test]
+    paths = chain.from_iterable(text.paths for text in texts if text)
+    return [Path(path) for path in paths]
 
 
 def _find_by_name(
@@ -186,5 +188,6 @@ def provenance(
     weights = []
     for path in map(Path, models):
         folder = weights_folder(path, checkpoint)
-        weights.append(Path(os.path.relpath(folder, find_run(path).path)).as_posix())
+        relative = os.path.relpath(folder, find_run(path).path)
+        weights.append(Path(relative).as_posix())
     return {"model": list(models), "weights": weights, "precision": translator.precision}

@@ -194,6 +194,7 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     by_word = (
         trainer.model_type == _BPE
+        and not model.language_tags
         and not trainer.treat_whitespace_as_suffix
         and normalizer.escape_whitespaces
         # SentencePiece merges unknown neighbours, so the space must be known

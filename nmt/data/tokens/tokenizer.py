@@ -5,6 +5,7 @@ The special symbols have fixed ids and are never read from text: a literal "</s>
 
 import functools
 import hashlib
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
+_TAG = re.compile(">>[^<>]+<<")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 
@@ -66,16 +68,32 @@ class SubwordModel:
         """The size of the vocabulary, with the four special symbols."""
         return int(self._processor.get_piece_size())
 
+    @functools.cached_property
+    def language_tags(self) -> dict[str, int]:
+        """The id of each tag such as `>>fra<<`, which at the start of a text asks for a language.
+
+        Models of OPUS-MT with several target languages have them; they are no part of the text.
+        """
+        return {piece: i for i, piece in enumerate(self.pieces) if _TAG.fullmatch(piece)}
+
     def encode(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
         """Return the ids of each text, with EOS at the end and without BOS.
 
         `threads` None: as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
-        ids: list[list[int]] = self._processor.encode(
-            list(texts), add_eos=True, num_threads=threads
-        )
-        return ids
+        tags = [self._tag(text) for text in texts] if self.language_tags else [""] * len(texts)
+        plain = [text.removeprefix(tag) for text, tag in zip(texts, tags, strict=True)]
+        rows: list[list[int]] = self._processor.encode(plain, add_eos=True, num_threads=threads)
+        for row, tag in zip(rows, tags, strict=True):
+            if tag:
+                row.insert(0, self.language_tags[tag])
+        return rows
+
+    def _tag(self, text: str) -> str:
+        """Return the language tag at the start of a text, or an empty string."""
+        found = _TAG.match(text)
+        return found[0] if found and found[0] in self.language_tags else ""
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
@@ -86,8 +104,9 @@ class SubwordModel:
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
-        pieces: list[str] = self._processor.encode(text, out_type=str)
-        return pieces
+        tag = self._tag(text)
+        pieces: list[str] = self._processor.encode(text.removeprefix(tag), out_type=str)
+        return [tag, *pieces] if tag else pieces
 
     def spell(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""

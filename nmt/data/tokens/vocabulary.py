@@ -23,9 +23,9 @@ from nmt.errors import ConfigError, DataError
 _CUT = 1000
 
 # values of enums in sentencepiece_model.proto
-_KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
-_UNKNOWN, _CONTROL = 2, 3
-_SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
+KINDS = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
+UNKNOWN_TYPE, CONTROL_TYPE = 2, 3
+SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
 
 
 def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> Tokenizer:
@@ -62,18 +62,18 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
     """
     with read_errors(path, "tokenizer.model"):
         model = path.read_bytes()
-    proto = _parse(model, str(path))
+    proto = parse_model(model, str(path))
     spec = proto.trainer_spec
-    found = _KINDS.get(spec.model_type, "unknown")
+    found = KINDS.get(spec.model_type, "unknown")
     if found != kind:
         raise ConfigError(
             f"tokenizer.kind is {kind}, but {path} is a {found} model; set tokenizer.kind to it"
         )
-    old_ids = {name: getattr(spec, f"{name}_id") for name in _SPECIALS}
+    old_ids = {name: getattr(spec, f"{name}_id") for name in SPECIALS}
     pieces = list(proto.pieces)
     spellings = {piece.piece for piece in pieces}
     specials = []
-    for new_id, (name, spelling) in enumerate(_SPECIALS.items()):
+    for new_id, (name, spelling) in enumerate(SPECIALS.items()):
         piece = type(pieces[0])()
         if 0 <= old_ids[name] < len(pieces):
             piece.CopyFrom(pieces[old_ids[name]])
@@ -81,11 +81,11 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
             while spelling in spellings:  # a piece of text may be spelled like this
                 spelling = f"<{spelling}>"
             piece.piece, piece.score = spelling, 0.0
-            piece.type = _UNKNOWN if name == "unk" else _CONTROL
+            piece.type = UNKNOWN_TYPE if name == "unk" else CONTROL_TYPE
         setattr(spec, f"{name}_id", new_id)
         setattr(spec, f"{name}_piece", piece.piece)
         specials.append(piece)
-    spec.unk_surface = _unknown_surface(kind)
+    spec.unk_surface = unknown_surface(kind)
     others = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
     del proto.pieces[:]
     proto.pieces.extend([*specials, *others])
@@ -98,7 +98,7 @@ def pieces_of(model: bytes, where: str) -> list[str]:
     Raises:
         DataError: it is not a SentencePiece model; the message begins with `where`.
     """
-    return [piece.piece for piece in _parse(model, where).pieces]
+    return [piece.piece for piece in parse_model(model, where).pieces]
 
 
 def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
@@ -108,7 +108,7 @@ def split_with(model: bytes, texts: Sequence[str]) -> list[list[str]]:
     return pieces
 
 
-def _parse(model: bytes, where: str) -> Any:
+def parse_model(model: bytes, where: str) -> Any:
     """Return a serialised SentencePiece model as a protobuf message, which has pieces."""
     from sentencepiece import sentencepiece_model_pb2
 
@@ -122,7 +122,7 @@ def _parse(model: bytes, where: str) -> Any:
     return proto
 
 
-def _unknown_surface(kind: str) -> str:
+def unknown_surface(kind: str) -> str:
     """Return the text of the unknown symbol; at word level it includes the space before it."""
     return f" {UNKNOWN}" if kind == "word" else UNKNOWN
 
@@ -142,7 +142,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
     """Learn one SentencePiece model."""
     model = io.BytesIO()
     exact = config.normalization == "identity"
-    special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(_SPECIALS)}
+    special_ids: dict[str, Any] = {f"{name}_id": i for i, name in enumerate(SPECIALS)}
     failure: list[Exception] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -155,7 +155,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=not exact,
             **special_ids,
-            unk_surface=_unknown_surface(config.kind),
+            unk_surface=unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )
     except RuntimeError as error:

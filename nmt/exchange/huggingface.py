@@ -1,0 +1,343 @@
+"""Marian models of Hugging Face, in and out: a folder of config.json, weights and vocabularies.
+
+https://huggingface.co/docs/transformers/model_doc/marian. Pre-norm models go out as Pegasus, which
+is the same architecture with the norms before the sub-layers.
+"""
+
+import json
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from nmt.config import DecodingConfig, ModelConfig, Positions
+from nmt.config_file import replace_settings
+from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.imported import ImportedModel, bias_name, digests
+from nmt.model.positional_encoding import sinusoids
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
+SEGMENTATIONS = ("source.spm", "target.spm")
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
+"""the small files that an import keeps, so that an export can restore them"""
+DOWNLOADED = (*KEPT, *WEIGHTS, "README.md")
+LARGEST_JSON = 1 << 26  # bytes; the largest vocabulary that is published has 2 MB
+
+BIAS = "final_logits_bias"
+_ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
+"""{theirs: ours}"""
+_SIZES = {
+    "d_model": ("d_model",),
+    "heads": ("encoder_attention_heads", "decoder_attention_heads"),
+    "d_ff": ("encoder_ffn_dim", "decoder_ffn_dim"),
+    "encoder_layers": ("encoder_layers",),
+    "decoder_layers": ("decoder_layers",),
+}
+_DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+_READABLE: dict[str, tuple[Any, ...]] = {
+    "model_type": ("marian",),
+    "scale_embedding": (True,),
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "add_final_layer_norm": (False,),
+}
+"""the values that nmt can read of settings that change what a model computes"""
+_DEFAULTS = {"scale_embedding": False, "model_type": None}
+"""what transformers assumes for settings that are missing; for the others, the readable value"""
+_PARTS = {
+    "self_attention": "self_attn",
+    "self_attention_sublayer.norm": "self_attn_layer_norm",
+    "cross_attention": "encoder_attn",
+    "cross_attention_sublayer.norm": "encoder_attn_layer_norm",
+    "feed_forward.inner": "fc1",
+    "feed_forward.outer": "fc2",
+    "feed_forward_sublayer.norm": "final_layer_norm",
+}
+"""{our name: theirs} of the parts of a layer"""
+_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
+POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+
+
+def names_of(config: ModelConfig) -> dict[str, str]:
+    """Return {our name: theirs} of all weights but the output bias, which has another shape."""
+    source, target, output = "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"
+    if config.embeddings == "shared":
+        target = "model.shared"
+    names = {"target_embedding": target}
+    if config.embeddings != "shared":
+        names["source_embedding"] = source
+    if config.embeddings == "separate":
+        names["output_embedding"] = output
+    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
+        for i in range(depth):
+            for part, theirs in _parts_of_layer(stack).items():
+                names[f"{stack}.layers.{i}.{part}"] = f"model.{stack}.layers.{i}.{theirs}"
+        if config.norm == "pre":
+            names[f"{stack}.norm"] = f"model.{stack}.layer_norm"
+    return {
+        f"{ours}.{kind}": f"{theirs}.{kind}"
+        for ours, theirs in names.items()
+        for kind in (("weight",) if "embed" in ours else ("weight", "bias"))
+    }
+
+
+def _parts_of_layer(stack: str) -> dict[str, str]:
+    """Return {our name: theirs} of all linear maps and norms of a layer."""
+    names: dict[str, str] = {}
+    for ours, theirs in _PARTS.items():
+        if stack == "encoder" and ours.startswith("cross"):
+            continue
+        if ours.endswith("attention"):
+            names |= {f"{ours}.{a}": f"{theirs}.{b}" for a, b in _PROJECTIONS.items()}
+        else:
+            names[ours] = theirs
+    return names
+
+
+def import_huggingface(folder: Path) -> ImportedModel:
+    """Read a folder of a Marian model as Hugging Face publishes it.
+
+    Raises:
+        ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
+    """
+    settings = read_json_file(folder / CONFIG)
+    config = _architecture(settings, str(folder / CONFIG))
+    found = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if found is None:
+        raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
+    weights = read_weights(found)
+    config, weights = _to_ours(config, weights, found)
+    originals = {name: (folder / name).read_bytes() for name in KEPT if (folder / name).is_file()}
+    vocabularies = read_vocabularies(originals, settings, weights, config, folder)
+    start = weights["target_embedding.weight"][vocabularies[1].specials[BOS]]
+    if not start.any():  # then it may stay so, and Marian can read the model again
+        config = config.model_copy(update={"start_embedding": "zero"})
+    generation = read_json_file(folder / GENERATION) if GENERATION in originals else settings
+    files = [folder / name for name in DOWNLOADED if (folder / name).is_file()]
+    card = (
+        (folder / "README.md").read_text("utf-8", "replace")
+        if files[-1].name == "README.md"
+        else ""
+    )
+    return ImportedModel(
+        config=config,
+        weights=weights,
+        vocabularies=vocabularies,
+        decoding=_decoding(generation, str(folder)),
+        originals=originals,
+        languages=_languages(originals),
+        provenance={
+            "format": "huggingface",
+            "source": str(folder),
+            "license": license_of(card),
+            "sha256": digests(files),
+        },
+    )
+
+
+def read_json_file(path: Path) -> dict[str, Any]:
+    """Return the JSON object in a file.
+
+    Raises:
+        ExchangeError: it cannot be read, is far too large, or holds something else.
+    """
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
+        value = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise ExchangeError(f"{path}: expected names and values, found {type(value).__name__}")
+    return value
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Return {name: weight} in float32, from safetensors or a file of `torch.save`.
+
+    A pickle is read with `weights_only`, so that code in it does not run.
+
+    Raises:
+        ExchangeError: the file is damaged, holds more than tensors, or NaN.
+    """
+    try:
+        if path.suffix == ".safetensors":
+            weights: Any = safetensors.torch.load_file(path)
+        else:
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (SafetensorError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        first = str(error).partition("\n")[0]
+        raise ExchangeError(f"{path}: damaged, or more than weights: {first}") from error
+    if not isinstance(weights, dict) or not all(
+        isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
+    ):
+        raise ExchangeError(f"{path}: expected names and tensors, found something else")
+    for name, weight in weights.items():
+        if not weight.is_floating_point() or not weight.sum().isfinite():
+            raise ExchangeError(f"{path}: {name} holds NaN, infinity or no floating-point numbers")
+    return {name: weight.float() for name, weight in weights.items()}
+
+
+def _architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
+    for name, readable in _READABLE.items():
+        found = settings.get(name, _DEFAULTS.get(name, readable[0]))
+        if found not in readable:
+            raise ExchangeError(f"{where}: {name} is {found!r}; nmt reads only {readable[0]!r}")
+    activation = settings.get("activation_function")
+    if activation not in _ACTIVATIONS:
+        raise ExchangeError(
+            f"{where}: activation_function is {activation!r}; nmt reads {', '.join(_ACTIVATIONS)}"
+        )
+    changes: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
+    for ours, theirs in _SIZES.items():
+        values = [settings.get(name) for name in theirs]
+        if len(set(map(str, values))) > 1:
+            raise ExchangeError(
+                f"{where}: {' and '.join(theirs)} are {values}, expected equal ones"
+            )
+        changes[ours] = values[0]
+    shared = settings.get("share_encoder_decoder_embeddings", True)
+    tied = settings.get("tie_word_embeddings", True)
+    if shared and not tied:
+        raise ExchangeError(
+            f"{where}: tie_word_embeddings is False although encoder and decoder share their "
+            "embeddings; nmt does not have this combination"
+        )
+    changes |= {
+        "activation": _ACTIVATIONS[activation],
+        "embeddings": "shared" if shared else "target" if tied else "separate",
+        "output_bias": True,
+        "positions": "sines_first",
+        "layer_norm_epsilon": 1e-5,  # that of nn.LayerNorm
+    }
+    try:
+        return replace_settings(ModelConfig(), changes, where)
+    except ConfigError as error:
+        raise ExchangeError(str(error)) from error
+
+
+def _to_ours(
+    config: ModelConfig, weights: dict[str, Tensor], path: Path
+) -> tuple[ModelConfig, dict[str, Tensor]]:
+    """Return the architecture, with the positions that the file holds, and weights by our names."""
+    for name in POSITION_TABLES:
+        if name in weights:
+            config = _positions(config, weights[name], f"{path}: {name}")
+    names = names_of(config)
+    tied = {"model.shared.weight", "lm_head.weight", *POSITION_TABLES}
+    tied |= {f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")}
+    for theirs in sorted({*names.values(), BIAS} ^ (weights.keys() - (tied - {*names.values()}))):
+        problem = "is none that nmt knows" if theirs in weights else "is missing"
+        raise ExchangeError(f"{path}: the weight {theirs} {problem}")
+    ours = {name: weights[theirs] for name, theirs in names.items()}
+    return config, ours | {bias_name(config): weights[BIAS].flatten()}
+
+
+def _positions(config: ModelConfig, table: Tensor, where: str) -> ModelConfig:
+    """Return the architecture with the positional encoding whose table is given: (length, D)."""
+    known: tuple[Positions, ...] = ("sines_first", "tensor2tensor", "interleaved")
+    for positions in known:
+        if table.dim() == 2 and table.shape[1] == config.d_model:
+            expected = sinusoids(len(table), config.d_model, positions)
+            if torch.allclose(table, expected, atol=2e-3):  # published tables may be in half
+                return config.model_copy(update={"positions": positions})
+    raise ExchangeError(f"{where} is no table of sines and cosines; nmt does not read learnt ones")
+
+
+def read_vocabularies(
+    files: Mapping[str, bytes],
+    settings: Mapping[str, Any],
+    weights: Mapping[str, Tensor],
+    config: ModelConfig,
+    folder: Path,
+) -> tuple[ForeignVocabulary, ForeignVocabulary]:
+    """Return the vocabularies of source and target, given the original files and config.json.
+
+    Raises:
+        ExchangeError: a file is missing or damaged, or its special tokens are not those of Marian.
+    """
+    separate = TARGET_VOCABULARY in files
+    names = (VOCABULARY, TARGET_VOCABULARY if separate else VOCABULARY)
+    for name in (*names, *SEGMENTATIONS):
+        if name not in files:
+            raise ExchangeError(f"{folder / name}: the file is missing; a Marian model has it")
+    sides = []
+    for side, name, spm in zip(("source", "target"), names, SEGMENTATIONS, strict=True):
+        rows = json.loads(files[name]) if name in files else {}
+        if not isinstance(rows, dict) or not all(type(row) is int for row in rows.values()):
+            raise ExchangeError(f"{folder / name}: expected pieces and their rows")
+        matrix = "target" if config.embeddings == "shared" else side
+        size = len(weights[f"{matrix}_embedding.weight"])
+        specials = _specials(settings, rows, size, str(folder / name))
+        sides.append(ForeignVocabulary(files[spm], rows, size, specials))
+    return sides[0], sides[1]
+
+
+def _specials(
+    settings: Mapping[str, Any], rows: Mapping[str, int], size: int, where: str
+) -> dict[int, int]:
+    """Return the rows of our special ids; padding that also begins a target is only the latter."""
+    eos = settings.get("eos_token_id")
+    found = {
+        PAD: settings.get("pad_token_id"),
+        UNK: rows.get("<unk>"),
+        BOS: settings.get("decoder_start_token_id", settings.get("pad_token_id")),
+        EOS: eos[0] if isinstance(eos, list) and eos else eos,
+    }
+    names = {PAD: "pad_token_id", UNK: "<unk>", BOS: "decoder_start_token_id", EOS: "eos_token_id"}
+    for i, row in found.items():
+        if type(row) is not int or not 0 <= row < size:
+            raise ExchangeError(
+                f"{where}: {names[i]} is {row!r}, expected a row from 0 to {size - 1}"
+            )
+    if found[PAD] == found[BOS]:
+        del found[PAD]
+    if len(set(found.values())) < len(found):
+        raise ExchangeError(f"{where}: two special tokens have the same row: {found}")
+    return found
+
+
+def _decoding(generation: Mapping[str, Any], where: str) -> DecodingConfig:
+    """Return the settings of the search, as far as nmt has them."""
+    penalty = generation.get("length_penalty", 1.0)
+    changes = {
+        "beam_size": generation.get("num_beams") or 4,
+        "length_normalization": "none" if penalty == 0 else "average",
+        "early_stopping": generation.get("early_stopping") is True,
+    }
+    try:
+        return replace_settings(DecodingConfig(), changes, where)
+    except ConfigError as error:
+        raise ExchangeError(str(error)) from error
+
+
+def _languages(files: Mapping[str, bytes]) -> tuple[str, str]:
+    """Return the codes of source and target in tokenizer_config.json, else und (undetermined)."""
+    try:
+        settings = json.loads(files.get(TOKENIZER, b"{}"))
+        codes = [settings.get(name) or "und" for name in ("source_lang", "target_lang")]
+    except (ValueError, AttributeError) as error:
+        raise ExchangeError(f"{TOKENIZER}: damaged, or no JSON: {error}") from error
+    return str(codes[0]), str(codes[1])
+
+
+def license_of(card: str) -> str:
+    """Return the licence in the YAML header of a model card, or "unknown"."""
+    header = card.split("---\n")[1] if card.startswith("---\n") and card.count("---\n") > 1 else ""
+    for line in header.split("\n"):
+        if line.startswith("license:"):
+            return line.removeprefix("license:").strip() or "unknown"
+    return "unknown"
