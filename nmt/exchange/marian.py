@@ -29,7 +29,7 @@ from nmt.exchange.marian_package import (
 )
 from nmt.run_directory import LoadedModel, find_run
 
-MODEL, DESCRIPTION, IMPORTED = "model.npz", "model.yml", "imported"
+MODEL, DESCRIPTION = "model.npz", "model.yml"
 COMPANIONS = ("README.md", "LICENSE", "preprocess.sh", "postprocess.sh")
 """other files in a package of OPUS-MT; nmt keeps the scripts, but does not run them"""
 NEVER = -1e4
@@ -104,11 +104,14 @@ def read_model(path: Path) -> MarianModel:
 
 def _read_rows(path: Path) -> dict[str, int]:
     """Return {piece: row} of a vocabulary, .yml or .spm."""
-    rows = read_vocabulary(path) if path.suffix == ".yml" else None
-    try:
-        rows = rows or {p: i for i, p in enumerate(pieces_of(read_bytes(path), str(path)))}
-    except DataError as error:
-        raise ExchangeError(str(error)) from error
+    if path.suffix == ".yml":
+        rows = read_vocabulary(path)
+    else:
+        try:
+            pieces = pieces_of(read_bytes(path), str(path))
+        except DataError as error:
+            raise ExchangeError(str(error)) from error
+        rows = {piece: row for row, piece in enumerate(pieces)}
     for piece in ("</s>", "<unk>"):
         if piece not in rows:
             raise ExchangeError(f"{path}: the vocabulary has no {piece}, which Marian needs")
@@ -203,7 +206,7 @@ def _own_layout(run: LoadedModel) -> MarianLayout:
 
 def _original_layout(run: LoadedModel) -> MarianLayout | None:
     """Return the layout that a model imported from Marian had; None: it has none."""
-    folder, tokenizer = find_run(run.path).path / IMPORTED, run.tokenizer
+    folder, tokenizer = find_run(run.path).imported, run.tokenizer
     if not (folder / DESCRIPTION).is_file():
         return None
     candidates = [

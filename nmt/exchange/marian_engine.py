@@ -5,6 +5,7 @@ Marian ends its process when it finds an error, so it runs in one of its own.
 
 import importlib.util
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -44,8 +45,9 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
             pieces = split_with(read_bytes(package.segmentations[0]), texts)
             lines = [" ".join(each) for each in pieces]
     options = f"--models {' '.join(names[0])} --vocabs {' '.join(names[1])} {_OPTIONS}"
-    # the limit of Marian is a multiple of the source's length, which is 2 at least
-    options += f" --max-length-factor {LONGEST // 2}"
+    # Marian's limit is a multiple of the tokens of the source, which has hardly fewer than words
+    words = min((len(text.split()) + 1 for text in texts), default=1)
+    options += f" --max-length-factor {math.ceil(2 * LONGEST / max(words, 4))}"
     process = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         input=json.dumps([options, lines]),

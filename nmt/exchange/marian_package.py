@@ -71,6 +71,7 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
     changes = {
         "beam_size": package.settings.get("beam-size", 12),
         "length_normalization": "average" if normalize else "none",
+        "allow_unknown": bool(package.settings.get("allow-unk", False)),
     }
     try:
         return replace_settings(DecodingConfig(), changes, where)

@@ -131,6 +131,7 @@ def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
     assert source.segmentation == (tmp_path / "source.spm").read_bytes()
     assert len(imported.models[0].weights["target_embedding.weight"]) == len(source.rows)
     assert imported.decoding.beam_size == 6
+    assert not imported.decoding.allow_unknown
     assert imported.decoding.length_normalization == "average"
     assert imported.originals.keys() == {
         *("decoder.yml", "model.yml", "vocab.yml", "source.spm", "target.spm", "README.md")
@@ -155,6 +156,7 @@ def test_the_models_of_an_ensemble_and_a_single_one_of_them_are_read(tmp_path: P
         ("decoder.yml", None, "expected one decoder.yml .* found none"),
         ("model.npz", None, "the file model.npz that it names is not there"),
         ("target.spm", None, "there is no target.spm beside it"),
+        ("opus.vocab.yml", "", "the vocabulary has no </s>, which Marian needs"),
         ("opus.vocab.yml", '"</s>": 0\n', "the vocabulary has no <unk>, which Marian needs"),
         ("opus.vocab.yml", '"</s>": 0\n<unk>: 99\n', "a row 99, but the model has"),
         ("decoder.yml", "models: model.npz", "models is 'model.npz', expected a list"),
