@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from nmt.checkpoint import load_state, load_weights, save_checkpoint, weights_of
 from nmt.errors import CheckpointError
