@@ -25,9 +25,9 @@ RunArgument = Annotated[
 class FormatOptions:
     """What is written, and where."""
 
-    to: Literal["ctranslate2", "safetensors"]
-    """The format: ctranslate2 for the engine of that name, safetensors for nmt itself and other
-    programs in Python."""
+    to: Literal["ctranslate2", "huggingface", "marian", "onnx", "safetensors"]
+    """The format: for the engine of that name; for transformers and the Hub; for Marian; for
+    transformers.js and optimum; or for nmt itself and other programs in Python."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
     """The folder to write, which must not exist yet."""
     quantization: Quantization | None = None
@@ -132,21 +132,31 @@ def _format(
     run: "LoadedModel", options: FormatOptions, verification: VerificationOptions
 ) -> Format:
     """Return the functions of the format that is asked for; only its libraries are imported."""
+    export: Callable[[LoadedModel, Path], None]
+    if options.to == "safetensors":
+        from nmt.exchange import safetensors_folder as own
+
+        return Format(own.export_safetensors, own.verify_safetensors, own.usage(run))
     if options.to == "ctranslate2":
         from nmt.exchange import ctranslate2
 
-        return Format(
-            partial(ctranslate2.export_ctranslate2, quantization=options.quantization),
-            _comparison(run, options, verification, ctranslate2.translate_with_ctranslate2),
-            ctranslate2.USAGE,
-        )
-    from nmt.exchange import safetensors_folder
+        export = partial(ctranslate2.export_ctranslate2, quantization=options.quantization)
+        translate, usage = ctranslate2.translate_with_ctranslate2, ctranslate2.USAGE
+    elif options.to == "huggingface":
+        from nmt.exchange import huggingface_export as huggingface
 
-    return Format(
-        safetensors_folder.export_safetensors,
-        safetensors_folder.verify_safetensors,
-        safetensors_folder.usage(run),
-    )
+        export = huggingface.export_huggingface
+        translate, usage = huggingface.translate_with_transformers, huggingface.USAGE
+    elif options.to == "marian":
+        from nmt.exchange import marian, marian_engine
+
+        export = marian.export_marian
+        translate, usage = marian_engine.translate_with_marian, marian_engine.USAGE
+    else:
+        from nmt.exchange import onnx
+
+        export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
+    return Format(export, _comparison(run, options, verification, translate), usage)
 
 
 def _comparison(

@@ -17,6 +17,13 @@ from nmt.exchange.engine import LONGEST, EngineTranslation
 from nmt.exchange.marian_files import read_bytes
 from nmt.exchange.marian_package import open_package
 
+USAGE = """\
+from pymarian import Translator
+
+translator = Translator("--config decoder.yml --cpu-threads 1")  # of this folder
+print(translator.translate(["A dog sleeps."]))
+"""
+"""how the exported folder is used, for the model card"""
 _PROGRAM = """\
 import json, sys
 from pymarian import Translator

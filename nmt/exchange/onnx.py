@@ -33,6 +33,17 @@ BATCH = 16
 
 Array = npt.NDArray[Any]
 
+USAGE = """\
+from optimum.onnxruntime import ORTModelForSeq2SeqLM
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+model = ORTModelForSeq2SeqLM.from_pretrained(".", subfolder="onnx")
+batch = tokenizer(["A dog sleeps."], return_tensors="pt")
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+"""
+"""how the exported folder is used, for the model card"""
+
 
 def export_onnx(run: LoadedModel, folder: Path) -> None:
     """Write graphs, tokenizer, settings and a page into an empty folder.
