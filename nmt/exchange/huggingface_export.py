@@ -15,9 +15,9 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from nmt.config import ModelConfig
+from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
-from nmt.errors import MissingExtraError
+from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import LONGEST, NEVER, EngineTranslation
 from nmt.exchange.huggingface import (
     BIAS,
@@ -45,6 +45,13 @@ batch = tokenizer(["A dog sleeps."], return_tensors="pt", padding=True)
 print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 """
 """how the exported folder is used, for the model card"""
+_SPECIAL_IDS = {
+    "pad_token_id": PAD,
+    "bos_token_id": BOS,
+    "eos_token_id": EOS,
+    "decoder_start_token_id": BOS,
+    "forced_eos_token_id": None,
+}
 
 
 def export_huggingface(run: LoadedModel, folder: Path) -> None:
@@ -54,8 +61,14 @@ def export_huggingface(run: LoadedModel, folder: Path) -> None:
     weights go back bit for bit.
 
     Raises:
+        ExchangeError: a pre-norm model whose languages do not share their embeddings.
         OSError: a file cannot be written.
     """
+    if run.config.model.norm == "pre" and run.config.model.embeddings != "shared":
+        raise ExchangeError(
+            f"transformers has no class for a pre-norm model with model.embeddings: "
+            f"{run.config.model.embeddings}; export it to ctranslate2, onnx or safetensors"
+        )
     layout = _original_layout(run)
     if layout is None:
         sides = run.tokenizer.source, run.tokenizer.target
@@ -134,17 +147,37 @@ def _reorder(name: str, weight: Tensor, order: Tensor) -> Tensor:
 
 def _own_files(run: LoadedModel) -> dict[str, bytes]:
     """Return {name: content} of the settings and vocabularies of our own model."""
-    config, decoding, tokenizer = run.config.model, run.config.decoding, run.tokenizer
-    sides = tokenizer.source, tokenizer.target
-    pre = config.norm == "pre"
-    special_ids = {
-        "pad_token_id": PAD,
-        "bos_token_id": BOS,
-        "eos_token_id": EOS,
-        "decoder_start_token_id": BOS,
-        "forced_eos_token_id": None,
+    sides = run.tokenizer.source, run.tokenizer.target
+    separate = sides[0].pieces != sides[1].pieces
+    languages = run.config.data.languages
+    tokens = {
+        "tokenizer_class": "MarianTokenizer",
+        "source_lang": languages[0],
+        "target_lang": languages[1],
+        "pad_token": sides[0].pieces[PAD],
+        "unk_token": sides[0].pieces[UNK],
+        "eos_token": sides[0].pieces[EOS],
+        "model_max_length": LONGEST_INPUT,
+        "separate_vocabs": separate,
     }
-    settings = {
+    files: dict[str, Any] = {
+        CONFIG: _settings(run.config.model, sides[0].size, sides[1].size),
+        GENERATION: _generation(run.config.decoding),
+        TOKENIZER: tokens,
+    }
+    for name, side in zip((VOCABULARY, TARGET_VOCABULARY)[: 1 + separate], sides, strict=False):
+        files[name] = {piece: i for i, piece in enumerate(side.pieces)}
+    contents = {
+        name: (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
+        for name, value in files.items()
+    }
+    return contents | {name: side.model for name, side in zip(SEGMENTATIONS, sides, strict=True)}
+
+
+def _settings(config: ModelConfig, source_size: int, target_size: int) -> dict[str, Any]:
+    """Return config.json of our own model, given the sizes of its vocabularies."""
+    pre = config.norm == "pre"
+    return {
         "model_type": "pegasus" if pre else "marian",
         "architectures": ["PegasusForConditionalGeneration" if pre else "MarianMTModel"],
         "is_encoder_decoder": True,
@@ -161,42 +194,26 @@ def _own_files(run: LoadedModel) -> dict[str, bytes]:
         "activation_dropout": config.activation_dropout,
         "scale_embedding": True,
         "max_position_embeddings": LONGEST_INPUT,
-        "vocab_size": sides[0].size,
-        "decoder_vocab_size": sides[1].size,
+        "vocab_size": source_size,
+        "decoder_vocab_size": target_size,
         "share_encoder_decoder_embeddings": config.embeddings == "shared",
         "tie_word_embeddings": config.embeddings != "separate",
         "dtype": "float32",
-        **special_ids,
+        **_SPECIAL_IDS,
     }
+
+
+def _generation(decoding: DecodingConfig) -> dict[str, Any]:
+    """Return generation_config.json of our own model."""
     excluded = [PAD, BOS] + [UNK] * (not decoding.allow_unknown)
-    generation = {
-        **special_ids,
+    return {
+        **_SPECIAL_IDS,
         "bad_words_ids": [[token] for token in excluded],
         "num_beams": decoding.beam_size,
-        "length_penalty": 1.0 if decoding.length_normalization == "average" else 0.0,
+        "length_penalty": 0.0 if decoding.length_normalization == "none" else 1.0,
         "early_stopping": decoding.early_stopping,
         "max_length": 512,
     }
-    separate = sides[0].pieces != sides[1].pieces
-    languages = run.config.data.languages
-    tokens = {
-        "tokenizer_class": "MarianTokenizer",
-        "source_lang": languages[0],
-        "target_lang": languages[1],
-        "pad_token": sides[0].pieces[PAD],
-        "unk_token": sides[0].pieces[UNK],
-        "eos_token": sides[0].pieces[EOS],
-        "model_max_length": LONGEST_INPUT,
-        "separate_vocabs": separate,
-    }
-    files: dict[str, Any] = {CONFIG: settings, GENERATION: generation, TOKENIZER: tokens}
-    for name, side in zip((VOCABULARY, TARGET_VOCABULARY)[: 1 + separate], sides, strict=False):
-        files[name] = {piece: i for i, piece in enumerate(side.pieces)}
-    contents = {
-        name: (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode()
-        for name, value in files.items()
-    }
-    return contents | {name: side.model for name, side in zip(SEGMENTATIONS, sides, strict=True)}
 
 
 def translate_with_transformers(folder: Path, texts: Sequence[str]) -> list[EngineTranslation]:
