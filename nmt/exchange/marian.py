@@ -238,5 +238,7 @@ def _decoder(vocabularies: list[str], config: Config) -> str:
             "beam-size": decoding.beam_size,
             "normalize": exponents[decoding.length_normalization],
             "word-penalty": 0,
+            "allow-unk": decoding.allow_unknown,
+            "max-length-factor": decoding.max_length_factor,
         }
     )
