@@ -34,6 +34,10 @@ class FormatOptions:
     """How ctranslate2 stores the weights.  [default: in float32]"""
     checkpoint: str = "best"
     """The weights of the run to export: best, last, averaged, moving-average or step-N."""
+    adapter: Annotated[Path | None, typer.Option(metavar="RUN")] = None
+    """A LoRA adapter of the run, which is merged into the weights."""
+    push: Annotated[str | None, typer.Option(metavar="OWNER/NAME")] = None
+    """Upload the folder to the Hugging Face Hub under this name."""
 
     def __post_init__(self) -> None:
         if self.quantization and self.to != "ctranslate2":
@@ -104,18 +108,19 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     """
     import torch
 
+    from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
     from nmt.run_directory import load_run
 
     try:
         with create_folder_atomically(options.output) as folder:
-            loaded = load_run(run, torch.device("cpu"), options.checkpoint)
+            loaded = load_run(run, torch.device("cpu"), options.checkpoint, options.adapter)
             target = _format(loaded, options, verification)
             target.export(loaded, folder)
             result = "not verified (--no-verify)"
             if not verification.no_verify:
                 result = f"verified: {target.verify(loaded, folder)}"
-            card = _card(loaded, options, result, target.usage)
+            card = model_card(loaded, _written(options), result, target.usage)
             (folder / "README.md").write_text(card, "utf-8")
     except FileExistsError as error:
         raise ConfigError(
@@ -125,6 +130,10 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
         reason = error.strerror or error
         raise ExchangeError(f"{options.output}: the export is not written: {reason}") from error
     log(f"exported {loaded.path}; {result}")
+    if options.push:
+        from nmt.exchange.hub import upload_model
+
+        log(f"uploaded to {upload_model(options.output, options.push)}")
     typer.echo(str(options.output))
 
 
@@ -174,12 +183,6 @@ def _comparison(
     return lambda run, folder: verify_translations(run, texts, translate(folder, texts), tolerance)
 
 
-def _card(run: "LoadedModel", options: FormatOptions, result: str, usage: str) -> str:
-    """Return the README.md of the exported folder."""
-    source, target = run.config.data.languages
-    written = f"{options.to}, {options.quantization}" if options.quantization else options.to
-    return (
-        f"# Translation from {source} to {target}\n\n"
-        f"A Transformer that nmt has trained and exported ({written}); {result}.\n\n"
-        f"```python\n{usage}```\n"
-    )
+def _written(options: FormatOptions) -> str:
+    """Return the format, and how its weights are stored."""
+    return f"{options.to} ({options.quantization})" if options.quantization else options.to

@@ -6,6 +6,7 @@ is the same architecture with the norms before the sub-layers.
 
 import json
 import pickle
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -295,3 +296,9 @@ def license_of(card: str) -> str:
         if line.startswith("license:"):
             return line.removeprefix("license:").strip() or "unknown"
     return "unknown"
+
+
+def languages_in_name(name: str) -> tuple[str, str]:
+    """Return the codes in a name such as OWNER/opus-mt-tc-big-en-de, else und (undetermined)."""
+    found = re.search(r"(?:^|[-/])([a-z]{2,3})-([a-z]{2,3})/?$", name)
+    return (found[1], found[2]) if found else ("und", "und")
