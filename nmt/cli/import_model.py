@@ -90,7 +90,7 @@ def _read(source: str, revision: str | None) -> "list[ImportedModel]":
 
 def _with_languages(model: "ImportedModel", options: ImportOptions) -> "ImportedModel":
     """Return the model with the languages of the options, of itself or of its name."""
-    from nmt.exchange.huggingface import languages_in_name
+    from nmt.exchange.huggingface_files import languages_in_name
 
     named = languages_in_name(str(model.provenance["source"]))
     given = (options.source_language, options.target_language)

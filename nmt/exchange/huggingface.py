@@ -5,15 +5,11 @@ is the same architecture with the norms before the sub-layers.
 """
 
 import json
-import pickle
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from nmt.config import DecodingConfig, ModelConfig, Positions
@@ -21,6 +17,7 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.huggingface_files import license_of, read_json_file, read_weights
 from nmt.exchange.huggingface_names import names_of
 from nmt.exchange.imported import ImportedModel, bias_name, digests
 from nmt.model.positional_encoding import sinusoids
@@ -32,7 +29,7 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
 """the small files that an import keeps, so that an export can restore them"""
 DOWNLOADED = (*KEPT, *WEIGHTS, "README.md")
-LARGEST_JSON = 1 << 26  # bytes; the largest vocabulary that is published has 2 MB
+
 
 BIAS = "final_logits_bias"
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
@@ -97,53 +94,6 @@ def import_huggingface(folder: Path) -> ImportedModel:
             "sha256": digests(files),
         },
     )
-
-
-def read_json_file(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ExchangeError: it cannot be read, is far too large, or holds something else.
-    """
-    try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ExchangeError(f"{path}: expected names and values, found {type(value).__name__}")
-    return value
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return {name: weight} in float32, from safetensors or a file of `torch.save`.
-
-    A pickle is read with `weights_only`, so that code in it does not run.
-
-    Raises:
-        ExchangeError: the file is damaged, holds more than tensors, or NaN.
-    """
-    try:
-        if path.suffix == ".safetensors":
-            weights: Any = safetensors.torch.load_file(path)
-        else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (SafetensorError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        first = str(error).partition("\n")[0]
-        raise ExchangeError(f"{path}: damaged, or more than weights: {first}") from error
-    if not isinstance(weights, dict) or not all(
-        isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
-    ):
-        raise ExchangeError(f"{path}: expected names and tensors, found something else")
-    for name, weight in weights.items():
-        if not weight.is_floating_point() or not weight.sum().isfinite():
-            raise ExchangeError(f"{path}: {name} holds NaN, infinity or no floating-point numbers")
-    return {name: weight.float() for name, weight in weights.items()}
 
 
 def _architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
@@ -287,18 +237,3 @@ def _languages(files: Mapping[str, bytes]) -> tuple[str, str]:
     except (ValueError, AttributeError) as error:
         raise ExchangeError(f"{TOKENIZER}: damaged, or no JSON: {error}") from error
     return str(codes[0]), str(codes[1])
-
-
-def license_of(card: str) -> str:
-    """Return the licence in the YAML header of a model card, or "unknown"."""
-    header = card.split("---\n")[1] if card.startswith("---\n") and card.count("---\n") > 1 else ""
-    for line in header.split("\n"):
-        if line.startswith("license:"):
-            return line.removeprefix("license:").strip() or "unknown"
-    return "unknown"
-
-
-def languages_in_name(name: str) -> tuple[str, str]:
-    """Return the codes in a name such as OWNER/opus-mt-tc-big-en-de, else und (undetermined)."""
-    found = re.search(r"(?:^|[-/])([a-z]{2,3})-([a-z]{2,3})/?$", name)
-    return (found[1], found[2]) if found else ("und", "und")
