@@ -141,6 +141,11 @@ def _to_ours(
     for name in POSITION_TABLES:
         if name in weights:
             config = _positions(config, weights[name], f"{path}: {name}")
+    if config.encoder_layers + config.decoder_layers > len(weights):
+        raise ExchangeError(
+            f"{path}: has {len(weights)} weights, but {CONFIG} speaks of "
+            f"{config.encoder_layers + config.decoder_layers:,} layers"
+        )
     names = names_of(config)
     tied = {"model.shared.weight", "lm_head.weight", *POSITION_TABLES}
     tied |= {f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")}

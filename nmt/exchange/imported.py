@@ -58,12 +58,23 @@ def write_run(imported: ImportedModel, output: Path) -> None:
     """
     sides = _adopt(imported)
     tokenizer = tokenizer_of(*sides)
-    model = build_model(_config(imported, output, tokenizer.shared), tokenizer)
-    load_into(model, _in_our_order(imported, sides), Path(str(imported.provenance.get("source"))))
+    config = _config(imported, output, tokenizer.shared)
+    weights = _in_our_order(imported, sides)
+    with torch.device("meta"):  # shapes without memory, as the settings may ask for any size
+        shapes = {name: w.shape for name, w in build_model(config, tokenizer).named_parameters()}
+    for name, shape in shapes.items():
+        found = tuple(weights[name].shape) if name in weights else None
+        if found != shape:
+            raise ExchangeError(
+                f"the weight {name} has the shape {found}, but the settings of the model say "
+                f"{tuple(shape)}"
+            )
+    model = build_model(config, tokenizer)
+    load_into(model, weights, output)
     try:
         with create_folder_atomically(output) as folder:
             run = RunDirectory(folder)
-            run.write_config(_config(imported, output, tokenizer.shared))
+            run.write_config(config)
             tokenizer.save(run.tokenizer)
             run.imported.mkdir()
             for name, content in imported.originals.items():

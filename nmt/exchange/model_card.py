@@ -90,7 +90,7 @@ def _scores(directory: RunDirectory) -> list[str]:
     """Return the scores of the run's test set with their signatures."""
     result = read_json_or_empty(directory.result)
     lines = [
-        f"- {score['name']}: {score['value']:.2f} ({score['signature']})"
+        f"- {score['name']}: {score['score']:.2f} ({score['signature']})"
         for score in result.get("scores", [])
     ]
     return lines or ["- This model was not scored."]
