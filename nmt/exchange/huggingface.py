@@ -4,7 +4,6 @@ https://huggingface.co/docs/transformers/model_doc/marian. Pre-norm models go ou
 is the same architecture with the norms before the sub-layers.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError
-from nmt.exchange.huggingface_files import license_of, read_json_file, read_weights
+from nmt.exchange.huggingface_files import license_of, parse_json, read_json_file, read_weights
 from nmt.exchange.huggingface_names import names_of
 from nmt.exchange.imported import ImportedModel, bias_name, digests
 from nmt.model.positional_encoding import sinusoids
@@ -186,8 +185,8 @@ def read_vocabularies(
             raise ExchangeError(f"{folder / name}: the file is missing; a Marian model has it")
     sides = []
     for side, name, spm in zip(("source", "target"), names, SEGMENTATIONS, strict=True):
-        rows = json.loads(files[name]) if name in files else {}
-        if not isinstance(rows, dict) or not all(type(row) is int for row in rows.values()):
+        rows = parse_json(files[name], str(folder / name))
+        if not all(type(row) is int for row in rows.values()):
             raise ExchangeError(f"{folder / name}: expected pieces and their rows")
         matrix = "target" if config.embeddings == "shared" else side
         size = len(weights[f"{matrix}_embedding.weight"])
@@ -236,9 +235,6 @@ def _decoding(generation: Mapping[str, Any], where: str) -> DecodingConfig:
 
 def _languages(files: Mapping[str, bytes]) -> tuple[str, str]:
     """Return the codes of source and target in tokenizer_config.json, else und (undetermined)."""
-    try:
-        settings = json.loads(files.get(TOKENIZER, b"{}"))
-        codes = [settings.get(name) or "und" for name in ("source_lang", "target_lang")]
-    except (ValueError, AttributeError) as error:
-        raise ExchangeError(f"{TOKENIZER}: damaged, or no JSON: {error}") from error
-    return str(codes[0]), str(codes[1])
+    settings = parse_json(files.get(TOKENIZER, b"{}"), TOKENIZER)
+    source, target = (str(settings.get(f"{name}_lang") or "und") for name in ("source", "target"))
+    return source, target

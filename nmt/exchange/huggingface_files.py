@@ -25,13 +25,23 @@ def read_json_file(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
-        value = json.loads(path.read_bytes())
+        return parse_json(path.read_bytes(), str(path))
     except OSError as error:
         raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def parse_json(data: bytes, where: str) -> dict[str, Any]:
+    """Return the JSON object in `data`.
+
+    Raises:
+        ExchangeError: it is none; the message begins with `where`.
+    """
+    try:
+        value = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
+        raise ExchangeError(f"{where}: damaged, or no JSON: {error}") from error
     if not isinstance(value, dict):
-        raise ExchangeError(f"{path}: expected names and values, found {type(value).__name__}")
+        raise ExchangeError(f"{where}: expected names and values, found {type(value).__name__}")
     return value
 
 

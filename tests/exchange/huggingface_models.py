@@ -55,7 +55,7 @@ def write_marian(
     tied: bool = True,
     pickled: bool = False,
     **settings: Any,
-) -> MarianMTModel:
+) -> Any:
     """Write a folder and return its model; one row of the vocabulary has no piece."""
     folder.mkdir()
     sides = {side: segmentation(side, kind) for side in SENTENCES}
@@ -92,7 +92,8 @@ def write_marian(
         "max_position_embeddings": 64,
         "init_std": 0.3,
     } | settings
-    model = MarianMTModel(MarianConfig(**config)).eval()
+    model: Any = MarianMTModel(MarianConfig(**config))
+    model.eval()
     with torch.no_grad():
         model.final_logits_bias.normal_(0, 0.3)
     model.generation_config.bad_words_ids = [[config["pad_token_id"]]]
