@@ -8,7 +8,7 @@ import typer
 
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import with_option_groups
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, ExchangeError
 
 if TYPE_CHECKING:
     from nmt.exchange.imported import ImportedModel
@@ -46,6 +46,7 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
     """
     from nmt.exchange.imported import write_run
 
+    _check_new(options.output)
     models = [_with_languages(model, options) for model in _read(source, options.revision)]
     several = len(models) > 1
     outputs = [
@@ -53,16 +54,20 @@ def import_model(source: SourceArgument, options: ImportOptions) -> None:
         for i in range(1, len(models) + 1)
     ]
     for output in outputs:
-        if output.exists():
-            raise ConfigError(
-                f"{output}: exists already; choose another folder as --output, or remove it"
-            )
+        _check_new(output)
     for model, output in zip(models, outputs, strict=True):
         write_run(model, output)
         log(_description(model))
         typer.echo(str(output))
     if several:
         log("they translate together: nmt translate " + " ".join(f"--model {o}" for o in outputs))
+
+
+def _check_new(output: Path) -> None:
+    if output.exists():
+        raise ConfigError(
+            f"{output}: exists already; choose another folder as --output, or remove it"
+        )
 
 
 def _read(source: str, revision: str | None) -> "list[ImportedModel]":
@@ -85,6 +90,11 @@ def _read(source: str, revision: str | None) -> "list[ImportedModel]":
         raise ConfigError(f"--revision is for a model of the Hub, and {source} is a file or folder")
     if (path / huggingface.CONFIG).is_file():
         return [huggingface.import_huggingface(path)]
+    if path.is_dir() and not list(path.glob("*decoder.yml")):
+        raise ExchangeError(
+            f"{source}: it holds neither config.json (Hugging Face) nor decoder.yml (Marian), so "
+            "it is no model that nmt can import"
+        )
     return marian.import_marian(path)
 
 

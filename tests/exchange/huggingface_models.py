@@ -89,7 +89,7 @@ def write_marian(
         "forced_eos_token_id": None,
         "share_encoder_decoder_embeddings": not separate,
         "tie_word_embeddings": tied,
-        "max_position_embeddings": 64,
+        "max_position_embeddings": 512,
         "init_std": 0.3,
     } | settings
     model: Any = MarianMTModel(MarianConfig(**config))
