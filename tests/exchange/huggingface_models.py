@@ -133,7 +133,7 @@ def write_model(
             torch.nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.2)
     with torch.no_grad():
         model.final_logits_bias.normal_(0, 0.3)
-        model.final_logits_bias[0, 0] += 2  # so that sentences end
+        model.final_logits_bias[0, 0] += 5  # so that sentences end
     model.generation_config.bad_words_ids = [[pad]]
     model.save_pretrained(folder)
     if pickle:

@@ -12,7 +12,7 @@ from transformers import MarianMTModel, MarianTokenizer
 
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD
+from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.imported import ImportedModel, write_run
 from nmt.run_directory import LoadedModel, load_run
@@ -32,6 +32,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "pickle": {"pickle": True},
     "deep-shallow": {"encoder_layers": 4, "decoder_layers": 1},
 }
+OFFSET = 30  # tokens that a translation may be longer than its source
+EARLY = "never"  # transformers' name for the exact end of beam search, which is ours
 
 
 class Pair(NamedTuple):
@@ -69,18 +71,21 @@ def import_pair(parent: Path, settings: dict[str, Any]) -> Pair:
     return Pair(folder, imported, run, model, MarianTokenizer.from_pretrained(folder))
 
 
-def generate(pair: Pair, texts: list[str], beams: int, batch: int = 40) -> list[list[int]]:
-    """Return the rows of the translations by transformers, without start, padding and EOS."""
-    found = []
-    for start in range(0, len(texts), batch):
-        inputs = pair.tokenizer(texts[start : start + batch], return_tensors="pt", padding=True)
-        outputs = pair.model.generate(
-            **inputs, num_beams=beams, do_sample=False, max_length=60, length_penalty=1.0
-        )
-        for row in outputs.tolist():
-            kept = row[1:] if 0 not in row[1:] else row[1 : row.index(0, 1)]
-            found.append(kept)
-    return found
+def by_length(rows: list[list[int]]) -> dict[int, list[int]]:
+    """Return the indices of the texts of each length: in such a batch nothing is padded."""
+    groups: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(len(row), []).append(i)
+    return groups
+
+
+def generate(pair: Pair, sources: list[list[int]], beams: int) -> list[list[int]]:
+    """Return what transformers translates sources of one length to: rows without start and EOS."""
+    limits = {"max_length": len(sources[0]) + OFFSET + 1, "length_penalty": 1.0}
+    found = pair.model.generate(
+        torch.tensor(sources), num_beams=beams, do_sample=False, early_stopping=EARLY, **limits
+    )
+    return [[*row, 0][1 : [*row, 0].index(0, 1)] for row in found.tolist()]
 
 
 def test_log_probabilities_are_those_of_transformers(pair: Pair) -> None:
@@ -134,19 +139,22 @@ def test_beam_search_finds_the_translations_of_transformers(pair: Pair) -> None:
 
 
 def count_equal(pair: Pair, texts: list[str], beams: int) -> int:
-    """Return how many texts have the same rows and the same decoded text in both programs."""
+    """Return how many texts have the same translation, in rows, in both programs."""
     source_rows, target_rows = pair.rows(0), pair.rows(1)
     own = {row: i for i, row in enumerate(source_rows) if row >= 0}
-    ids = [[own[row] for row in rows] for rows in pair.tokenizer(texts)["input_ids"]]
-    settings = DecodingConfig(beam_size=beams, max_length_offset=300)
-    found = []
-    with torch.inference_mode():
-        for start in range(0, len(ids), 40):
-            source = collate_source(ids[start : start + 40])
-            if beams == 1:
-                found += [h.tokens for h in greedy_search(pair.run.model, source, settings)]
-            else:
-                found += [h[0].tokens for h in beam_search(pair.run.model, source, settings)]
-    ours = [[target_rows[i] for i in tokens if i not in (PAD, EOS)][:58] for tokens in found]
-    theirs = [rows[:58] for rows in generate(pair, texts, beams)]
-    return sum(a == b for a, b in zip(ours, theirs, strict=True))
+    rows = pair.tokenizer(texts)["input_ids"]
+    settings = DecodingConfig(
+        beam_size=beams, max_length_offset=OFFSET, length_normalization="average"
+    )
+    equal = 0
+    for indices in by_length(rows).values():
+        sources = [rows[i] for i in indices]
+        ids = collate_source([[own[row] for row in source] for source in sources])
+        if beams == 1:
+            best = greedy_search(pair.run.model, ids, settings)
+        else:
+            best = [found[0] for found in beam_search(pair.run.model, ids, settings)]
+        for hypothesis, theirs in zip(best, generate(pair, sources, beams), strict=True):
+            ours = [target_rows[i] for i in hypothesis.tokens if i != EOS]
+            equal += ours == theirs
+    return equal
