@@ -377,13 +377,20 @@ class DecodingConfig(Section):
     copy_unknown: bool = False
     """replace an unknown symbol by the source word that the decoder attended to, except in lines
     with terms of a glossary, forbidden words or a given beginning"""
-    max_length_offset: int = Field(50, ge=1)
-    """a translation has at most this many tokens more than its source"""
+    max_length_factor: float = Field(1.0, ge=1)
+    """a translation has at most this many times the tokens of its source, and max_length_offset
+    more; Marian has 3 times and no offset"""
+    max_length_offset: int = Field(50, ge=0)
+    """see max_length_factor"""
     early_stopping: bool = False
     """end the search of a sentence when beam_size hypotheses have ended, although another might
     still be better: faster; a search with terms does not end early"""
     batch_tokens: int = Field(4096, ge=1)
     """the most source tokens translated at once, padding included"""
+
+    def longest(self, source_tokens: int) -> int:
+        """Return the most tokens of a translation, given the tokens of its source."""
+        return int(source_tokens * self.max_length_factor) + self.max_length_offset
 
 
 class Sampling(Section):

@@ -48,7 +48,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "regex": "data/",
     "matplotlib": "report/",
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
-    "safetensors": "checkpoint.py",
+    "safetensors": ("checkpoint.py", "adapter.py", "exchange/"),
     "transformers": "exchange/",
     "ctranslate2": "exchange/",
     "onnx": "exchange/",

@@ -19,6 +19,7 @@ from nmt.cli import (
     doctor,
     eval_bleu,
     export,
+    import_model,
     init,
     plan,
     plot,
@@ -42,6 +43,7 @@ for command in (
     *(doctor.doctor, report.report, watch.watch, export.export),
 ):
     app.command(cls=CommandWithGroups)(command)
+app.command("import", cls=CommandWithGroups)(import_model.import_model)
 app.add_typer(data.app)
 app.add_typer(plot.app)
 

@@ -25,15 +25,19 @@ RunArgument = Annotated[
 class FormatOptions:
     """What is written, and where."""
 
-    to: Literal["ctranslate2", "safetensors"]
-    """The format: ctranslate2 for the engine of that name, safetensors for nmt itself and other
-    programs in Python."""
+    to: Literal["ctranslate2", "huggingface", "marian", "onnx", "safetensors"]
+    """The format: for the engine of that name; for transformers and the Hub; for Marian; for
+    transformers.js and optimum; or for nmt itself and other programs in Python."""
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
     """The folder to write, which must not exist yet."""
     quantization: Quantization | None = None
     """How ctranslate2 stores the weights.  [default: in float32]"""
     checkpoint: str = "best"
     """The weights of the run to export: best, last, averaged, moving-average or step-N."""
+    adapter: Annotated[Path | None, typer.Option(metavar="RUN")] = None
+    """A LoRA adapter of the run, which is merged into the weights."""
+    push: Annotated[str | None, typer.Option(metavar="OWNER/NAME")] = None
+    """Upload the folder to the Hugging Face Hub under this name."""
 
     def __post_init__(self) -> None:
         if self.quantization and self.to != "ctranslate2":
@@ -104,18 +108,19 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
     """
     import torch
 
+    from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
     from nmt.run_directory import load_run
 
     try:
         with create_folder_atomically(options.output) as folder:
-            loaded = load_run(run, torch.device("cpu"), options.checkpoint)
+            loaded = load_run(run, torch.device("cpu"), options.checkpoint, options.adapter)
             target = _format(loaded, options, verification)
             target.export(loaded, folder)
             result = "not verified (--no-verify)"
             if not verification.no_verify:
                 result = f"verified: {target.verify(loaded, folder)}"
-            card = _card(loaded, options, result, target.usage)
+            card = model_card(loaded, _written(options), result, target.usage)
             (folder / "README.md").write_text(card, "utf-8")
     except FileExistsError as error:
         raise ConfigError(
@@ -125,6 +130,10 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
         reason = error.strerror or error
         raise ExchangeError(f"{options.output}: the export is not written: {reason}") from error
     log(f"exported {loaded.path}; {result}")
+    if options.push:
+        from nmt.exchange.hub import upload_model
+
+        log(f"uploaded to {upload_model(options.output, options.push)}")
     typer.echo(str(options.output))
 
 
@@ -132,21 +141,31 @@ def _format(
     run: "LoadedModel", options: FormatOptions, verification: VerificationOptions
 ) -> Format:
     """Return the functions of the format that is asked for; only its libraries are imported."""
+    export: Callable[[LoadedModel, Path], None]
+    if options.to == "safetensors":
+        from nmt.exchange import safetensors_folder as own
+
+        return Format(own.export_safetensors, own.verify_safetensors, own.usage(run))
     if options.to == "ctranslate2":
         from nmt.exchange import ctranslate2
 
-        return Format(
-            partial(ctranslate2.export_ctranslate2, quantization=options.quantization),
-            _comparison(run, options, verification, ctranslate2.translate_with_ctranslate2),
-            ctranslate2.USAGE,
-        )
-    from nmt.exchange import safetensors_folder
+        export = partial(ctranslate2.export_ctranslate2, quantization=options.quantization)
+        translate, usage = ctranslate2.translate_with_ctranslate2, ctranslate2.USAGE
+    elif options.to == "huggingface":
+        from nmt.exchange import huggingface_export as huggingface
 
-    return Format(
-        safetensors_folder.export_safetensors,
-        safetensors_folder.verify_safetensors,
-        safetensors_folder.usage(run),
-    )
+        export = huggingface.export_huggingface
+        translate, usage = huggingface.translate_with_transformers, huggingface.USAGE
+    elif options.to == "marian":
+        from nmt.exchange import marian, marian_engine
+
+        export = marian.export_marian
+        translate, usage = marian_engine.translate_with_marian, marian_engine.USAGE
+    else:
+        from nmt.exchange import onnx
+
+        export, translate, usage = onnx.export_onnx, onnx.translate_with_onnxruntime, onnx.USAGE
+    return Format(export, _comparison(run, options, verification, translate), usage)
 
 
 def _comparison(
@@ -164,12 +183,6 @@ def _comparison(
     return lambda run, folder: verify_translations(run, texts, translate(folder, texts), tolerance)
 
 
-def _card(run: "LoadedModel", options: FormatOptions, result: str, usage: str) -> str:
-    """Return the README.md of the exported folder."""
-    source, target = run.config.data.languages
-    written = f"{options.to}, {options.quantization}" if options.quantization else options.to
-    return (
-        f"# Translation from {source} to {target}\n\n"
-        f"A Transformer that nmt has trained and exported ({written}); {result}.\n\n"
-        f"```python\n{usage}```\n"
-    )
+def _written(options: FormatOptions) -> str:
+    """Return the format, and how its weights are stored."""
+    return f"{options.to} ({options.quantization})" if options.quantization else options.to

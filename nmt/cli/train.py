@@ -27,7 +27,9 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
-    config = recipe.load(f"training.device={device}") if device else recipe.load()
+    path = run_dir or Path("runs") / recipe.path.stem
+    settings = [f"training.device={device}"] if device else []
+    config = recipe.load(*settings, run_dir=path)
     from nmt.training.train import train as run_training
 
-    run_training(config, run_dir or Path("runs") / recipe.path.stem, log)
+    run_training(config, path, log)

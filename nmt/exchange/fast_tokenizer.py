@@ -20,7 +20,9 @@ LONGEST_INPUT = 1024
 """tokens after which a source is cut"""
 
 # values of enums in sentencepiece_model.proto
-_NORMAL, _USER_DEFINED = 1, 4
+UNREADABLE = "\ue000"
+"""stands before pieces that are decoded, but never read: a character of no text (private use)"""
+_NORMAL, _USER_DEFINED, _UNUSED = 1, 4, 5
 _UNIGRAM, _WORD = 1, 3
 NEVER = -1e4
 """score of a unigram piece that is not to be read from text, such as `</s>`, where most have -10;
@@ -89,13 +91,13 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
         "added_tokens": [
             _added_token(i, piece.piece)
             for i, piece in enumerate(proto.pieces)
-            if piece.type == _USER_DEFINED
+            if piece.type == _USER_DEFINED or piece.piece in model.language_tags
         ],
         "normalizer": {"type": "Sequence", "normalizers": list(_normalizers(proto))},
         "pre_tokenizer": None,
         "post_processor": _with_eos(model.pieces[EOS]),
         "decoder": {"type": "Sequence", "decoders": list(_decoders(proto, model.pieces[UNK]))},
-        "model": _model(proto, model.pieces[UNK]),
+        "model": _model(proto, model),
     }
 
 
@@ -127,6 +129,7 @@ def _normalizers(proto: Any) -> Iterator[dict[str, Any]]:
 
 def _decoders(proto: Any, unknown: str) -> Iterator[dict[str, Any]]:
     """Yield the steps from pieces back to a text."""
+    yield _replace(UNREADABLE, "")
     yield _replace(unknown, UNKNOWN)
     yield _replace("▁", " ")
     if proto.trainer_spec.byte_fallback:
@@ -152,7 +155,7 @@ def _with_eos(eos: str) -> dict[str, Any]:
     }
 
 
-def _model(proto: Any, unknown: str) -> dict[str, Any]:
+def _model(proto: Any, model: SubwordModel) -> dict[str, Any]:
     """Return the pieces: with their scores (unigram), or with the merges that build them (BPE).
 
     SentencePiece merges the adjacent pair whose union has the highest score. So the merges are all
@@ -167,6 +170,11 @@ def _model(proto: Any, unknown: str) -> dict[str, Any]:
             )
         readable = (_NORMAL, _USER_DEFINED)
         vocabulary = [[p.piece, p.score if p.type in readable else NEVER] for p in proto.pieces]
+        for i, piece in enumerate(proto.pieces):
+            if (
+                piece.type == _UNUSED and piece.piece not in model.language_tags
+            ):  # of the other language: it is decoded, but never read
+                vocabulary[i][0] = UNREADABLE + piece.piece
         return {
             "type": "Unigram",
             "unk_id": UNK,
@@ -183,7 +191,7 @@ def _model(proto: Any, unknown: str) -> dict[str, Any]:
             for i in range(1, len(piece))
             if piece[:i] in normal and piece[i:] in normal
         ],
-        "unk_token": unknown,
+        "unk_token": model.pieces[UNK],
         "fuse_unk": True,
         "byte_fallback": bytes_too,
     }

@@ -5,14 +5,11 @@ is the same architecture with the norms before the sub-layers.
 """
 
 import json
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from nmt.config import DecodingConfig, ModelConfig, Positions
@@ -20,6 +17,8 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.huggingface_files import license_of, read_json_file, read_weights
+from nmt.exchange.huggingface_names import names_of
 from nmt.exchange.imported import ImportedModel, bias_name, digests
 from nmt.model.positional_encoding import sinusoids
 
@@ -30,7 +29,7 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
 """the small files that an import keeps, so that an export can restore them"""
 DOWNLOADED = (*KEPT, *WEIGHTS, "README.md")
-LARGEST_JSON = 1 << 26  # bytes; the largest vocabulary that is published has 2 MB
+
 
 BIAS = "final_logits_bias"
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
@@ -53,54 +52,7 @@ _READABLE: dict[str, tuple[Any, ...]] = {
 """the values that nmt can read of settings that change what a model computes"""
 _DEFAULTS = {"scale_embedding": False, "model_type": None}
 """what transformers assumes for settings that are missing; for the others, the readable value"""
-_PARTS = {
-    "self_attention": "self_attn",
-    "self_attention_sublayer.norm": "self_attn_layer_norm",
-    "cross_attention": "encoder_attn",
-    "cross_attention_sublayer.norm": "encoder_attn_layer_norm",
-    "feed_forward.inner": "fc1",
-    "feed_forward.outer": "fc2",
-    "feed_forward_sublayer.norm": "final_layer_norm",
-}
-"""{our name: theirs} of the parts of a layer"""
-_PROJECTIONS = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "out_proj"}
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-
-
-def names_of(config: ModelConfig) -> dict[str, str]:
-    """Return {our name: theirs} of all weights but the output bias, which has another shape."""
-    source, target, output = "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head"
-    if config.embeddings == "shared":
-        target = "model.shared"
-    names = {"target_embedding": target}
-    if config.embeddings != "shared":
-        names["source_embedding"] = source
-    if config.embeddings == "separate":
-        names["output_embedding"] = output
-    for stack, depth in (("encoder", config.encoder_layers), ("decoder", config.decoder_layers)):
-        for i in range(depth):
-            for part, theirs in _parts_of_layer(stack).items():
-                names[f"{stack}.layers.{i}.{part}"] = f"model.{stack}.layers.{i}.{theirs}"
-        if config.norm == "pre":
-            names[f"{stack}.norm"] = f"model.{stack}.layer_norm"
-    return {
-        f"{ours}.{kind}": f"{theirs}.{kind}"
-        for ours, theirs in names.items()
-        for kind in (("weight",) if "embed" in ours else ("weight", "bias"))
-    }
-
-
-def _parts_of_layer(stack: str) -> dict[str, str]:
-    """Return {our name: theirs} of all linear maps and norms of a layer."""
-    names: dict[str, str] = {}
-    for ours, theirs in _PARTS.items():
-        if stack == "encoder" and ours.startswith("cross"):
-            continue
-        if ours.endswith("attention"):
-            names |= {f"{ours}.{a}": f"{theirs}.{b}" for a, b in _PROJECTIONS.items()}
-        else:
-            names[ours] = theirs
-    return names
 
 
 def import_huggingface(folder: Path) -> ImportedModel:
@@ -142,53 +94,6 @@ def import_huggingface(folder: Path) -> ImportedModel:
             "sha256": digests(files),
         },
     )
-
-
-def read_json_file(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file.
-
-    Raises:
-        ExchangeError: it cannot be read, is far too large, or holds something else.
-    """
-    try:
-        if path.stat().st_size > LARGEST_JSON:
-            raise ExchangeError(f"{path}: has {path.stat().st_size:,} bytes, which no model needs")
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ExchangeError(f"{path}: damaged, or no JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ExchangeError(f"{path}: expected names and values, found {type(value).__name__}")
-    return value
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Return {name: weight} in float32, from safetensors or a file of `torch.save`.
-
-    A pickle is read with `weights_only`, so that code in it does not run.
-
-    Raises:
-        ExchangeError: the file is damaged, holds more than tensors, or NaN.
-    """
-    try:
-        if path.suffix == ".safetensors":
-            weights: Any = safetensors.torch.load_file(path)
-        else:
-            weights = torch.load(path, map_location="cpu", weights_only=True)
-    except OSError as error:
-        raise ExchangeError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (SafetensorError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        first = str(error).partition("\n")[0]
-        raise ExchangeError(f"{path}: damaged, or more than weights: {first}") from error
-    if not isinstance(weights, dict) or not all(
-        isinstance(name, str) and isinstance(weight, Tensor) for name, weight in weights.items()
-    ):
-        raise ExchangeError(f"{path}: expected names and tensors, found something else")
-    for name, weight in weights.items():
-        if not weight.is_floating_point() or not weight.sum().isfinite():
-            raise ExchangeError(f"{path}: {name} holds NaN, infinity or no floating-point numbers")
-    return {name: weight.float() for name, weight in weights.items()}
 
 
 def _architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
@@ -332,12 +237,3 @@ def _languages(files: Mapping[str, bytes]) -> tuple[str, str]:
     except (ValueError, AttributeError) as error:
         raise ExchangeError(f"{TOKENIZER}: damaged, or no JSON: {error}") from error
     return str(codes[0]), str(codes[1])
-
-
-def license_of(card: str) -> str:
-    """Return the licence in the YAML header of a model card, or "unknown"."""
-    header = card.split("---\n")[1] if card.startswith("---\n") and card.count("---\n") > 1 else ""
-    for line in header.split("\n"):
-        if line.startswith("license:"):
-            return line.removeprefix("license:").strip() or "unknown"
-    return "unknown"

@@ -43,7 +43,7 @@ class ImportedModel:
     decoding: DecodingConfig
     originals: Mapping[str, bytes]
     """{name: content} of the files that an export restores"""
-    languages: tuple[str, str] = ("src", "tgt")
+    languages: tuple[str, str] = ("und", "und")
     """codes of source and target"""
     provenance: dict[str, Any] = field(default_factory=dict)
     """where the model comes from: format, source, licence, sha256 of files and so on"""

@@ -2,15 +2,26 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from nmt import strict_yaml
-from nmt.config import Config, DecodingConfig, ModelConfig
-from nmt.data.tokens.tokenizer import BOS, PAD
+from nmt.config import Config, ModelConfig
+from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.data.tokens.vocabulary import pieces_of
 from nmt.errors import DataError, ExchangeError
+from nmt.exchange.engine import NEVER
+from nmt.exchange.imported import (
+    ImportedModel,
+    bias_name,
+    digests,
+    original_files,
+    original_order,
+    rows_in_order,
+)
 from nmt.exchange.marian_files import (
     OPTIONS,
     parse_yaml,
@@ -19,9 +30,10 @@ from nmt.exchange.marian_files import (
     read_vocabulary,
     write_npz,
 )
-from nmt.exchange.marian_names import bias_name, options_of, read_config, to_marian, to_ours
+from nmt.exchange.marian_names import options_of, read_config, to_marian, to_ours, vocabulary_sizes
 from nmt.exchange.marian_package import (
     DECODER,
+    MarianPackage,
     open_package,
     own_names,
     read_decoding,
@@ -32,74 +44,63 @@ from nmt.run_directory import LoadedModel, find_run
 MODEL, DESCRIPTION = "model.npz", "model.yml"
 COMPANIONS = ("README.md", "LICENSE", "preprocess.sh", "postprocess.sh")
 """other files in a package of OPUS-MT; nmt keeps the scripts, but does not run them"""
-NEVER = -1e4
-"""the bias of tokens that no translation has"""
+LICENCE, LICENCE_TITLE = "cc-by-4.0", b"Attribution 4.0 International"
+"""that of OPUS-MT's models, and how the file LICENSE names it"""
 
 
-@dataclass(frozen=True)
-class MarianModel:
-    """A model of Marian in our names; the rows of its vocabularies keep their order."""
-
-    config: ModelConfig
-    weights: dict[str, Tensor]
-    options: bytes
-    """Marian's own description of the model, YAML that may end in zero bytes"""
-
-
-@dataclass(frozen=True)
-class MarianVocabulary:
-    """The vocabulary of one language."""
-
-    segmentation: bytes
-    """the SentencePiece model that splits text into pieces"""
-    rows: dict[str, int]
-    """the row in the matrices of each piece; other pieces are unknown"""
-
-
-@dataclass(frozen=True)
-class MarianImport:
-    """Everything that a package of Marian says; several models are an ensemble."""
-
-    models: list[MarianModel]
-    vocabularies: list[MarianVocabulary]
-    """of source and target"""
-    decoding: DecodingConfig
-    originals: dict[str, bytes]
-    """{name: content} of the files from which `export_marian` restores the original layout, and of
-    those that accompany the model"""
-
-
-def import_marian(source: Path) -> MarianImport:
-    """Read a model, an ensemble or a package, given its folder, decoder.yml, .npz or zip.
+def import_marian(source: Path) -> list[ImportedModel]:
+    """Read a package, given its folder, decoder.yml, .npz or zip; an ensemble is several models.
 
     Raises:
         ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
     """
     with open_package(source) as package:
-        models = [read_model(path) for path in package.models]
-        originals = package.vocabulary_files() | {DESCRIPTION: models[0].options}
-        for name in (DECODER, *COMPANIONS):
-            if (package.folder / name).is_file():
-                originals[name] = read_bytes(package.folder / name)
-        vocabularies = [
-            MarianVocabulary(read_bytes(spm), _read_rows(path))
-            for path, spm in zip(package.vocabularies, package.segmentations, strict=True)
-        ]
-        for model, path in zip(models, package.models, strict=True):
-            _check_rows(model, vocabularies, path)
-        return MarianImport(models, vocabularies, read_decoding(package), originals)
+        companions = [package.folder / name for name in (DECODER, *COMPANIONS)]
+        originals = {path.name: read_bytes(path) for path in companions if path.is_file()}
+        originals |= package.vocabulary_files()
+        files = [source] if source.suffix == ".zip" else [*package.models, *package.vocabularies]
+        licence = LICENCE if LICENCE_TITLE in originals.get("LICENSE", b"") else "unknown"
+        provenance = {
+            "format": "marian",
+            "source": str(source),
+            "license": licence,
+            "sha256": digests(files),
+        }
+        return [_read_model(path, package, originals, provenance) for path in package.models]
 
 
-def read_model(path: Path) -> MarianModel:
-    """Read a model file of Marian.
-
-    Raises:
-        ExchangeError: it is damaged, or a model that nmt cannot compute.
-    """
+def _read_model(
+    path: Path, package: MarianPackage, originals: dict[str, bytes], provenance: dict[str, Any]
+) -> ImportedModel:
     text, weights = read_npz(path)
     options = parse_yaml(text.rstrip(b"\0"), f"{path}: {OPTIONS}")
     config = read_config(options, str(path))
-    return MarianModel(config, to_ours(weights, options, config, str(path)), text)
+    sides = zip(
+        package.segmentations,
+        package.vocabularies,
+        vocabulary_sizes(options, str(path)),
+        strict=True,
+    )
+    source, target = (_vocabulary(read_bytes(spm), rows, size) for spm, rows, size in sides)
+    return ImportedModel(
+        config=config,
+        weights=to_ours(weights, options, config, str(path)),
+        vocabularies=(source, target),
+        decoding=read_decoding(package),
+        originals={**originals, DESCRIPTION: text},
+        provenance={**provenance, "model": path.name},
+    )
+
+
+def _vocabulary(segmentation: bytes, path: Path, size: int) -> ForeignVocabulary:
+    """Return a vocabulary whose rows stand in a file; the matrices have `size` rows."""
+    rows = _read_rows(path)
+    if (last := max(rows.values())) >= size:
+        raise ExchangeError(
+            f"{path}: the vocabulary has a row {last:,}, but the model has {size:,} rows; they do "
+            "not belong together"
+        )
+    return ForeignVocabulary(segmentation, rows, size, {UNK: rows["<unk>"], EOS: rows["</s>"]})
 
 
 def _read_rows(path: Path) -> dict[str, int]:
@@ -116,22 +117,6 @@ def _read_rows(path: Path) -> dict[str, int]:
         if piece not in rows:
             raise ExchangeError(f"{path}: the vocabulary has no {piece}, which Marian needs")
     return rows
-
-
-def _check_rows(model: MarianModel, vocabularies: list[MarianVocabulary], path: Path) -> None:
-    """Check that every row of the vocabularies is in the matrices of a model."""
-    sizes = [len(model.weights[_embedding(side, model.config)]) for side in ("source", "target")]
-    for size, vocabulary in zip(sizes, vocabularies, strict=True):
-        if (last := max(vocabulary.rows.values())) >= size:
-            raise ExchangeError(
-                f"{path}: the vocabulary has a row {last:,}, but the model has {size:,} rows; they "
-                "do not belong together"
-            )
-
-
-def _embedding(side: str, config: ModelConfig) -> str:
-    """Return our name of the embedding matrix of source or target."""
-    return f"{'target' if config.embeddings == 'shared' else side}_embedding.weight"
 
 
 def export_marian(run: LoadedModel, folder: Path) -> None:
@@ -187,7 +172,7 @@ class MarianLayout:
     files: dict[str, bytes]
     names: list[str]
     """the vocabularies of source and target in decoder.yml"""
-    ids: list[list[int]]
+    ids: tuple[list[int], list[int]]
     """of source and target: our id of each row; -1: none"""
 
 
@@ -196,35 +181,35 @@ def _own_layout(run: LoadedModel) -> MarianLayout:
     sides = (run.tokenizer.source, run.tokenizer.target)
     names = (shared_names if run.tokenizer.shared else own_names)(".spm")
     options = options_of(run.config.model, (sides[0].size, sides[1].size))
+    source, target = ([-1 if i in (PAD, BOS) else i for i in range(side.size)] for side in sides)
     return MarianLayout(
         strict_yaml.dump(options).encode() + b"\0",
         {name: side.model for name, side in zip(names, sides, strict=True)},
         names,
-        [[-1 if i in (PAD, BOS) else i for i in range(side.size)] for side in sides],
+        (source, target),
     )
 
 
 def _original_layout(run: LoadedModel) -> MarianLayout | None:
-    """Return the layout that a model imported from Marian had; None: it has none."""
-    folder, tokenizer = find_run(run.path).imported, run.tokenizer
-    if not (folder / DESCRIPTION).is_file():
+    """Return the layout that a model imported from Marian had.
+
+    None if the model or its vocabulary has another origin.
+    """
+    files, folder = original_files(run), find_run(run.path).imported
+    suffixes = (".yml", ".spm")
+    candidates = [names(suffix) for suffix in suffixes for names in (shared_names, own_names)]
+    names = next((pair for pair in candidates if files.keys() >= set(pair)), None)
+    if DESCRIPTION not in files or names is None:
         return None
-    candidates = [
-        names(suffix) for suffix in (".yml", ".spm") for names in (shared_names, own_names)
-    ]
-    names = next(pair for pair in candidates if all((folder / name).is_file() for name in pair))
-    files = {path.name: read_bytes(path) for path in sorted(folder.glob("*.spm"))}
-    files |= {name: read_bytes(folder / name) for name in names}
-    options = read_bytes(folder / DESCRIPTION)
-    sizes = parse_yaml(options.rstrip(b"\0"), DESCRIPTION)["dim-vocabs"]
-    ids = []
-    for name, side, size in zip(names, (tokenizer.source, tokenizer.target), sizes, strict=True):
-        id_of = {piece: i for i, piece in enumerate(side.pieces)}
-        of_side = [-1] * size
-        for piece, row in _read_rows(folder / name).items():
-            of_side[row] = id_of.get(piece, -1)
-        ids.append(of_side)
-    return MarianLayout(options, files, names, ids)
+    segmentations = names if names[0].endswith(".spm") else own_names(".spm")
+    sizes = vocabulary_sizes(parse_yaml(files[DESCRIPTION].rstrip(b"\0"), DESCRIPTION), DESCRIPTION)
+    source, target = (
+        _vocabulary(read_bytes(folder / spm), folder / name, size)
+        for spm, name, size in zip(segmentations, names, sizes, strict=True)
+    )
+    ids = original_order(run, (source, target))
+    kept = {name: files[name] for name in (*names, *segmentations)}
+    return MarianLayout(files[DESCRIPTION], kept, names, ids) if ids else None
 
 
 def _reordered(run: LoadedModel, layout: MarianLayout) -> dict[str, Tensor]:
@@ -232,15 +217,12 @@ def _reordered(run: LoadedModel, layout: MarianLayout) -> dict[str, Tensor]:
 
     A row without a piece of ours is zero, and its bias lets it have no probability.
     """
-    config = run.config.model
     weights = {name: weight.detach().float() for name, weight in run.model.named_parameters()}
-    bias = bias_name(config)
+    bias = bias_name(run.config.model)
     weights.setdefault(bias, torch.zeros(run.tokenizer.target.size))
     for name in [name for name in weights if "_embedding." in name]:
-        ids = torch.tensor(layout.ids[0 if name.startswith("source") else 1])
-        rows = weights[name][ids.clamp(min=0)]
-        rows[ids < 0] = NEVER if name == bias else 0.0
-        weights[name] = rows
+        ids = layout.ids[0 if name.startswith("source") else 1]
+        weights[name] = rows_in_order(weights[name], ids, NEVER if name == bias else 0.0)
     return weights
 
 
@@ -256,5 +238,7 @@ def _decoder(vocabularies: list[str], config: Config) -> str:
             "beam-size": decoding.beam_size,
             "normalize": exponents[decoding.length_normalization],
             "word-penalty": 0,
+            "allow-unk": decoding.allow_unknown,
+            "max-length-factor": decoding.max_length_factor,
         }
     )

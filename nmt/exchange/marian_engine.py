@@ -17,6 +17,13 @@ from nmt.exchange.engine import LONGEST, EngineTranslation
 from nmt.exchange.marian_files import read_bytes
 from nmt.exchange.marian_package import open_package
 
+USAGE = """\
+from pymarian import Translator
+
+translator = Translator("--config decoder.yml --cpu-threads 1")  # of this folder
+print(translator.translate(["A dog sleeps."]))
+"""
+"""how the exported folder is used, for the model card"""
 _PROGRAM = """\
 import json, sys
 from pymarian import Translator
@@ -24,7 +31,7 @@ options, lines = json.load(sys.stdin)
 print(json.dumps(Translator(options).translate(lines)))
 """
 _OPTIONS = (
-    "--beam-size 1 --allow-unk --n-best --word-scores --no-spm-decode --mini-batch 1 "
+    "--beam-size 1 --n-best --word-scores --no-spm-decode --mini-batch 1 "
     "--cpu-threads 1 --max-length 1000 --max-length-crop --log-level error --quiet-translation"
 )
 
@@ -44,7 +51,10 @@ def translate_with_marian(folder: Path, texts: Sequence[str]) -> list[EngineTran
         if package.vocabularies[0].suffix == ".yml":  # then Marian expects pieces
             pieces = split_with(read_bytes(package.segmentations[0]), texts)
             lines = [" ".join(each) for each in pieces]
-    options = f"--models {' '.join(names[0])} --vocabs {' '.join(names[1])} {_OPTIONS}"
+        allow_unknown = " --allow-unk" if package.settings.get("allow-unk") else ""
+    options = (
+        f"--models {' '.join(names[0])} --vocabs {' '.join(names[1])} {_OPTIONS}{allow_unknown}"
+    )
     # Marian's limit is a multiple of the tokens of the source, which has hardly fewer than words
     words = min((len(text.split()) + 1 for text in texts), default=1)
     options += f" --max-length-factor {math.ceil(2 * LONGEST / max(words, 4))}"

@@ -14,6 +14,7 @@ from torch import Tensor
 from nmt.config import ModelConfig
 from nmt.config_file import replace_settings
 from nmt.errors import ConfigError, ExchangeError
+from nmt.exchange.imported import bias_name
 
 READABLE: dict[str, list[Any]] = {
     "type": ["transformer"],
@@ -213,11 +214,6 @@ def names_of(options: Mapping[str, Any], config: ModelConfig) -> dict[str, str]:
         for number in range(depth):
             names |= _names_of_layer(f"{stack}_l{number + 1}", f"{stack}.layers.{number}")
     return names
-
-
-def bias_name(config: ModelConfig) -> str:
-    """Return our name of the output bias."""
-    return f"{'output' if config.embeddings == 'separate' else 'target'}_embedding.bias"
 
 
 def _names_of_layer(theirs: str, ours: str) -> dict[str, str]:

@@ -69,6 +69,8 @@ def read_decoding(package: MarianPackage) -> DecodingConfig:
     if penalty != 0:
         print_warning(f"{where}: word-penalty: {penalty!r} is left out; nmt does not have it")
     changes = {
+        "max_length_factor": package.settings.get("max-length-factor", 3),
+        "max_length_offset": 0,
         "beam_size": package.settings.get("beam-size", 12),
         "length_normalization": "average" if normalize else "none",
         "allow_unknown": bool(package.settings.get("allow-unk", False)),

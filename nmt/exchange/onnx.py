@@ -19,10 +19,11 @@ import torch
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ExchangeError, MissingExtraError
 from nmt.exchange.engine import LONGEST, EngineTranslation
-from nmt.exchange.fast_tokenizer import LONGEST_INPUT, TOKENIZER, write_tokenizer
+from nmt.exchange.fast_tokenizer import LONGEST_INPUT, TOKENIZER, UNREADABLE, write_tokenizer
 from nmt.exchange.onnx_graphs import ENCODER, MERGED, quietly, write_graphs
 from nmt.exchange.onnx_page import page
-from nmt.files import write_atomically, write_json
+from nmt.exchange.verify import excluded_ids
+from nmt.files import read_json, write_atomically, write_json
 from nmt.run_directory import LoadedModel
 
 LARGEST = 2**31 - 2**24
@@ -32,6 +33,18 @@ BATCH = 16
 """texts that are translated at once, for a check"""
 
 Array = npt.NDArray[Any]
+
+GENERATION = "generation_config.json"
+USAGE = """\
+from optimum.onnxruntime import ORTModelForSeq2SeqLM
+from transformers import AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained(".")
+model = ORTModelForSeq2SeqLM.from_pretrained(".", subfolder="onnx")
+batch = tokenizer(["A dog sleeps."], return_tensors="pt")
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+"""
+"""how the exported folder is used, for the model card"""
 
 
 def export_onnx(run: LoadedModel, folder: Path) -> None:
@@ -63,9 +76,9 @@ def export_onnx(run: LoadedModel, folder: Path) -> None:
     }
     write_json(folder / "config.json", _configuration(run) | ids)
     beam = run.config.decoding.beam_size
-    never = [[PAD], [BOS]]  # a translation has neither
+    never = [[token] for token in excluded_ids(run.config.decoding)]
     search = {"bad_words_ids": never, "num_beams": beam, "max_length": LONGEST}
-    write_json(folder / "generation_config.json", ids | search)
+    write_json(folder / GENERATION, ids | search)
     write_atomically(folder / "index.html", page())
     (folder / GRAPHS).mkdir()
     for path in write_graphs(run.model, folder / GRAPHS):
@@ -124,19 +137,23 @@ def translate_with_onnxruntime(
         runtime.InferenceSession(folder / GRAPHS / f"{name}{QUANTIZED * quantized}.onnx")
         for name in (ENCODER, MERGED)
     )
+    never = [token for (token,) in read_json(folder / GENERATION)["bad_words_ids"]]
     translations = []
     for first in range(0, len(texts), BATCH):
         encoded = tokenizer.encode_batch(list(texts[first : first + BATCH]))
         source = np.array([text.ids for text in encoded])
-        for tokens, log_p in zip(*_greedy(encoder, decoder, source), strict=True):
+        for tokens, log_p in zip(*_greedy(encoder, decoder, source, never), strict=True):
             kept = itertools.takewhile(lambda token: token != EOS, tokens.tolist())
-            pieces = [tokenizer.id_to_token(token) for token in kept]
+            pieces = [tokenizer.id_to_token(token).removeprefix(UNREADABLE) for token in kept]
             translations.append(EngineTranslation(pieces, float(log_p)))
     return translations
 
 
-def _greedy(encoder: Any, decoder: Any, source: Array) -> tuple[Array, Array]:
-    """Return the most probable tokens (B, T) of source ids (B, S), and the sums of log P (B,)."""
+def _greedy(encoder: Any, decoder: Any, source: Array, never: Sequence[int]) -> tuple[Array, Array]:
+    """Return the most probable tokens (B, T) of source ids (B, S), and the sums of log P (B,).
+
+    The ids `never` are no tokens of a translation.
+    """
     mask = (source != PAD).astype(np.int64)
     (memory,) = encoder.run(None, {"input_ids": source, "attention_mask": mask})
     inputs = {"encoder_attention_mask": mask, "encoder_hidden_states": memory}
@@ -151,7 +168,7 @@ def _greedy(encoder: Any, decoder: Any, source: Array) -> tuple[Array, Array]:
         logits, *cache = decoder.run(None, inputs)
         inputs |= dict(zip(past, cache, strict=True))
         log_p = torch.from_numpy(logits[:, -1]).double().log_softmax(-1).numpy()  # (B, V)
-        log_p[:, [PAD, BOS]] = -np.inf
+        log_p[:, never] = -np.inf
         latest = log_p.argmax(1)[:, None]
         sums += np.where(done, 0.0, log_p.max(1))
         done |= latest[:, 0] == EOS

@@ -114,12 +114,7 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
     operations = resources.training_operations(model, config.model, *tokens, *lengths)
     if config.training.lora:
         add_adapters(model, config.training.lora)
-    precision = pick_precision(config.training.precision, device)
-    threads = use_threads(config.training.threads)
-    shards = 1  # parts of a step that the CPU computes at the same time
-    if can_shard(device, config.training):
-        shards = number_of_shards(threads, trained_count(model))
-    hardware = Hardware(hardware_kind(device), precision, memory_of(device), shards)
+    hardware = _hardware(config, device, model)
     memory = training_memory(config, model, hardware, longer_length)
     speed = None
     if measure:
@@ -146,6 +141,16 @@ def make_plan(config: Config, measure: bool = True) -> Plan:
         operations=operations * config.training.max_steps,
         paper=list(resources.PAPER),
     )
+
+
+def _hardware(config: Config, device: torch.device, model: Transformer) -> Hardware:
+    """Describe the device as the estimate of memory needs it; sets the threads of PyTorch."""
+    precision = pick_precision(config.training.precision, device)
+    threads = use_threads(config.training.threads)
+    shards = 1  # parts of a step that the CPU computes at the same time
+    if can_shard(device, config.training):
+        shards = number_of_shards(threads, trained_count(model))
+    return Hardware(hardware_kind(device), precision, memory_of(device), shards)
 
 
 def _check_model_fits(memory: Memory, device: torch.device) -> None:

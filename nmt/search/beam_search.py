@@ -49,8 +49,8 @@ def beam_search(
     """Translate the source ids (B, S) with a model in eval mode.
 
     Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
-    length penalty. A hypothesis ends without EOS when it is as long as its source plus
-    `settings.max_length_offset`, EOS included in both.
+    length penalty. A hypothesis ends without EOS when it is as long as `max_length_factor`
+    and `max_length_offset` of the settings allow for its source, EOS included in both.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.

@@ -48,8 +48,9 @@ class EncodedSource:
 
     @classmethod
     def of(cls, model: Transformer, source: Tensor, settings: DecodingConfig) -> Self:
-        """Encode source ids (B, S); a translation may exceed them by `max_length_offset` tokens."""
-        limits = (source != model.padding).sum(1) + settings.max_length_offset
+        """Encode source ids (B, S); `settings` limit the length of each translation."""
+        lengths = (source != model.padding).sum(1)
+        limits = (lengths * settings.max_length_factor).long() + settings.max_length_offset
         return cls(source, model.encode(source), limits)
 
 

@@ -173,7 +173,7 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
         return vocabulary
     if next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
-    steps = SHORTEST_COUNTED + config.decoding.max_length_offset
+    steps = config.decoding.longest(SHORTEST_COUNTED)
     float_bytes = 4  # of a float32
     layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
     squared = steps * (heads * float_bytes + 1)  # attention weights of one layer, and the mask

@@ -19,6 +19,8 @@ from nmt.training.validation import delete_examples_after
 
 # Keys that may change when a run is resumed: none of them affects a step already taken.
 CHANGEABLE_KEYS = {
+    "tokenizer.model",  # the pieces themselves may not change
+    "tokenizer.target_model",
     "training.max_steps",
     "training.micro_batch_tokens",
     "training.log_every",

@@ -27,7 +27,7 @@ from nmt.training.environment import write_environment
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
-from nmt.training.pretrained import load_pretrained
+from nmt.training.pretrained import keep_origin, load_pretrained
 from nmt.training.result import (
     choose_best_weights,
     has_result,
@@ -141,6 +141,7 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
             update_after_checkpoint(directory, training, state.step, ranked)
         else:  # replace files of a start that failed
             trainer.run.tokenizer.save(directory.tokenizer)
+            keep_origin(directory, trainer.run)
             directory.environment.unlink(missing_ok=True)
         write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
         directory.write_config(trainer.config)

@@ -212,7 +212,7 @@ def decode(
 
     A hypothesis of as many target tokens as the search allows is marked as truncated.
     """
-    limit = len(line.ids) + searcher.settings.max_length_offset
+    limit = searcher.settings.longest(len(line.ids))
     if line.constraints:  # the search adds room for their tokens to the limit
         limit += line.constraints.most_tokens
     texts = searcher.run.tokenizer.target.decode([h.tokens for h in hypotheses])

@@ -1,4 +1,4 @@
-"""How fast ids are translated on a CPU or a GPU, beside CTranslate2 and Hugging Face's `generate`.
+"""How fast ids are translated on a CPU or a GPU, beside CTranslate2, transformers and Marian.
 
 All engines take the same sentences, sorted by length, with the same weights, beam and penalty
 (log P over the length), end a sentence when as many hypotheses have ended as the beam is wide, and
@@ -33,10 +33,11 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.device import pick_device, tune_memory
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
+from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
-from nmt.run_directory import find_run, load_run
+from nmt.run_directory import LoadedModel, find_run, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
 from nmt.search.shortlist import Shortlist
@@ -234,14 +235,23 @@ def ctranslate2(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
 
 
 def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
-    """`generate` of a MarianMTModel of the same size; its weights are its own, drawn at random."""
+    """`generate` of transformers: of the run, or of a MarianMTModel with weights of its own."""
     from marian_model import marian_model
+    from transformers import AutoModelForSeq2SeqLM
+
+    from nmt.exchange.huggingface_export import export_huggingface
 
     task = Task(arguments)
     sizes, settings = task.sizes, task.settings()
     torch.set_num_threads(available_cores())
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
-    model: Any = marian_model(sizes, len(task.pieces))
+    model: Any
+    if task.run:
+        with tempfile.TemporaryDirectory() as name:
+            folder = with_our_ids(task.run, Path(name), export_huggingface)
+            model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+    else:
+        model = marian_model(sizes, len(task.pieces))
     model.eval().to(task.device, dtype)
 
     def translate(rows: Rows, batch: int) -> Rows:
@@ -268,6 +278,51 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
 
     translate(task.rows[:2], 2)
     return figures(task, arguments, translate, BATCH_SENTENCES, one)
+
+
+def marian(arguments: argparse.Namespace, precision: str) -> dict[str, Any]:
+    """Marian itself, as the package pymarian contains it; its time includes cutting into pieces."""
+    from pymarian import Translator
+
+    from nmt.exchange.marian import export_marian
+
+    task = Task(arguments)
+    texts = task.tokenizer.source.decode(task.rows)
+    text_of = {tuple(row): text for row, text in zip(task.rows, texts, strict=True)}
+    with tempfile.TemporaryDirectory() as name:
+        folder = with_our_ids(task.run, Path(name), export_marian)
+        common = (
+            f"--models {folder}/model.npz --vocabs {folder}/vocab.spm {folder}/vocab.spm "
+            f"--beam-size {task.beam} --normalize 1 --maxi-batch 100 --maxi-batch-sort src "
+            "--max-length 1000 --log-level error --quiet-translation"
+        )
+        translators = {
+            (threads, batch): Translator(f"{common} --cpu-threads {threads} --mini-batch {batch}")
+            for threads, batch in {(available_cores(), n) for n in BATCH_SENTENCES["cpu"]}
+            | {(1, 1), (available_cores(), 1)}
+        }
+
+    def on_threads(rows: Rows, threads: int, batch: int) -> Rows:
+        found = translators[threads, batch].translate([text_of[tuple(row)] for row in rows])
+        return [row[:-1] for row in task.tokenizer.target.encode(found)]
+
+    on_threads(task.rows[:2], 1, 1)
+    return figures(
+        task,
+        arguments,
+        lambda rows, batch: on_threads(rows, available_cores(), batch),
+        BATCH_SENTENCES,
+        lambda rows, threads: on_threads(rows, threads, 1),
+    )
+
+
+def with_our_ids(run: str, folder: Path, export: Callable[[LoadedModel, Path], None]) -> Path:
+    """Export a run so that its rows are our ids, even if it was imported in another order."""
+    (plain := folder / "plain").mkdir()
+    (exported := folder / "exported").mkdir()
+    export_safetensors(load_run(run, torch.device("cpu")), plain)
+    export(load_run(plain, torch.device("cpu")), exported)
+    return exported
 
 
 def _in_order(parts: Sequence[Sequence[int]], found: Any, count: int) -> Rows:
@@ -299,7 +354,11 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
     parser.add_argument(
-        "--against", choices=["ctranslate2", "huggingface"], nargs="+", default=[], help="rivals"
+        "--against",
+        choices=["ctranslate2", "huggingface", "marian"],
+        nargs="+",
+        default=[],
+        help="rivals; marian only with --model",
     )
     arguments = parser.parse_args()
     if arguments.model and not arguments.source:
@@ -315,9 +374,11 @@ def main() -> None:
     if "ctranslate2" in arguments.against:
         rivals += [(ctranslate2, kind) for kind in CTRANSLATE2[device]]
     if "huggingface" in arguments.against:
-        if arguments.model:
-            parser.error("Hugging Face's generate is measured without --model")
         rivals += [(huggingface, "fp32"), (huggingface, "bf16")]
+    if "marian" in arguments.against:
+        if not arguments.model:
+            parser.error("Marian is measured with --model")
+        rivals.append((marian, "fp32"))
     engines = [(nmt, kind) for kind in arguments.precision or OURS[device]] + rivals
     what = arguments.model or arguments.size
     for number in range(arguments.rounds):

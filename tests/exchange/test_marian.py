@@ -10,13 +10,14 @@ import torch
 from nmt.config import Config, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, Tokenizer
-from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ExchangeError
 from nmt.exchange.engine import LONGEST
-from nmt.exchange.marian import check_sayable, export_marian, import_marian, read_model
+from nmt.exchange.imported import write_run
+from nmt.exchange.marian import check_sayable, export_marian, import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml, read_bytes
-from nmt.run_directory import LoadedModel, build_model
+from nmt.run_directory import LoadedModel, build_model, load_run
 from tests.exchange.marian_packages import TEXT, write_package
 
 SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}
@@ -43,27 +44,6 @@ def tiny_run(folder: Path, **changes: Any) -> LoadedModel:
     folder.mkdir()
     (folder / "config.yaml").touch()
     return LoadedModel(whole, tokenizer, model, folder)
-
-
-def adopted_run(source: Path, folder: Path) -> LoadedModel:
-    """Import a model with one .spm vocabulary, by hand: our ids, PAD and BOS with zero rows."""
-    imported = import_marian(source)
-    model, vocabulary = imported.models[0], imported.vocabularies[0]
-    (folder / "imported").mkdir(parents=True)
-    (folder / "config.yaml").touch()
-    for name, content in imported.originals.items():
-        (folder / "imported" / name).write_bytes(content)
-    path = str(folder / "imported" / "vocab.spm")
-    tokenizer = adopt_vocabulary(TokenizerConfig(model=path, kind="unigram"))
-    config = Config(model=model.config)
-    ours = build_model(config, tokenizer).eval()
-    rows = torch.tensor([vocabulary.rows.get(p, -1) for p in tokenizer.source.pieces])
-    weights = dict(model.weights)
-    for name, missing in (("target_embedding.weight", 0.0), ("target_embedding.bias", -1e4)):
-        weights[name] = weights[name][rows.clamp(min=0)]
-        weights[name][rows < 0] = missing
-    ours.load_state_dict(weights, strict=False)
-    return LoadedModel(config, tokenizer, ours, folder)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +79,7 @@ def test_marian_translates_an_exported_model_as_we_do(
 def test_what_was_exported_is_read_back(tmp_path: Path) -> None:
     run = tiny_run(tmp_path / "run", activation="swish", output_bias=True)
     export_marian(run, tmp_path)
-    model = read_model(tmp_path / "model.npz")
+    (model,) = import_marian(tmp_path)
     assert model.config == run.config.model.model_copy(update={"dropout": 0.1})
     weights = dict(run.model.named_parameters())
     assert model.weights.keys() == weights.keys()
@@ -109,14 +89,21 @@ def test_what_was_exported_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("omit_bias", [False, True])
-def test_an_imported_model_goes_back_to_the_same_bytes(tmp_path: Path, omit_bias: bool) -> None:
+@pytest.mark.parametrize("yaml_vocabulary", [False, True])
+def test_an_imported_model_goes_back_to_the_same_bytes(
+    tmp_path: Path, omit_bias: bool, yaml_vocabulary: bool
+) -> None:
     package, out = tmp_path / "package", tmp_path / "out"
     package.mkdir()
     out.mkdir()
-    write_package(package, yaml_vocabulary=False, output_omit_bias=omit_bias)
-    export_marian(adopted_run(package, tmp_path / "run"), out)
-    for name in ("model.npz", "vocab.spm"):
-        assert (out / name).read_bytes() == (package / name).read_bytes(), name
+    write_package(package, yaml_vocabulary, output_omit_bias=omit_bias)
+    write_run(import_marian(package)[0], tmp_path / "run")
+    export_marian(load_run(tmp_path / "run", torch.device("cpu")), out)
+    assert (out / "model.npz").read_bytes() == (package / "model.npz").read_bytes()
+    originals = ("vocab.yml", "source.spm", "target.spm") if yaml_vocabulary else ("vocab.spm",)
+    for name in originals:
+        original = package / name.replace("vocab.yml", "opus.vocab.yml")
+        assert (out / name).read_bytes() == original.read_bytes()
 
 
 def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
@@ -125,11 +112,11 @@ def test_a_package_of_opus_is_read_from_its_zip(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "opus.zip", "w") as archive:
         for path in sorted(tmp_path.glob("[!o]*")) + [tmp_path / "opus.vocab.yml"]:
             archive.write(path, path.name)
-    imported = import_marian(tmp_path / "opus.zip")
+    (imported,) = import_marian(tmp_path / "opus.zip")
     source, target = imported.vocabularies
     assert source.rows == target.rows and ">>deu<<" in source.rows
     assert source.segmentation == (tmp_path / "source.spm").read_bytes()
-    assert len(imported.models[0].weights["target_embedding.weight"]) == len(source.rows)
+    assert len(imported.weights["target_embedding.weight"]) == len(source.rows)
     assert imported.decoding.beam_size == 6
     assert not imported.decoding.allow_unknown
     assert imported.decoding.length_normalization == "average"
@@ -145,9 +132,9 @@ def test_the_models_of_an_ensemble_and_a_single_one_of_them_are_read(tmp_path: P
     (tmp_path / "decoder.yml").write_text(
         decoder.replace("- model.npz", "- model.npz\n- model2.npz")
     )
-    assert len(import_marian(tmp_path).models) == 2
-    assert len(import_marian(tmp_path / "decoder.yml").models) == 2
-    assert len(import_marian(tmp_path / "model2.npz").models) == 1
+    assert len(import_marian(tmp_path)) == 2
+    assert len(import_marian(tmp_path / "decoder.yml")) == 2
+    assert len(import_marian(tmp_path / "model2.npz")) == 1
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_marian_finds_the_most_probable_pieces_and_their_log_p(
     options, weights = read_npz(tmp_path / "model.npz")
     parsed, _ = strict_yaml.parse(options.rstrip(b"\0").decode(), "model")
     reference = MarianReference(weights, parsed)
-    vocabulary = import_marian(tmp_path).vocabularies[0]
+    vocabulary = import_marian(tmp_path)[0].vocabularies[0]
     pieces_of_texts = split_with(vocabulary.segmentation, TEXT[:3])
     translations = translate_with_marian(tmp_path, TEXT[:3])
     for text, (pieces, log_p) in zip(pieces_of_texts, translations, strict=True):

@@ -37,15 +37,24 @@ class RecipeOptions:
     """A YAML file, or the name of a bundled recipe."""
     settings: SettingsOption = None
 
-    def load(self, *more: str) -> "Config":
+    def load(self, *more: str, run_dir: Path | None = None) -> "Config":
         """Read the recipe; `more` are KEY=VALUE settings that replace those of --set.
+
+        With `training.initialize_from`, settings that the recipe leaves out are those of that run,
+        or of the run in `run_dir`, if one has begun there.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
+            CheckpointError: There is no run to initialise from.
         """
         from nmt.config_file import load_config
 
-        return load_config(self.config, [*(self.settings or []), *more])
+        config = load_config(self.config, [*(self.settings or []), *more])
+        if config.training.initialize_from:
+            from nmt.training.pretrained import inherit_settings
+
+            config = inherit_settings(config, run_dir)
+        return config
 
     @property
     def path(self) -> Path:

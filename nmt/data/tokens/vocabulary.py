@@ -54,6 +54,20 @@ def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
     return Tokenizer(*(_adopt(Path(path), config.kind) for path in config.models))
 
 
+def kind_of(path: Path) -> str:
+    """Return the kind of a SentencePiece model in a file, as `tokenizer.kind` names it.
+
+    Raises:
+        DataError: the file is missing or is no SentencePiece model of a known kind.
+    """
+    with read_errors(path, "tokenizer.model"):
+        model = path.read_bytes()
+    kind = KINDS.get(parse_model(model, str(path)).trainer_spec.model_type)
+    if kind is None:
+        raise DataError(f"{path}: a SentencePiece model of an unknown kind")
+    return kind
+
+
 def _adopt(path: Path, kind: str) -> SubwordModel:
     """Return the model in a file, with PAD, UNK, BOS and EOS moved to the ids 0 to 3.
 
@@ -70,6 +84,8 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
             f"tokenizer.kind is {kind}, but {path} is a {found} model; set tokenizer.kind to it"
         )
     old_ids = {name: getattr(spec, f"{name}_id") for name in SPECIALS}
+    if [*old_ids.values()] == [0, 1, 2, 3] and spec.unk_surface == unknown_surface(kind):
+        return SubwordModel(model)  # one of nmt
     pieces = list(proto.pieces)
     spellings = {piece.piece for piece in pieces}
     specials = []

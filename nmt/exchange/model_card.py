@@ -1,0 +1,96 @@
+"""The model card of an export: a README.md with a header that the Hugging Face Hub reads.
+
+https://huggingface.co/docs/hub/model-cards. It says only what the run records.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from nmt import strict_yaml
+from nmt.config import Config
+from nmt.exchange.imported import read_provenance
+from nmt.files import read_json_or_empty
+from nmt.run_directory import LoadedModel, RunDirectory, find_run
+
+
+def model_card(run: LoadedModel, written: str, verification: str, usage: str) -> str:
+    """Return the text of README.md.
+
+    Args:
+        run: The model.
+        written: The format, and how the weights are stored.
+        verification: What the verification has found, or that there was none.
+        usage: Lines of Python that use the folder.
+    """
+    directory, config = find_run(run.path), run.config
+    provenance = read_provenance(directory)
+    parameters = sum(weight.numel() for weight in run.model.parameters())
+    sections = [
+        f"---\n{strict_yaml.dump(_header(config, provenance))}---\n",
+        f"# Translation from {config.data.source_language} to {config.data.target_language}\n",
+        f"A Transformer for machine translation, written as {written} by nmt. "
+        f"The export is {verification}.\n",
+        f"{_architecture(config)}, {parameters:,} parameters, vocabulary "
+        f"{run.tokenizer.source.size:,} (source) and {run.tokenizer.target.size:,} (target).\n",
+        "## Use\n",
+        f"```python\n{usage}```\n",
+        "## Origin and training data\n",
+        *_origin(config, provenance),
+        "## Scores\n",
+        *_scores(directory),
+    ]
+    return "\n".join(sections)
+
+
+def _header(config: Config, provenance: dict[str, Any]) -> dict[str, Any]:
+    """Return the YAML header; a licence that is not known is "other"."""
+    licence = provenance.get("license", "unknown")
+    header: dict[str, Any] = {
+        "language": [config.data.source_language, config.data.target_language],
+        "license": "other" if licence == "unknown" else licence,
+        "tags": ["translation", "nmt"],
+        "pipeline_tag": "translation",
+    }
+    if config.data.corpus:
+        header["datasets"] = [config.data.corpus]
+    if "revision" in provenance:  # a model of the Hub
+        header["base_model"] = provenance["source"]
+    return header
+
+
+def _architecture(config: Config) -> str:
+    model = config.model
+    return (
+        f"{model.encoder_layers} encoder and {model.decoder_layers} decoder layers of width "
+        f"{model.d_model} with {model.heads} heads, {model.norm}-norm, {model.activation}"
+    )
+
+
+def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
+    """Return where weights and training text come from, and under which licence."""
+    lines = []
+    if provenance:
+        # of a file here only the name: where it lies is nobody else's concern
+        source = (
+            provenance["source"] if "revision" in provenance else Path(provenance["source"]).name
+        )
+        revision = f", revision {provenance['revision']}" if "revision" in provenance else ""
+        lines += [
+            f"- Imported from {source} ({provenance['format']}{revision}), "
+            f"licence: {provenance['license']}.",
+            *(f"- {name}: sha256 {digest}" for name, digest in provenance["sha256"].items()),
+        ]
+    texts = [", ".join(text.paths) for text in config.data.train]
+    texts += [config.data.corpus] if config.data.corpus else []
+    lines += [f"- Training text: {text}; licence: see its source." for text in texts]
+    return [*(lines or ["- Training text: unknown."]), ""]
+
+
+def _scores(directory: RunDirectory) -> list[str]:
+    """Return the scores of the run's test set with their signatures."""
+    result = read_json_or_empty(directory.result)
+    lines = [
+        f"- {score['name']}: {score['value']:.2f} ({score['signature']})"
+        for score in result.get("scores", [])
+    ]
+    return lines or ["- This model was not scored."]
