@@ -111,7 +111,8 @@ def _architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
     activation = settings.get("activation_function")
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise ExchangeError(
-            f"{where}: activation_function is {_short(activation)}; nmt reads {', '.join(_ACTIVATIONS)}"
+            f"{where}: activation_function is {_short(activation)}; "
+            f"nmt reads {', '.join(_ACTIVATIONS)}"
         )
     changes: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
     for ours, theirs in _SIZES.items():
