@@ -112,7 +112,12 @@ def write_model(
         rows["decoder_vocab_size"] = max(target.values()) + 1
     else:
         rows = {"vocab_size": max(target.values()) + 1 + holes}
-    sizes = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "activation_function": "relu"}
+    sizes: dict[str, Any] = {
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "activation_function": "relu",
+    }
     sizes |= {f"{stack}_attention_heads": 2 for stack in ("encoder", "decoder")}
     sizes |= {f"{stack}_ffn_dim": 32 for stack in ("encoder", "decoder")}
     config = MarianConfig(
@@ -127,7 +132,7 @@ def write_model(
         forced_eos_token_id=0,
     )
     torch.manual_seed(1)
-    model = MarianMTModel(config).eval()
+    model: Any = MarianMTModel(config)
     for name, weight in model.named_parameters():
         if weight.dim() == 1:  # neutral biases and gains would hide mistakes
             torch.nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.2)

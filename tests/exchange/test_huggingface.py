@@ -53,7 +53,7 @@ class Pair(NamedTuple):
         specials = {i: vocabulary.specials.get(i, -1) for i in range(4)}
         names = {row: piece for piece, row in vocabulary.rows.items()}
         holes = [row for row in range(vocabulary.size) if row not in names]
-        spelled = vocabulary.rows | {f"<row {row}>": row for row in holes}
+        spelled = dict(vocabulary.rows) | {f"<row {row}>": row for row in holes}
         return [specials.get(i, spelled.get(piece, -1)) for i, piece in enumerate(ours.pieces)]
 
 
@@ -67,7 +67,8 @@ def import_pair(parent: Path, settings: dict[str, Any]) -> Pair:
     write_model(folder, **settings)
     imported = import_huggingface(folder)
     write_run(imported, parent / "run")
-    model = MarianMTModel.from_pretrained(folder).eval()
+    model: Any = MarianMTModel.from_pretrained(folder)
+    model.eval()
     run = load_run(parent / "run", torch.device("cpu"))
     return Pair(folder, imported, run, model, MarianTokenizer.from_pretrained(folder))
 
@@ -165,7 +166,8 @@ def differing(
 ) -> list[tuple[list[int], list[int]]]:
     """Return the rows of the translations by both programs that differ.
 
-    At the limit of the length transformers forces an EOS, and we do not. There they may differ.
+    At the limit of the length transformers forces an EOS, which costs nothing, and we do not. So
+    beam search may choose differently if a translation is as long as that.
     """
     source_rows, target_rows = pair.rows(0), pair.rows(1)
     own = {row: i for i, row in enumerate(source_rows) if row >= 0}
@@ -185,6 +187,7 @@ def differing(
         penalty = float(normalization == "average")
         for found, theirs in zip(best, generate(pair, sources, beams, penalty), strict=True):
             ours = [target_rows[i] for i in found.tokens if i != EOS]
-            if ours[:last] != theirs[:last] and len(ours) < last:
+            longest = max(len(ours), len(theirs))
+            if beams == 1 and ours[:last] != theirs or ours != theirs and longest < last:
                 different.append((ours, theirs))
     return different

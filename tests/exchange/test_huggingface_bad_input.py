@@ -184,7 +184,22 @@ def mutate_settings(data: bytes, draw: random.Random) -> bytes:
     if draw.random() < 0.3:
         return mutate(data, draw)
     values = json.loads(data)
-    odd = [None, True, -1, 0, 1.5, 10**9, 10**400, "", "x\ny", [], [1], {}, "\ud800", 1e308]
+    odd: list[Any] = [
+        None,
+        True,
+        -1,
+        0,
+        1.5,
+        10**9,
+        10**400,
+        "",
+        "x\ny",
+        [],
+        [1],
+        {},
+        "\ud800",
+        1e308,
+    ]
     for name in draw.choices(list(values), k=draw.randint(1, 3)):
         key = draw.choice([name, name, name, "", "\ud800", "a\nb"])
         values[key] = draw.choice(odd)
