@@ -16,7 +16,13 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError
-from nmt.exchange.huggingface_files import license_of, parse_json, read_json_file, read_weights
+from nmt.exchange.huggingface_files import (
+    license_of,
+    parse_json,
+    read_json_file,
+    read_small,
+    read_weights,
+)
 from nmt.exchange.huggingface_names import names_of
 from nmt.exchange.imported import ImportedModel, bias_name, digests
 from nmt.model.positional_encoding import sinusoids
@@ -67,7 +73,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")
     weights = read_weights(found)
     config, weights = _to_ours(config, weights, found)
-    originals = {name: (folder / name).read_bytes() for name in KEPT if (folder / name).is_file()}
+    originals = {name: read_small(folder / name) for name in KEPT if (folder / name).is_file()}
     vocabularies = read_vocabularies(originals, settings, weights, config, folder)
     start = weights["target_embedding.weight"][vocabularies[1].specials[BOS]]
     if not start.any():  # then it may stay so, and Marian can read the model again
@@ -85,7 +91,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
         vocabularies=vocabularies,
         decoding=_decoding(generation, str(folder)),
         originals=originals,
-        languages=_languages(originals),
+        languages=_languages(originals, folder),
         provenance={
             "format": "huggingface",
             "source": str(folder),
@@ -99,18 +105,21 @@ def _architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
     for name, readable in _READABLE.items():
         found = settings.get(name, _DEFAULTS.get(name, readable[0]))
         if found not in readable:
-            raise ExchangeError(f"{where}: {name} is {found!r}; nmt reads only {readable[0]!r}")
+            raise ExchangeError(
+                f"{where}: {name} is {_short(found)}; nmt reads only {readable[0]!r}"
+            )
     activation = settings.get("activation_function")
-    if activation not in _ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         raise ExchangeError(
-            f"{where}: activation_function is {activation!r}; nmt reads {', '.join(_ACTIVATIONS)}"
+            f"{where}: activation_function is {_short(activation)}; "
+            f"nmt reads {', '.join(_ACTIVATIONS)}"
         )
     changes: dict[str, Any] = {name: settings[name] for name in _DROPOUTS if name in settings}
     for ours, theirs in _SIZES.items():
         values = [settings.get(name) for name in theirs]
         if len(set(map(str, values))) > 1:
             raise ExchangeError(
-                f"{where}: {' and '.join(theirs)} are {values}, expected equal ones"
+                f"{where}: {' and '.join(theirs)} are {_short(values)}, expected equal ones"
             )
         changes[ours] = values[0]
     shared = settings.get("share_encoder_decoder_embeddings", True)
@@ -140,19 +149,39 @@ def _to_ours(
     for name in POSITION_TABLES:
         if name in weights:
             config = _positions(config, weights[name], f"{path}: {name}")
-    if config.encoder_layers + config.decoder_layers > len(weights):
+    if max(config.encoder_layers, config.decoder_layers) > len(weights):
         raise ExchangeError(
-            f"{path}: has {len(weights)} weights, but {CONFIG} speaks of "
-            f"{config.encoder_layers + config.decoder_layers:,} layers"
+            f"{path}: has {len(weights):,} weights, too few for {config.encoder_layers:,} encoder "
+            f"and {config.decoder_layers:,} decoder layers; {CONFIG} is of another model"
         )
     names = names_of(config)
     tied = {"model.shared.weight", "lm_head.weight", *POSITION_TABLES}
     tied |= {f"model.{stack}.embed_tokens.weight" for stack in ("encoder", "decoder")}
     for theirs in sorted({*names.values(), BIAS} ^ (weights.keys() - (tied - {*names.values()}))):
         problem = "is none that nmt knows" if theirs in weights else "is missing"
-        raise ExchangeError(f"{path}: the weight {theirs} {problem}")
+        raise ExchangeError(f"{path}: the weight {_short(theirs)} {problem}")
     ours = {name: weights[theirs] for name, theirs in names.items()}
-    return config, ours | {bias_name(config): weights[BIAS].flatten()}
+    ours[bias_name(config)] = weights[BIAS].flatten()
+    rows = ours["target_embedding.weight"].shape[:1]
+    for name, weight in ours.items():
+        expected = _shape_of(name, config)
+        if "_embedding." in name:  # only a source may have rows of its own
+            expected = (weight if name.startswith("source") else torch.empty(rows)).shape[:1]
+            expected += () if name.endswith("bias") else (config.d_model,)
+        if weight.shape != expected:
+            raise ExchangeError(
+                f"{path}: {names.get(name, BIAS)} has the shape {tuple(weight.shape)}, and "
+                f"{CONFIG} says {tuple(expected)}; they are of different models"
+            )
+    return config, ours
+
+
+def _shape_of(name: str, config: ModelConfig) -> tuple[int, ...]:
+    """Return the shape of a weight of a layer, by our name."""
+    width, inner = config.d_model, config.d_ff
+    outputs = inner if ".inner." in name else width
+    inputs = inner if ".outer." in name else width
+    return (outputs,) if name.endswith("bias") or ".norm." in name else (outputs, inputs)
 
 
 def _positions(config: ModelConfig, table: Tensor, where: str) -> ModelConfig:
@@ -185,8 +214,8 @@ def read_vocabularies(
             raise ExchangeError(f"{folder / name}: the file is missing; a Marian model has it")
     sides = []
     for side, name, spm in zip(("source", "target"), names, SEGMENTATIONS, strict=True):
-        rows = parse_json(files[name], str(folder / name))
-        if not all(type(row) is int for row in rows.values()):
+        rows = parse_json(files[name], folder / name)
+        if not all(type(row) is int and _is_text(piece) for piece, row in rows.items()):
             raise ExchangeError(f"{folder / name}: expected pieces and their rows")
         matrix = "target" if config.embeddings == "shared" else side
         size = len(weights[f"{matrix}_embedding.weight"])
@@ -210,7 +239,7 @@ def _specials(
     for i, row in found.items():
         if type(row) is not int or not 0 <= row < size:
             raise ExchangeError(
-                f"{where}: {names[i]} is {row!r}, expected a row from 0 to {size - 1}"
+                f"{where}: {names[i]} is {_short(row)}, expected a row from 0 to {size - 1}"
             )
     if found[PAD] == found[BOS]:
         del found[PAD]
@@ -233,8 +262,21 @@ def _decoding(generation: Mapping[str, Any], where: str) -> DecodingConfig:
         raise ExchangeError(str(error)) from error
 
 
-def _languages(files: Mapping[str, bytes]) -> tuple[str, str]:
+def _languages(files: Mapping[str, bytes], folder: Path) -> tuple[str, str]:
     """Return the codes of source and target in tokenizer_config.json, else und (undetermined)."""
-    settings = parse_json(files.get(TOKENIZER, b"{}"), TOKENIZER)
-    source, target = (str(settings.get(f"{name}_lang") or "und") for name in ("source", "target"))
+    settings = parse_json(files.get(TOKENIZER, b"{}"), folder / TOKENIZER)
+    source, target = (settings.get(name) or "und" for name in ("source_lang", "target_lang"))
+    if not all(isinstance(code, str) and _is_text(code) for code in (source, target)):
+        raise ExchangeError(f"{folder / TOKENIZER}: source_lang or target_lang is no code")
     return source, target
+
+
+def _is_text(text: str) -> bool:
+    """Return whether a string has no half of a surrogate pair, which JSON can spell."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _short(value: object) -> str:
+    """Return a value for an error message: on one line and not long."""
+    spelled = ascii(value)
+    return spelled if len(spelled) < 80 else f"{spelled[:80]}…"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
+from nmt.data.tokens.tokenizer import BOS, EOS, HIDDEN, PAD, UNK, SubwordModel, Tokenizer
 from nmt.data.tokens.vocabulary import (
     CONTROL_TYPE,
     KINDS,
@@ -84,7 +84,7 @@ def _adopt(vocabulary: ForeignVocabulary, proto: Any, known: Sequence[Any]) -> A
     """Rewrite `proto`; `known` are all pieces that SentencePiece knows, of any language."""
     kind = KINDS.get(proto.trainer_spec.model_type, "unknown")
     # BPE would merge an unused piece and split it again, which changes the pieces around it
-    hidden = _UNUSED if kind == "unigram" else CONTROL_TYPE
+    hidden = (_UNUSED, 0.0) if kind == "unigram" else (CONTROL_TYPE, HIDDEN)
     names, special_rows = _names(vocabulary), set(vocabulary.specials.values())
     ordinary = [row for row in range(vocabulary.size) if row not in special_rows]
     # A piece without a row is unknown to the other program. Here it is unused: BPE needs it to
@@ -105,11 +105,14 @@ def _adopt(vocabulary: ForeignVocabulary, proto: Any, known: Sequence[Any]) -> A
         setattr(proto.trainer_spec, f"{name}_piece", spelling)
         pieces.append(make(piece=spelling, type=UNKNOWN_TYPE if i == UNK else CONTROL_TYPE))
     for spelling in spellings:
-        score = own[spelling].score if spelling in own else 0.0
-        kept = own[spelling].type if spelling in own else hidden
-        pieces.append(
-            make(piece=spelling, score=score, type=_UNUSED if spelling in extra else kept)
-        )
+        if spelling in own:
+            kind_of_piece = _UNUSED if spelling in extra else own[spelling].type
+            score = own[spelling].score
+        elif spelling in vocabulary.rows or spelling in extra:
+            kind_of_piece, score = hidden
+        else:  # a row without a piece
+            kind_of_piece, score = CONTROL_TYPE, 0.0
+        pieces.append(make(piece=spelling, score=score, type=kind_of_piece))
     proto.trainer_spec.unk_surface = unknown_surface(kind)
     proto.trainer_spec.vocab_size = len(pieces)
     del proto.pieces[:]

@@ -27,6 +27,8 @@ _TEXTS_PER_THREAD = 256
 _TAG = re.compile(">>[^<>]+<<")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
+HIDDEN = -1.0
+"""The score of a control piece that is one only because BPE shall not build it: it is text."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
@@ -98,9 +100,26 @@ class SubwordModel:
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
+        if self._hidden:
+            return [self._decode_hidden(row) for row in kept]
         texts: list[str] = self._processor.decode(kept) if kept else []
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
+
+    @functools.cached_property
+    def _hidden(self) -> set[int]:
+        """The ids of the pieces with the score `HIDDEN`, which only decoding can meet."""
+        processor = self._processor
+        controls = [i for i in range(EOS + 1, self.size) if processor.is_control(i)]
+        return {i for i in controls if processor.get_score(i) == HIDDEN}
+
+    def _decode_hidden(self, ids: Sequence[int]) -> str:
+        """Return the text of ids that may be hidden, which SentencePiece would leave out."""
+        # It repeats a piece that it does not know, such as one with a zero byte.
+        pieces = [self.pieces[i] + "\0" * (i in self._hidden) for i in ids]
+        text = str(self._processor.decode(pieces)) if pieces else ""
+        begins = bool(ids) and ids[0] in self._hidden and text.startswith("▁")
+        return text[begins:].replace("\0", "").replace("▁", " ")
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
@@ -120,7 +139,7 @@ class SubwordModel:
         """
         spelled = [piece.replace("▁", " ").encode("utf-8") for piece in self.pieces]
         for i, piece in enumerate(self.pieces):
-            if self._processor.is_control(i):
+            if self._processor.is_control(i) and i not in self._hidden:
                 spelled[i] = b""
             elif self._processor.is_byte(i):
                 spelled[i] = bytes([int(piece[3:-1], 16)])  # such as <0xE4>
