@@ -1,0 +1,92 @@
+"""`nmt import` writes a run that the other commands take, or nothing at all."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError, ExchangeError, NmtError
+from nmt.exchange import hub
+from nmt.exchange.imported import read_provenance
+from nmt.run_directory import RunDirectory
+from tests.cli.commands import fail, invoke, lines_of
+
+pytest.importorskip("transformers")
+from tests.exchange.huggingface_models import write_marian  # noqa: E402
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder as Hugging Face publishes it."""
+    folder = tmp_path / "theirs"
+    write_marian(folder)
+    return folder
+
+
+def test_an_imported_model_translates_and_its_card_says_where_it_comes_from(
+    theirs: Path, tmp_path: Path
+) -> None:
+    (theirs / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    run = tmp_path / "run"
+    result = invoke("import", theirs, "-o", run)
+    assert result.stdout == f"{run}\n"
+    assert "eng-deu" in result.stderr and "licence apache-2.0" in result.stderr
+    assert len(lines_of("translate", "-m", run, text="a dog\ntwo cats\n")) == 2
+    output = tmp_path / "export"
+    invoke("export", run, "--to", "safetensors", "-o", output, "--no-verify")
+    card = (output / "README.md").read_text("utf-8")
+    assert "license: apache-2.0" in card and "Imported from theirs (huggingface)" in card
+    assert str(tmp_path) not in card.split("## Origin")[1]
+    page = tmp_path / "page.html"
+    invoke("report", "-m", run, "-o", page, "--device", "cpu", "--sentences", 0)
+    assert "imported from" in page.read_text("utf-8")
+
+
+def test_a_model_of_the_hub_has_its_commit_and_the_languages_of_its_name(
+    theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (theirs / "tokenizer_config.json").write_text("{}")
+    monkeypatch.setattr(hub, "download_model", lambda *_: (theirs, "c0ffee"))
+    result = invoke("import", "owner/opus-mt-tc-big-en-fr", "-o", tmp_path / "run")
+    assert "en-fr" in result.stderr and "revision c0ffee" in result.stderr
+    known = read_provenance(RunDirectory(tmp_path / "run"))
+    assert (known["source"], known["revision"]) == ("owner/opus-mt-tc-big-en-fr", "c0ffee")
+
+
+def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
+    options = ("--source-language", "en", "--target-language", "de")
+    assert "en-de" in invoke("import", theirs, "-o", tmp_path / "run", *options).stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("nothing", ConfigError, "nothing: there is no such file or folder"),
+        ("a/b/c", ConfigError, "no name of a model on the Hugging Face Hub"),
+        ("gone/model.npz", ConfigError, "there is no such file or folder"),
+    ],
+)
+def test_a_source_that_is_neither_path_nor_name_is_one_sentence(
+    tmp_path: Path, source: str, error: type[NmtError], message: str
+) -> None:
+    assert message in fail(error, "import", source, "-o", tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_a_model_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    message = fail(ExchangeError, "import", tmp_path / "empty", "-o", tmp_path / "run")
+    assert str(tmp_path / "empty") in message and "\n" not in message
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_path_has_no_revision(theirs: Path, tmp_path: Path) -> None:
+    command = ("import", theirs, "-o", tmp_path / "run", "--revision", "main")
+    assert "--revision is for a model of the Hub" in fail(ConfigError, *command)
+
+
+def test_an_existing_output_is_an_error_and_unchanged(theirs: Path, tmp_path: Path) -> None:
+    output = tmp_path / "mine"
+    output.mkdir()
+    (output / "text").write_text("text")
+    assert "exists already" in fail(ConfigError, "import", theirs, "-o", output)
+    assert [path.name for path in output.iterdir()] == ["text"]
