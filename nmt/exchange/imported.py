@@ -108,6 +108,19 @@ def read_provenance(run: RunDirectory) -> dict[str, Any]:
         raise ExchangeError(f"{path}: cannot be read ({error}); import the model again") from error
 
 
+def origin_of(run: RunDirectory) -> str:
+    """Return in a few words where a run's first weights come from; empty if they were random.
+
+    Raises:
+        ExchangeError: the record is damaged.
+    """
+    known = read_provenance(run)
+    if not known:
+        return ""
+    revision = f", revision {known['revision']}" if "revision" in known else ""
+    return f"{known['source']} ({known['format']}{revision}), licence {known['license']}"
+
+
 def digests(paths: Sequence[Path]) -> dict[str, str]:
     """Return {name: sha256 in hex} of files.
 

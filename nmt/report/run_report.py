@@ -22,6 +22,7 @@ from nmt.evaluation.breakdown import Row, bleu_by_length, training_words, word_f
 from nmt.evaluation.metrics import Score, chrf_metric
 from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import EvaluationSet, find_split, set_of_pairs, translate_test_set
+from nmt.exchange.imported import origin_of
 from nmt.files import read_json_or_empty
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
@@ -97,6 +98,7 @@ def build_report(
         "name": directory.path.resolve().name,
         "config": config,
         "environment": environment,
+        "origin": _or_reason("unknown", lambda: origin_of(directory)),
         "records": records,
         "problem": problem,
         "best": read_json_or_empty(directory.best),

@@ -1,109 +1,92 @@
-"""`nmt import`: a folder of another program becomes a run that every command takes."""
+"""`nmt import` writes a run that the other commands take, or nothing at all."""
 
-import json
-import shutil
 from pathlib import Path
 
 import pytest
 
-from nmt.errors import ConfigError, ExchangeError
+from nmt.errors import ConfigError, ExchangeError, NmtError
 from nmt.exchange import hub
-from nmt.files import read_json
-from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
+from nmt.exchange.imported import read_provenance
+from nmt.run_directory import RunDirectory
+from tests.cli.commands import fail, invoke, lines_of
 
 pytest.importorskip("transformers")
 from tests.exchange.huggingface_models import write_marian  # noqa: E402
 
-TEXT = ["a dog sleeps", "", "the man reads"]
 
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hub") / "opus-mt-en-de"
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder as Hugging Face publishes it."""
+    folder = tmp_path / "theirs"
     write_marian(folder)
-    (folder / "tokenizer_config.json").unlink()
     return folder
 
 
-@pytest.fixture(scope="module")
-def run(theirs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "run"
-    result = invoke("import", theirs, "-o", path)
-    assert result.stdout == f"{path}\n"
-    assert f"imported {theirs}: en-de, " in result.stderr and "licence unknown" in result.stderr
-    return path
-
-
-def test_every_command_takes_an_imported_run(run: Path, tmp_path: Path) -> None:
-    source, target = write_lines(tmp_path / "s", TEXT), write_lines(tmp_path / "t", TEXT)
-    options = ("--model", run, "--device", "cpu")
-    assert len(lines_of("translate", *options, text="\n".join(TEXT) + "\n")) == 3
-    assert "BLEU" in succeed("eval-bleu", *options, "--source", source, "--reference", target)
-    pairs = write_lines(tmp_path / "pairs", [f"{text}\t{text}" for text in TEXT])
-    assert len(lines_of("score", *options, pairs)) == 3
-    copy = Path(shutil.copytree(run, tmp_path / "copy"))
-    succeed("report", "--model", copy)
-    assert (copy / "report.html").is_file()
-
-
-def test_an_imported_run_is_fine_tuned_resumed_without_its_parent_and_exported(
-    run: Path, theirs: Path, tmp_path: Path
+def test_an_imported_model_translates_and_its_card_says_where_it_comes_from(
+    theirs: Path, tmp_path: Path
 ) -> None:
-    parent = Path(shutil.copytree(run, tmp_path / "parent"))
-    source = write_lines(tmp_path / "s", ["a dog", "the green park"] * 8)
-    target = write_lines(tmp_path / "t", ["ein Hund", "im Park"] * 8)
-    text = f"{{source: {source}, target: {target}}}"
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        f"data: {{directory: {tmp_path}/data, train: {text}, validation: {text}}}\n"
-        "model: {dropout: 0.3}\n"
-        f"training: {{initialize_from: {parent}, max_steps: 2, checkpoint_every: 2, "
-        "warmup_steps: 1, peak_learning_rate: 1e-3, batch_tokens: 64, device: cpu}\n"
-    )
-    tuned = tmp_path / "tuned"
-    command = ("train", "--config", recipe, "--run-dir", tuned)
-    log = invoke(*command).stderr
-    assert "initialised 86 of 86" in log or "initialised" in log and "new, or" not in log
-    shutil.rmtree(parent)
-    resumed = invoke(*command, "--set", "training.max_steps=4")
-    assert resumed.exit_code == 0, resumed.exception
-    config = (tuned / "config.yaml").read_text()
-    assert "dropout: 0.3" in config and "activation: swish" in config and "d_model: 16" in config
-    assert (tuned / "imported" / "vocab.json").read_bytes() == (theirs / "vocab.json").read_bytes()
-    out = tmp_path / "out"
-    sentences = write_lines(tmp_path / "verify", TEXT)
-    succeed("export", tuned, "--to", "huggingface", "-o", out, "--verify", sentences)
-    assert (
-        read_json(out / "config.json")["vocab_size"]
-        == read_json(theirs / "config.json")["vocab_size"]
-    )
+    (theirs / "README.md").write_text("---\nlicense: apache-2.0\n---\n")
+    run = tmp_path / "run"
+    result = invoke("import", theirs, "-o", run)
+    assert result.stdout == f"{run}\n"
+    assert "eng-deu" in result.stderr and "licence apache-2.0" in result.stderr
+    assert len(lines_of("translate", "-m", run, text="a dog\ntwo cats\n")) == 2
+    output = tmp_path / "export"
+    invoke("export", run, "--to", "safetensors", "-o", output, "--no-verify")
+    card = (output / "README.md").read_text("utf-8")
+    assert "license: apache-2.0" in card and "Imported from theirs (huggingface)" in card
+    assert str(tmp_path) not in card.split("## Origin")[1]
+    page = tmp_path / "page.html"
+    invoke("report", "-m", run, "-o", page, "--device", "cpu", "--sentences", 0)
+    assert "imported from" in page.read_text("utf-8")
 
 
-def test_a_source_that_cannot_be_read_is_one_sentence(run: Path, tmp_path: Path) -> None:
-    output = ("-o", tmp_path / "new")
-    message = fail(ConfigError, "import", "nowhere", *output)
-    assert message.startswith("nowhere: there is no such file or folder, and it is no name of a")
-    assert "exists already" in fail(ConfigError, "import", run, "-o", run)
-    message = fail(ExchangeError, "import", run, *output)
-    assert message.startswith(f"{run}: it holds neither config.json (Hugging Face) nor decoder.yml")
-    message = fail(ConfigError, "import", run, "--revision", "x", *output)
-    assert message.startswith("--revision is for a model of the Hub")
-    assert not (tmp_path / "new").exists()
-
-
-def test_a_model_of_the_hub_is_downloaded_by_its_name(
+def test_a_model_of_the_hub_has_its_commit_and_the_languages_of_its_name(
     theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    (theirs / "tokenizer_config.json").write_text("{}")
+    monkeypatch.setattr(hub, "download_model", lambda *_: (theirs, "c0ffee"))
+    result = invoke("import", "owner/opus-mt-tc-big-en-fr", "-o", tmp_path / "run")
+    assert "en-fr" in result.stderr and "revision c0ffee" in result.stderr
+    known = read_provenance(RunDirectory(tmp_path / "run"))
+    assert (known["source"], known["revision"]) == ("owner/opus-mt-tc-big-en-fr", "c0ffee")
 
-    def download(name: str, revision: str | None, files: object) -> tuple[Path, str]:
-        asked.append((name, revision))
-        return theirs, "0123abc"
 
-    monkeypatch.setattr(hub, "download_model", download)
-    monkeypatch.chdir(tmp_path)
-    succeed("import", "Owner/opus-mt-en-fr", "-o", "run", "--revision", "main")
-    assert asked == [("Owner/opus-mt-en-fr", "main")]
-    origin = json.loads((tmp_path / "run" / "imported" / "provenance.json").read_text())
-    assert (origin["source"], origin["revision"]) == ("Owner/opus-mt-en-fr", "0123abc")
-    assert "target_language: fr" in (tmp_path / "run" / "config.yaml").read_text()
+def test_options_name_the_languages(theirs: Path, tmp_path: Path) -> None:
+    options = ("--source-language", "en", "--target-language", "de")
+    assert "en-de" in invoke("import", theirs, "-o", tmp_path / "run", *options).stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "message"),
+    [
+        ("nothing", ConfigError, "nothing: there is no such file or folder"),
+        ("a/b/c", ConfigError, "no name of a model on the Hugging Face Hub"),
+        ("gone/model.npz", ConfigError, "there is no such file or folder"),
+    ],
+)
+def test_a_source_that_is_neither_path_nor_name_is_one_sentence(
+    tmp_path: Path, source: str, error: type[NmtError], message: str
+) -> None:
+    assert message in fail(error, "import", source, "-o", tmp_path / "run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_a_model_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    message = fail(ExchangeError, "import", tmp_path / "empty", "-o", tmp_path / "run")
+    assert str(tmp_path / "empty") in message and "\n" not in message
+    assert [path.name for path in tmp_path.iterdir()] == ["empty"]
+
+
+def test_a_path_has_no_revision(theirs: Path, tmp_path: Path) -> None:
+    command = ("import", theirs, "-o", tmp_path / "run", "--revision", "main")
+    assert "--revision is for a model of the Hub" in fail(ConfigError, *command)
+
+
+def test_an_existing_output_is_an_error_and_unchanged(theirs: Path, tmp_path: Path) -> None:
+    output = tmp_path / "mine"
+    output.mkdir()
+    (output / "text").write_text("text")
+    assert "exists already" in fail(ConfigError, "import", theirs, "-o", output)
+    assert [path.name for path in output.iterdir()] == ["text"]
