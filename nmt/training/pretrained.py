@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from nmt.checkpoint import load_weights
-from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
 from nmt.run_directory import find_run
@@ -38,10 +38,11 @@ def load_pretrained(
         if saved is None:
             incomplete[name] = "not there"
             missing += 1
-        elif name.endswith("embedding.weight") and saved.shape[1] == parameter.shape[1]:
+        elif "embedding." in name and saved.shape[1:] == parameter.shape[1:]:
             side = "source" if name.startswith("source_") else "target"
             pieces, saved_pieces = (getattr(t, side).pieces for t in (tokenizer, saved_tokenizer))
             copied = _copy_rows(parameter, saved, saved_pieces, pieces)
+            _fill_with_means(parameter, saved, getattr(saved_tokenizer, side), pieces)
             if copied < len(parameter):
                 incomplete[name] = f"{copied:,} of {len(parameter):,} pieces there"
         elif saved.shape == parameter.shape:
@@ -71,6 +72,21 @@ def _copy_rows(new: Tensor, saved: Tensor, saved_pieces: list[str], pieces: list
         new_ids, old_ids = map(list, zip(*ids, strict=True))
         new[new_ids] = saved[old_ids].to(new.device)
     return len(ids)
+
+
+@torch.no_grad()
+def _fill_with_means(new: Tensor, saved: Tensor, parent: SubwordModel, pieces: list[str]) -> None:
+    """Set the row of each piece that `parent` lacks to the mean of the rows that spell it there.
+
+    `parent` splits the text of the piece; a piece that it cannot spell keeps its random values.
+    """
+    known = set(parent.pieces)
+    lacking = [i for i, piece in enumerate(pieces) if piece not in known]
+    texts = [pieces[i].replace("▁", " ") for i in lacking]
+    for i, ids in zip(lacking, parent.encode(texts), strict=True):
+        spelt = [j for j in ids if j not in (PAD, UNK, BOS, EOS)]
+        if spelt:
+            new[i] = saved[spelt].mean(0).to(new.device)
 
 
 def _describe(incomplete: dict[str, str]) -> str:

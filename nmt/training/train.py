@@ -24,6 +24,7 @@ from nmt.run_directory import LoadedModel, RunDirectory, build_model, weights_fo
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment
+from nmt.training.inheritance import inherit, keep_originals, keep_tokenizer
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
@@ -83,6 +84,7 @@ def _build_trainer(
 
     Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
+    given, config = config, inherit(config, directory)
     training = config.training
     device = pick_device(training.device)
     precision = pick_precision(training.precision, device)
@@ -98,6 +100,7 @@ def _build_trainer(
     pairs = list(ParallelText(validation, config.data.languages))
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
+    config = keep_tokenizer(config, given, directory)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
@@ -117,6 +120,8 @@ def _build_trainer(
         run = adapt_parent(run, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
+    if group.is_main:
+        keep_originals(config, given, directory)
     prepare_layers(model, training)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(
