@@ -27,7 +27,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
-    config = recipe.load(f"training.device={device}") if device else recipe.load()
+    config = recipe.read(f"training.device={device}") if device else recipe.read()
     from nmt.training.train import train as run_training
 
     run_training(config, run_dir or Path("runs") / recipe.path.stem, log)

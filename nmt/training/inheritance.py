@@ -7,7 +7,9 @@ from typing import Any
 from nmt.config import Config
 from nmt.config_file import load_config, replace_settings
 from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
+from nmt.data.tokens.vocabulary import KINDS, parse_model
 from nmt.errors import ConfigError
+from nmt.files import read_errors
 from nmt.run_directory import RunDirectory, find_run, weights_folder
 
 
@@ -68,10 +70,17 @@ def _files(parent: RunDirectory) -> dict[str, object]:
     """Return the settings that name the tokenizer of `parent`."""
     one, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
     if one.is_file():
-        return {"shared": True, "model": str(one), "target_model": None}
+        return {"shared": True, "model": str(one), "target_model": None, "kind": _kind(one)}
     if source.is_file() and target.is_file():
-        return {"shared": False, "model": str(source), "target_model": str(target)}
+        models = {"model": str(source), "target_model": str(target)}
+        return {"shared": False, **models, "kind": _kind(source)}
     raise ConfigError(
         f"training.initialize_from: {parent.path} has no tokenizer; restore its folder "
         f"{parent.tokenizer.name}/, or give the recipe a tokenizer section"
     )
+
+
+def _kind(path: Path) -> str:
+    """Return the kind of a SentencePiece model, which an imported run does not record."""
+    with read_errors(path, "tokenizer.model"):
+        return KINDS[parse_model(path.read_bytes(), str(path)).trainer_spec.model_type]

@@ -6,11 +6,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from nmt.checkpoint import load_weights
+from nmt.checkpoint import load_weights, weights_of
+from nmt.config_file import load_config
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import find_run
+from nmt.run_directory import find_run, load_run
 
 _NAMES_IN_MESSAGE = 8
 
@@ -27,8 +28,12 @@ def load_pretrained(
         ConfigError: no tensor fits.
         CheckpointError: the weights are missing or damaged.
     """
-    weights = load_weights(folder)
-    saved_tokenizer = Tokenizer.load(find_run(folder).tokenizer)
+    run = find_run(folder)
+    if load_config(str(run.config)).training.lora:  # its checkpoints hold the adapter alone
+        weights = dict(weights_of(load_run(folder, torch.device("cpu")).model))
+    else:
+        weights = load_weights(folder)
+    saved_tokenizer = Tokenizer.load(run.tokenizer)
     parameters = dict(model.named_parameters())
     incomplete: dict[str, str] = {}
     """why a tensor, or some of its rows, keeps its random values, by name"""

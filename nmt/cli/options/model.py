@@ -38,7 +38,20 @@ class RecipeOptions:
     settings: SettingsOption = None
 
     def load(self, *more: str) -> "Config":
-        """Read the recipe; `more` are KEY=VALUE settings that replace those of --set.
+        """Read the recipe, with what it inherits from `training.initialize_from`.
+
+        Raises:
+            NmtError: as in `read`; or the model to begin with is missing.
+        """
+        config = self.read(*more)
+        if not config.training.initialize_from:
+            return config
+        from nmt.training.inheritance import inherit
+
+        return inherit(config)
+
+    def read(self, *more: str) -> "Config":
+        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.

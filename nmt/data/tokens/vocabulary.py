@@ -70,6 +70,9 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
             f"tokenizer.kind is {kind}, but {path} is a {found} model; set tokenizer.kind to it"
         )
     old_ids = {name: getattr(spec, f"{name}_id") for name in SPECIALS}
+    surface = unknown_surface(kind)
+    if list(old_ids.values()) == list(range(len(SPECIALS))) and spec.unk_surface == surface:
+        return SubwordModel(model)
     pieces = list(proto.pieces)
     spellings = {piece.piece for piece in pieces}
     specials = []
@@ -85,7 +88,7 @@ def _adopt(path: Path, kind: str) -> SubwordModel:
         setattr(spec, f"{name}_id", new_id)
         setattr(spec, f"{name}_piece", piece.piece)
         specials.append(piece)
-    spec.unk_surface = unknown_surface(kind)
+    spec.unk_surface = surface
     others = [piece for i, piece in enumerate(pieces) if i not in old_ids.values()]
     del proto.pieces[:]
     proto.pieces.extend([*specials, *others])
