@@ -6,10 +6,10 @@ from typing import Any
 
 from nmt.config import Config
 from nmt.config_file import load_config, replace_settings
+from nmt.data.text.lines import read_errors
 from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
 from nmt.data.tokens.vocabulary import KINDS, parse_model
 from nmt.errors import ConfigError
-from nmt.files import read_errors
 from nmt.run_directory import RunDirectory, find_run, weights_folder
 
 
