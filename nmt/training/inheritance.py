@@ -40,13 +40,17 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     return replace_settings(config, changes, f"training.initialize_from: {parent.path}")
 
 
-def keep_tokenizer(config: Config, given: Config, run: RunDirectory) -> Config:
+def keep_vocabulary(config: Config, given: Config, run: RunDirectory) -> Config:
     """Return `config` with an inherited tokenizer named as the copy that `run` keeps.
 
-    `given` is the recipe before `inherit`.
+    With it go the files of an imported parent, which exports need. `given` is the recipe before `inherit`.
     """
     if not config.training.initialize_from or "tokenizer" in given.model_fields_set:
         return config
+    if not run.saved_checkpoints() and not run.imported.exists():
+        originals = find_run(weights_folder(Path(config.training.initialize_from))).imported
+        if originals.is_dir():
+            shutil.copytree(originals, run.imported)
     folder = run.tokenizer
     names = {
         key: str(folder / Path(path).name)
@@ -54,16 +58,6 @@ def keep_tokenizer(config: Config, given: Config, run: RunDirectory) -> Config:
         if path
     }
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=names)})
-
-
-def keep_originals(config: Config, given: Config, run: RunDirectory) -> None:
-    """Copy what is known of the origin of an imported parent, if its tokenizer is kept."""
-    parent = config.training.initialize_from
-    if not parent or "tokenizer" in given.model_fields_set or run.saved_checkpoints():
-        return
-    originals = find_run(weights_folder(Path(parent))).imported
-    if originals.is_dir():
-        shutil.copytree(originals, run.imported, dirs_exist_ok=True)
 
 
 def _files(parent: RunDirectory) -> dict[str, object]:

@@ -24,7 +24,7 @@ from nmt.run_directory import LoadedModel, RunDirectory, build_model, weights_fo
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment
-from nmt.training.inheritance import inherit, keep_originals, keep_tokenizer
+from nmt.training.inheritance import inherit, keep_vocabulary
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
@@ -98,9 +98,9 @@ def _build_trainer(
         pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
     pairs = list(ParallelText(validation, config.data.languages))
-    read_test_set(config)  # only to check it now: it is used at the end
+    read_test_set(config)  # only to check it now
     prepared = prepare(config, log)
-    config = keep_tokenizer(config, given, directory)
+    config = keep_vocabulary(config, given, directory)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
@@ -120,8 +120,6 @@ def _build_trainer(
         run = adapt_parent(run, training.lora, log)
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
-    if group.is_main:
-        keep_originals(config, given, directory)
     prepare_layers(model, training)
     validator = Validator(pairs, run, precision)
     trainer = Trainer(

@@ -15,6 +15,9 @@ from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet
 
 
+OWN = ["model.dropout=0.25"]
+
+
 def short(recipe: Recipe, parent: Path, steps: int = 1) -> Config:
     """Return the recipe of a parent without its model and its tokenizer."""
     config = recipe(f"training.max_steps={steps}", f"training.initialize_from={parent}")
@@ -27,7 +30,7 @@ def test_what_the_recipe_gives_is_its_own_and_the_rest_is_the_parents(
 ) -> None:
     parent = trained()
     config = short(recipe, parent.path)
-    config.model.dropout = 0.25
+    config = parse_config(yaml.safe_dump(config.model_dump(exclude_unset=True)), settings=OWN)
     found, theirs = inherit(config), load_config(str(parent.config))
     assert found.model == theirs.model.model_copy(update={"dropout": 0.25})
     assert found.decoding == theirs.decoding
