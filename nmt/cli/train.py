@@ -27,9 +27,7 @@ def train(
     ] = None,
 ) -> None:
     """Train a model. The same command again goes on where it stopped."""
-    path = run_dir or Path("runs") / recipe.path.stem
-    settings = [f"training.device={device}"] if device else []
-    config = recipe.load(*settings, run_dir=path)
+    config = recipe.read(f"training.device={device}") if device else recipe.read()
     from nmt.training.train import train as run_training
 
-    run_training(config, path, log)
+    run_training(config, run_dir or Path("runs") / recipe.path.stem, log)

@@ -1,6 +1,6 @@
-"""Fine-tuning: a model begins with the settings and the weights of another one, its parent."""
+"""Fine-tuning: initialise a model with the weights of another one, as far as they fit."""
 
-import shutil
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,75 +8,13 @@ import torch
 from torch import Tensor
 
 from nmt.checkpoint import weights_of
-from nmt.config import Config, Section, TokenizerConfig
-from nmt.config_file import load_config, replace_settings
-from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET, SubwordModel, Tokenizer
-from nmt.data.tokens.vocabulary import kind_of
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, SubwordModel, Tokenizer
 from nmt.errors import ConfigError
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
+from nmt.run_directory import load_run
 
 _NAMES_IN_MESSAGE = 8
-
-
-def inherit_settings(config: Config, run_dir: Path | None = None) -> Config:
-    """Return a recipe with `training.initialize_from`, completed with settings of the parent.
-
-    Each setting of `model` and `decoding` that the recipe does not give is the parent's, and so are
-    the languages. Without a section `tokenizer`, the recipe uses the parent's tokenizer. If a run
-    has begun in `run_dir`, it takes the place of the parent, which may be gone.
-
-    Raises:
-        CheckpointError: there is no parent.
-        ConfigError: the settings of both do not fit together.
-    """
-    parent = RunDirectory(run_dir) if run_dir else None
-    if parent is None or not parent.config.is_file():
-        parent = find_run(Path(str(config.training.initialize_from)))
-    inherited = load_config(str(parent.config))
-    where = f"training.initialize_from: {parent.path}"
-    languages = _given(config.data, {"source_language", "target_language"})
-    old = {name: getattr(inherited.data, name) for name in ("source_language", "target_language")}
-    changes: dict[str, object] = {
-        "model": replace_settings(inherited.model, _given(config.model), where),
-        "decoding": replace_settings(inherited.decoding, _given(config.decoding), where),
-        "data": replace_settings(config.data, old | languages, where),
-    }
-    if "tokenizer" not in config.model_fields_set:
-        changes["tokenizer"] = _tokenizer_settings(parent)
-    return replace_settings(config, changes, where)
-
-
-def _given(section: Section, names: set[str] | None = None) -> dict[str, object]:
-    """Return the settings, of `names` only, that a recipe gives itself."""
-    given = section.model_fields_set if names is None else section.model_fields_set & names
-    return {name: getattr(section, name) for name in given}
-
-
-def _tokenizer_settings(run: RunDirectory) -> TokenizerConfig:
-    """Return the settings that use the tokenizer of a run."""
-    shared = (run.tokenizer / SHARED).is_file()
-    models = [run.tokenizer / name for name in ((SHARED,) if shared else (SOURCE, TARGET))]
-    return TokenizerConfig(
-        model=str(models[0]),
-        target_model=None if shared else str(models[1]),
-        kind=kind_of(models[0]),  # type: ignore[arg-type]
-        shared=shared,
-    )
-
-
-def keep_origin(directory: RunDirectory, run: LoadedModel) -> None:
-    """Copy what is known of the origin of an imported parent, if the vocabulary is still the same.
-
-    An export of the new run, `directory`, then restores the original order of the rows.
-    """
-    parent, tokenizer = run.config.training.initialize_from, run.tokenizer
-    if parent is None:
-        return
-    old = find_run(Path(parent))
-    same = not tokenizer.differs_from(Tokenizer.load(old.tokenizer))
-    if same and old.imported.is_dir():
-        shutil.copytree(old.imported, directory.imported, dirs_exist_ok=True)
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 
 
 def load_pretrained(
@@ -141,10 +79,12 @@ def _transfer_rows(
     saved_ids = {piece: i for i, piece in enumerate(old.pieces)}
     copied = composed = 0
     for i, piece in enumerate(wanted.pieces):
-        if piece in saved_ids:
-            new[i] = saved[saved_ids[piece]]
+        if i in (PAD, UNK, BOS, EOS) or piece in saved_ids:
+            new[i] = saved[i if i in (PAD, UNK, BOS, EOS) else saved_ids[piece]]
             copied += 1
             continue
+        if _BYTE.fullmatch(piece):
+            continue  # it stands for a byte of any character
         parts = old.split(piece.replace("▁", " "))
         if parts and not piece.startswith("▁"):  # SentencePiece begins each text with a space
             bare = parts[0].removeprefix("▁")

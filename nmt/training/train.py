@@ -24,10 +24,11 @@ from nmt.run_directory import LoadedModel, RunDirectory, build_model, weights_fo
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment
+from nmt.training.inheritance import inherit, keep_vocabulary
 from nmt.training.layers import prepare_layers
 from nmt.training.lora import adapt_parent
 from nmt.training.monitor import summary_writer
-from nmt.training.pretrained import keep_origin, load_pretrained
+from nmt.training.pretrained import load_pretrained
 from nmt.training.result import (
     choose_best_weights,
     has_result,
@@ -83,6 +84,7 @@ def _build_trainer(
 
     Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
+    given, config = config, inherit(config, directory)
     training = config.training
     device = pick_device(training.device)
     precision = pick_precision(training.precision, device)
@@ -98,6 +100,7 @@ def _build_trainer(
     pairs = list(ParallelText(validation, config.data.languages))
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
+    config = keep_vocabulary(config, given, directory)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
@@ -141,7 +144,6 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
             update_after_checkpoint(directory, training, state.step, ranked)
         else:  # replace files of a start that failed
             trainer.run.tokenizer.save(directory.tokenizer)
-            keep_origin(directory, trainer.run)
             directory.environment.unlink(missing_ok=True)
         write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
         directory.write_config(trainer.config)

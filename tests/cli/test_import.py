@@ -1,5 +1,6 @@
 """`nmt import` writes a run that the other commands take, or nothing at all."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -7,18 +8,19 @@ import pytest
 from nmt.errors import ConfigError, ExchangeError, NmtError
 from nmt.exchange import hub
 from nmt.exchange.imported import read_provenance
+from nmt.files import read_json
 from nmt.run_directory import RunDirectory
-from tests.cli.commands import fail, invoke, lines_of
+from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
 
 pytest.importorskip("transformers")
-from tests.exchange.huggingface_models import write_marian  # noqa: E402
+from tests.exchange.huggingface_models import write_model  # noqa: E402
 
 
 @pytest.fixture
 def theirs(tmp_path: Path) -> Path:
     """A folder as Hugging Face publishes it."""
     folder = tmp_path / "theirs"
-    write_marian(folder)
+    write_model(folder)
     return folder
 
 
@@ -90,3 +92,39 @@ def test_an_existing_output_is_an_error_and_unchanged(theirs: Path, tmp_path: Pa
     (output / "text").write_text("text")
     assert "exists already" in fail(ConfigError, "import", theirs, "-o", output)
     assert [path.name for path in output.iterdir()] == ["text"]
+
+
+def test_an_imported_run_is_fine_tuned_resumed_without_its_parent_and_exported(
+    theirs: Path, tmp_path: Path
+) -> None:
+    parent = tmp_path / "parent"
+    succeed("import", theirs, "-o", parent)
+    source = write_lines(tmp_path / "s", ["a dog", "the green park"] * 8)
+    target = write_lines(tmp_path / "t", ["ein Hund", "im Park"] * 8)
+    text = f"{{source: {source}, target: {target}}}"
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text(
+        f"data: {{directory: {tmp_path}/data, train: {text}, validation: {text}}}\n"
+        "model: {dropout: 0.3}\n"
+        f"training: {{initialize_from: {parent}, max_steps: 2, checkpoint_every: 2, "
+        "warmup_steps: 1, peak_learning_rate: 1e-3, batch_tokens: 64, device: cpu}\n"
+    )
+    tuned = tmp_path / "tuned"
+    command = ("train", "--config", recipe, "--run-dir", tuned)
+    log = invoke(*command).stderr
+    assert "initialised " in log and "new, or new in part" not in log
+    shutil.rmtree(parent)
+    resumed = invoke(*command, "--set", "training.max_steps=4")
+    assert resumed.exit_code == 0, resumed.exception
+    config = (tuned / "config.yaml").read_text()
+    assert (
+        "dropout: 0.3" in config and "positions: sines_first" in config and "d_model: 16" in config
+    )
+    assert (tuned / "imported" / "vocab.json").read_bytes() == (theirs / "vocab.json").read_bytes()
+    out = tmp_path / "out"
+    sentences = write_lines(tmp_path / "verify", ["a dog", "two cats"])
+    succeed("export", tuned, "--to", "huggingface", "-o", out, "--verify", sentences)
+    assert (
+        read_json(out / "config.json")["vocab_size"]
+        == read_json(theirs / "config.json")["vocab_size"]
+    )

@@ -14,12 +14,12 @@ from nmt.exchange.model_card import model_card
 from nmt.run_directory import load_run
 
 pytest.importorskip("transformers")
-from tests.exchange.huggingface_models import write_marian  # noqa: E402
+from tests.exchange.huggingface_models import write_model  # noqa: E402
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    write_marian(tmp_path / "theirs")
+    write_model(tmp_path / "theirs")
     write_run(import_huggingface(tmp_path / "theirs"), tmp_path / "run")
     return tmp_path / "run"
 

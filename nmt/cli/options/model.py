@@ -37,24 +37,28 @@ class RecipeOptions:
     """A YAML file, or the name of a bundled recipe."""
     settings: SettingsOption = None
 
-    def load(self, *more: str, run_dir: Path | None = None) -> "Config":
-        """Read the recipe; `more` are KEY=VALUE settings that replace those of --set.
+    def load(self, *more: str) -> "Config":
+        """Read the recipe, with what it inherits from `training.initialize_from`.
 
-        With `training.initialize_from`, settings that the recipe leaves out are those of that run,
-        or of the run in `run_dir`, if one has begun there.
+        Raises:
+            NmtError: as in `read`; or the model to begin with is missing.
+        """
+        config = self.read(*more)
+        if not config.training.initialize_from:
+            return config
+        from nmt.training.inheritance import inherit
+
+        return inherit(config)
+
+    def read(self, *more: str) -> "Config":
+        """Read the recipe alone; `more` are KEY=VALUE settings that replace those of --set.
 
         Raises:
             ConfigError: There is no such recipe, or it holds a mistake.
-            CheckpointError: There is no run to initialise from.
         """
         from nmt.config_file import load_config
 
-        config = load_config(self.config, [*(self.settings or []), *more])
-        if config.training.initialize_from:
-            from nmt.training.pretrained import inherit_settings
-
-            config = inherit_settings(config, run_dir)
-        return config
+        return load_config(self.config, [*(self.settings or []), *more])
 
     @property
     def path(self) -> Path:

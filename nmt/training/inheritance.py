@@ -1,0 +1,74 @@
+"""What a fine-tuned run takes over from its parent where the recipe says nothing."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from nmt.config import Config
+from nmt.config_file import load_config, replace_settings
+from nmt.data.tokens.tokenizer import SHARED, SOURCE, TARGET
+from nmt.data.tokens.vocabulary import kind_of
+from nmt.errors import ConfigError
+from nmt.run_directory import RunDirectory, find_run, weights_folder
+
+
+def inherit(config: Config, run: RunDirectory | None = None) -> Config:
+    """Return `config` with its parent's settings where it has none of its own.
+
+    Model, languages and decoding are taken key by key, the tokenizer only if the recipe has no
+    such section. If `run` has begun it is its own parent: the first one may be gone by then.
+
+    Raises:
+        CheckpointError: the parent is missing.
+        ConfigError: its configuration is missing, or does not fit the recipe.
+    """
+    if not config.training.initialize_from:
+        return config
+    parent = run
+    if parent is None or not parent.saved_checkpoints():
+        parent = find_run(weights_folder(Path(config.training.initialize_from)))
+    theirs = load_config(str(parent.config))
+    changes: dict[str, Any] = {
+        "model": theirs.model.model_dump() | config.model.model_dump(exclude_unset=True),
+        "decoding": theirs.decoding.model_dump() | config.decoding.model_dump(exclude_unset=True),
+        "data": theirs.data.model_dump(include={"source_language", "target_language"})
+        | config.data.model_dump(exclude_unset=True),
+    }
+    if "tokenizer" not in config.model_fields_set:
+        changes["tokenizer"] = theirs.tokenizer.model_dump() | _files(parent)
+    return replace_settings(config, changes, f"training.initialize_from: {parent.path}")
+
+
+def keep_vocabulary(config: Config, given: Config, run: RunDirectory) -> Config:
+    """Return `config` with an inherited tokenizer named as the copy that `run` keeps.
+
+    With it go the files of an imported parent, which exports need. `given` is the recipe before
+    `inherit`.
+    """
+    if not config.training.initialize_from or "tokenizer" in given.model_fields_set:
+        return config
+    if not run.saved_checkpoints() and not run.imported.exists():
+        originals = find_run(weights_folder(Path(config.training.initialize_from))).imported
+        if originals.is_dir():
+            shutil.copytree(originals, run.imported)
+    folder = run.tokenizer
+    names = {
+        key: str(folder / Path(path).name)
+        for key, path in config.tokenizer.model_dump(include={"model", "target_model"}).items()
+        if path
+    }
+    return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=names)})
+
+
+def _files(parent: RunDirectory) -> dict[str, object]:
+    """Return the settings that name the tokenizer of `parent`."""
+    one, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
+    if one.is_file():
+        return {"shared": True, "model": str(one), "target_model": None, "kind": kind_of(one)}
+    if source.is_file() and target.is_file():
+        models = {"model": str(source), "target_model": str(target)}
+        return {"shared": False, **models, "kind": kind_of(source)}
+    raise ConfigError(
+        f"training.initialize_from: {parent.path} has no tokenizer; restore its folder "
+        f"{parent.tokenizer.name}/, or give the recipe a tokenizer section"
+    )

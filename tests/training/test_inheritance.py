@@ -1,0 +1,56 @@
+"""A recipe that begins with a model takes from it what it does not say itself."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.config import Config
+from nmt.config_file import load_config, parse_config
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.errors import ConfigError
+from nmt.training.inheritance import inherit
+from nmt.training.train import train
+from tests.training.runs import Recipe, Trained, quiet
+
+OWN = ["model.dropout=0.25"]
+
+
+def short(recipe: Recipe, parent: Path, steps: int = 1) -> Config:
+    """Return the recipe of a parent without its model and its tokenizer."""
+    config = recipe(f"training.max_steps={steps}", f"training.initialize_from={parent}")
+    values = config.model_dump(exclude={"model", "tokenizer", "decoding"})
+    return parse_config(yaml.safe_dump(values))
+
+
+def test_what_the_recipe_gives_is_its_own_and_the_rest_is_the_parents(
+    recipe: Recipe, trained: Trained
+) -> None:
+    parent = trained()
+    config = short(recipe, parent.path)
+    config = parse_config(yaml.safe_dump(config.model_dump(exclude_unset=True)), settings=OWN)
+    found, theirs = inherit(config), load_config(str(parent.config))
+    assert found.model == theirs.model.model_copy(update={"dropout": 0.25})
+    assert found.decoding == theirs.decoding
+
+
+def test_a_run_keeps_the_tokenizer_and_resumes_without_its_parent(
+    recipe: Recipe, trained: Trained, tmp_path: Path
+) -> None:
+    parent = shutil.copytree(trained().path, tmp_path / "parent")
+    old = Tokenizer.load(parent / "tokenizer")
+    run = train(short(recipe, parent), tmp_path / "run", quiet)
+    shutil.rmtree(parent)
+    train(short(recipe, parent, 2), run.path, quiet)
+    assert not Tokenizer.load(run.tokenizer).differs_from(old)
+    assert run.checkpoint(2).is_dir()
+
+
+def test_a_parent_without_a_tokenizer_is_an_error(
+    recipe: Recipe, trained: Trained, tmp_path: Path
+) -> None:
+    parent = shutil.copytree(trained().path, tmp_path / "parent")
+    shutil.rmtree(parent / "tokenizer")
+    with pytest.raises(ConfigError, match="has no tokenizer; restore its folder tokenizer/"):
+        inherit(short(recipe, parent))
