@@ -250,6 +250,7 @@ def huggingface(arguments: argparse.Namespace, precision: str) -> dict[str, Any]
         with tempfile.TemporaryDirectory() as name:
             folder = with_our_ids(task.run, Path(name), export_huggingface)
             model = AutoModelForSeq2SeqLM.from_pretrained(folder)
+        model.generation_config.max_length = None  # a limit of tokens is given instead
     else:
         model = marian_model(sizes, len(task.pieces))
     model.eval().to(task.device, dtype)
