@@ -239,6 +239,7 @@ def _decoder(vocabularies: list[str], config: Config) -> str:
             "normalize": exponents[decoding.length_normalization],
             "word-penalty": 0,
             "allow-unk": decoding.allow_unknown,
-            "max-length-factor": decoding.max_length_factor,
+            # Marian has no offset; 3 is its default
+            "max-length-factor": 3.0 if decoding.max_length_offset else decoding.max_length_factor,
         }
     )

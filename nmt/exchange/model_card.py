@@ -80,7 +80,7 @@ def _origin(config: Config, provenance: dict[str, Any]) -> list[str]:
             f"licence: {provenance['license']}.",
             *(f"- {name}: sha256 {digest}" for name, digest in provenance["sha256"].items()),
         ]
-    texts = [", ".join(text.paths) for text in config.data.train]
+    texts = [", ".join(Path(path).name for path in text.paths) for text in config.data.train]
     texts += [config.data.corpus] if config.data.corpus else []
     lines += [f"- Training text: {text}; licence: see its source." for text in texts]
     return [*(lines or ["- Training text: unknown."]), ""]

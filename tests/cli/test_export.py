@@ -78,7 +78,7 @@ def test_rounded_weights_are_verified_with_their_own_tolerance(
         "export", tiny_run, "--to", "ctranslate2", "--quantization", "int16", "-o", output
     )
     assert "verified" in result.stderr
-    assert "(ctranslate2, int16)" in (output / "README.md").read_text("utf-8")
+    assert "ctranslate2 (int16)" in (output / "README.md").read_text("utf-8")
 
 
 def test_without_verification_the_card_says_so(

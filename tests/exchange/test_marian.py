@@ -194,6 +194,8 @@ def test_decoder_yml_has_the_settings_of_the_search(tmp_path: Path) -> None:
         "beam-size": 4,
         "normalize": 0.6,
         "word-penalty": 0,
+        "allow-unk": True,
+        "max-length-factor": 3.0,
     }
 
 

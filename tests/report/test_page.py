@@ -41,6 +41,7 @@ NOTHING = {
     "scored": "no test <set>",
     "attention": "no maps",
     "parameters": None,
+    "origin": "",
     "weights": "",
     "version": "1",
     "made": "now",

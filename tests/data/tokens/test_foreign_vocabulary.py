@@ -127,7 +127,9 @@ def test_pieces_of_the_other_language_are_decoded_but_not_read(sides: Sides) -> 
             assert row not in adopted.model.encode([text, f"{text}{text}"])[0]
 
 
-@pytest.mark.parametrize("removed", [lambda p: len(p) == 2, lambda p: len(p) > 3], ids=str)
+@pytest.mark.parametrize(
+    "removed", [lambda p: len(p) == 2, lambda p: len(p) > 3], ids=["short", "long"]
+)
 def test_pieces_without_a_row_are_split_and_never_read(
     models: tuple[bytes, bytes], removed: Callable[[str], bool]
 ) -> None:
