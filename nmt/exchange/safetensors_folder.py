@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from nmt.checkpoint import save_checkpoint, weights_digest, weights_of
+from nmt.config import Config
 from nmt.data.tokens.tokenizer import SHARED, SOURCE
 from nmt.errors import ExchangeError
 from nmt.run_directory import LoadedModel, RunDirectory, load_run
@@ -23,7 +24,7 @@ def export_safetensors(run: LoadedModel, folder: Path) -> None:
     """
     save_checkpoint(folder, weights_of(run.model))
     written = RunDirectory(folder)
-    written.write_config(run.config)
+    written.write_config(_merged(run.config))
     run.tokenizer.save(written.tokenizer)
 
 
@@ -37,13 +38,18 @@ def verify_safetensors(run: LoadedModel, folder: Path) -> str:
     loaded = load_run(folder, torch.device("cpu"))
     if (
         weights_digest(loaded.model) != weights_digest(run.model)
-        or loaded.config != run.config
+        or loaded.config != _merged(run.config)
         or loaded.tokenizer.differs_from(run.tokenizer)
     ):
         raise ExchangeError(
             f"{folder}: holds another model than was written; check the disk and export again"
         )
     return "loaded again: weights, configuration and vocabulary are the same, bit for bit"
+
+
+def _merged(config: Config) -> Config:
+    """Return the settings of a run whose adapter, if it has one, is merged into the weights."""
+    return config.model_copy(update={"training": config.training.model_copy(update={"lora": None})})
 
 
 def usage(run: LoadedModel) -> str:

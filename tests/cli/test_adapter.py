@@ -40,6 +40,15 @@ def test_translate_and_score_use_the_merged_weights(tiny_run: Path, adapter: Pat
     assert "adapter" not in json.loads(succeed("eval-bleu", "--model", tiny_run, "--json"))
 
 
+def test_an_export_is_the_merged_model_and_needs_its_parent_no_more(
+    tiny_run: Path, adapter: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "merged"
+    succeed("export", tiny_run, "--adapter", adapter, "--to", "safetensors", "-o", folder)
+    expected = load_run(tiny_run, CPU, adapter=adapter).model
+    assert weights_digest(load_run(folder, CPU).model) == weights_digest(expected)
+
+
 def test_a_wrong_adapter_ends_with_one_sentence(tiny_run: Path, adapter: Path) -> None:
     wrong = [
         (
