@@ -7,9 +7,13 @@ import pytest
 import torch
 
 from nmt.checkpoint import load_weights
+from nmt.config import TokenizerConfig
+from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run_directory import RunDirectory, weights_folder
+from nmt.training import pretrained
 from nmt.training.train import train
 from tests.training.runs import Recipe, Trained, quiet, same_weights
 
@@ -87,3 +91,20 @@ def test_a_resumed_run_keeps_its_own_weights(
     for last in (8, 12):
         run = train(recipe(begin, f"training.max_steps={last}"), tmp_path / "run", quiet)
     assert same_weights(run.checkpoint(12), trained(begin).checkpoint(12))
+
+
+def test_a_new_piece_begins_with_the_mean_of_the_pieces_that_spell_it() -> None:
+    letters = TokenizerConfig(kind="char", vocabulary_size=40)
+    words = TokenizerConfig(kind="bpe", vocabulary_size=15)
+    pairs = [SentencePair("aba ab aba", "aba ab c")] * 4
+    old, new = (learn_vocabulary(pairs, config).target for config in (letters, words))
+    saved = torch.randn(old.size, 8)
+    begun = torch.zeros(new.size, 8)
+    copied, composed = pretrained._transfer_rows(begun, saved, old, new)
+    row = {piece: saved[i] for i, piece in enumerate(old.pieces)}
+    composite = [piece for piece in new.pieces[4:] if piece not in row]
+    assert "ab" in composite or "▁ab" in composite
+    assert (copied, composed) == (new.size - len(composite), len(composite))
+    for i, piece in enumerate(new.pieces):
+        spelled = [row[letter] for letter in piece] if piece in composite else [row[piece]]
+        torch.testing.assert_close(begun[i], torch.stack(spelled).mean(0))
