@@ -192,6 +192,11 @@ def find_run(path: Path) -> RunDirectory:
         run = RunDirectory(folder)
         if run.config.is_file():
             return run
+    if (path / "config.json").is_file() or (path / "decoder.yml").is_file():
+        raise CheckpointError(
+            f"{path}: a model of another program, not a run directory; make one of it with "
+            f"`nmt import {path} -o RUN`"
+        )
     reason = "it has no config.yaml" if path.exists() else "no such directory"
     raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
 

@@ -158,9 +158,9 @@ def check_sayable(config: ModelConfig) -> None:
     ):
         if (found := getattr(config, name)) != expected:
             raise ExchangeError(
-                f"Marian cannot compute the model: it needs model.{name}: {expected}, and the "
-                f"model has {found}; export it to ctranslate2 or safetensors, which hold every "
-                "model"
+                f"Marian cannot compute the model: it needs model.{name}: {expected}, which is "
+                f"chosen before training, and the model has {found}; export it to ctranslate2, "
+                "huggingface, onnx or safetensors"
             )
 
 

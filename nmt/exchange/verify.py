@@ -124,7 +124,10 @@ def verify_translations(
         )
     equal = sum(each.theirs == each.ours for each in checked)
     error = max(each.log_p_error for each in checked)
+    agreeing = len(checked) - len(different)
+    rounded = f"with rounded weights {agreeing} of {len(checked)} sentences agree; "
     return (
+        f"{rounded if tolerance.share < 1 else ''}"
         f"{equal} of {len(checked)} greedy translations are equal token by token, "
         f"log P differs by at most {error:.1e} nats per token"
     )
