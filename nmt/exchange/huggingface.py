@@ -1,7 +1,6 @@
-"""Marian models of Hugging Face, in and out: a folder of config.json, weights and vocabularies.
+"""Import of Marian models of Hugging Face: a folder of config.json, weights and vocabularies.
 
-https://huggingface.co/docs/transformers/model_doc/marian. Pre-norm models go out as Pegasus, which
-is the same architecture with the norms before the sub-layers.
+https://huggingface.co/docs/transformers/model_doc/marian
 """
 
 from collections.abc import Mapping
@@ -33,9 +32,8 @@ SEGMENTATIONS = ("source.spm", "target.spm")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 KEPT = (CONFIG, GENERATION, TOKENIZER, VOCABULARY, TARGET_VOCABULARY, *SEGMENTATIONS)
 """the small files that an import keeps, so that an export can restore them"""
-DOWNLOADED = (*KEPT, *WEIGHTS, "README.md")
-
-
+CARD = "README.md"
+DOWNLOADED = (*KEPT, *WEIGHTS, CARD)
 BIAS = "final_logits_bias"
 _ACTIVATIONS = {"relu": "relu", "swish": "swish", "silu": "swish", "gelu": "gelu"}
 """{theirs: ours}"""
@@ -74,17 +72,16 @@ def import_huggingface(folder: Path) -> ImportedModel:
     weights = read_weights(found)
     config, weights = _to_ours(config, weights, found)
     originals = {name: read_small(folder / name) for name in KEPT if (folder / name).is_file()}
-    vocabularies = read_vocabularies(originals, settings, weights, config, folder)
-    start = weights["target_embedding.weight"][vocabularies[1].specials[BOS]]
-    if not start.any():  # then it may stay so, and Marian can read the model again
+    target = weights["target_embedding.weight"]
+    rows = (len(weights.get("source_embedding.weight", target)), len(target))
+    vocabularies = read_vocabularies(originals, settings, rows, folder)
+    if not target[
+        vocabularies[1].specials[BOS]
+    ].any():  # then it may stay so, and Marian can read the model again
         config = config.model_copy(update={"start_embedding": "zero"})
     generation = read_json_file(folder / GENERATION) if GENERATION in originals else settings
     files = [folder / name for name in DOWNLOADED if (folder / name).is_file()]
-    card = (
-        (folder / "README.md").read_text("utf-8", "replace")
-        if files[-1].name == "README.md"
-        else ""
-    )
+    card = (folder / CARD).read_text("utf-8", "replace") if (folder / CARD).is_file() else ""
     return ImportedModel(
         config=config,
         weights=weights,
@@ -198,11 +195,12 @@ def _positions(config: ModelConfig, table: Tensor, where: str) -> ModelConfig:
 def read_vocabularies(
     files: Mapping[str, bytes],
     settings: Mapping[str, Any],
-    weights: Mapping[str, Tensor],
-    config: ModelConfig,
+    sizes: tuple[int, int],
     folder: Path,
 ) -> tuple[ForeignVocabulary, ForeignVocabulary]:
     """Return the vocabularies of source and target, given the original files and config.json.
+
+    `sizes` are the rows of the matrices of source and target; `folder` is for error messages.
 
     Raises:
         ExchangeError: a file is missing or damaged, or its special tokens are not those of Marian.
@@ -213,12 +211,10 @@ def read_vocabularies(
         if name not in files:
             raise ExchangeError(f"{folder / name}: the file is missing; a Marian model has it")
     sides = []
-    for side, name, spm in zip(("source", "target"), names, SEGMENTATIONS, strict=True):
+    for name, spm, size in zip(names, SEGMENTATIONS, sizes, strict=True):
         rows = parse_json(files[name], folder / name)
         if not all(type(row) is int and _is_text(piece) for piece, row in rows.items()):
             raise ExchangeError(f"{folder / name}: expected pieces and their rows")
-        matrix = "target" if config.embeddings == "shared" else side
-        size = len(weights[f"{matrix}_embedding.weight"])
         specials = _specials(settings, rows, size, str(folder / name))
         sides.append(ForeignVocabulary(files[spm], rows, size, specials))
     return sides[0], sides[1]

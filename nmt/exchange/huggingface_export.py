@@ -89,14 +89,9 @@ def _original_layout(run: LoadedModel) -> tuple[list[int], list[int]] | None:
     if CONFIG not in files:
         return None
     settings = json.loads(files[CONFIG])
-    weights = {
-        "source_embedding.weight": torch.empty(settings["vocab_size"], 0),
-        "target_embedding.weight": torch.empty(
-            settings.get("decoder_vocab_size") or settings["vocab_size"], 0
-        ),
-    }
-    vocabularies = read_vocabularies(files, settings, weights, run.config.model, run.path)
-    return original_order(run, vocabularies)
+    source = settings["vocab_size"]
+    sizes = (source, settings.get("decoder_vocab_size") or source)
+    return original_order(run, read_vocabularies(files, settings, sizes, run.path))
 
 
 def _weights(run: LoadedModel, layout: tuple[Sequence[int], Sequence[int]]) -> dict[str, Tensor]:

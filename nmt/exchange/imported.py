@@ -37,7 +37,8 @@ class ImportedModel:
 
     config: ModelConfig
     weights: Mapping[str, Tensor]
-    """{our name: weight}; an output bias may be missing, and then is zero"""
+    """{our name: weight}, in the shapes that `config` says: the readers have checked them before
+    any memory is taken for the model; an output bias may be missing, and then is zero"""
     vocabularies: tuple[ForeignVocabulary, ForeignVocabulary]
     """of source and target"""
     decoding: DecodingConfig
@@ -60,15 +61,6 @@ def write_run(imported: ImportedModel, output: Path) -> None:
     tokenizer = tokenizer_of(*sides)
     config = _config(imported, output, tokenizer.shared)
     weights = _in_our_order(imported, sides)
-    with torch.device("meta"):  # shapes without memory, as the settings may ask for any size
-        shapes = {name: w.shape for name, w in build_model(config, tokenizer).named_parameters()}
-    for name, shape in shapes.items():
-        found = tuple(weights[name].shape) if name in weights else None
-        if found != shape:
-            raise ExchangeError(
-                f"the weight {name} has the shape {found}, but the settings of the model say "
-                f"{tuple(shape)}"
-            )
     model = build_model(config, tokenizer)
     load_into(model, weights, output)
     try:

@@ -5,9 +5,11 @@ import random
 from pathlib import Path
 from typing import Any
 
-import sentencepiece
 import torch
 from transformers import MarianConfig, MarianMTModel
+
+from nmt.data.tokens.vocabulary import pieces_of
+from tests.marian_vocabularies import learn
 
 SUBJECTS = ["the cat", "a dog", "my old friend", "the small child", "nobody", "Anna", "the tree"]
 VERBS = ["sees", "likes", "does not want", "remembers", "waits for", "eats", "paints"]
@@ -45,24 +47,11 @@ SPECIALS = {"source_lang": "eng", "target_lang": "deu", "tokenizer_class": "Mari
 SPECIALS |= {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
 
 
-def learn(path: Path, texts: list[str], kind: str, size: int) -> list[str]:
-    """Learn a SentencePiece model as Marian does; return its pieces."""
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(texts),
-        model_prefix=str(path.with_suffix("")),
-        vocab_size=size,
-        model_type=kind,
-        hard_vocab_limit=False,
-        eos_id=0,
-        unk_id=1,
-        bos_id=-1,
-        pad_id=-1,
-        minloglevel=2,
-    )
-    path.with_suffix(".model").rename(path)
-    path.with_suffix(".vocab").unlink()
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
-    return [processor.id_to_piece(i) for i in range(processor.get_piece_size())]
+def write_segmentation(path: Path, texts: list[str], kind: str, size: int) -> list[str]:
+    """Learn a SentencePiece model as Marian does, write it, and return its pieces."""
+    model = learn(kind, texts, size)
+    path.write_bytes(model)
+    return pieces_of(model, str(path))
 
 
 def write_vocabularies(
@@ -70,8 +59,10 @@ def write_vocabularies(
 ) -> list[dict[str, int]]:
     """Write the SentencePiece models and vocab.json; return the rows of source and target."""
     texts = sentences(300, seed=1)
-    source = learn(folder / "source.spm", texts, kind, 150)
-    target = learn(folder / "target.spm", [text.translate(SWAPS) for text in texts], kind, 130)
+    source = write_segmentation(folder / "source.spm", texts, kind, 150)
+    target = write_segmentation(
+        folder / "target.spm", [text.translate(SWAPS) for text in texts], kind, 130
+    )
     first = ["</s>", "<unk>", *([">>fra<<", ">>deu<<"] if tags else [])]
     lists = [source, target] if separate else [source + target]
     tables = []

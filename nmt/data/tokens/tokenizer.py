@@ -76,6 +76,8 @@ class SubwordModel:
 
         Models of OPUS-MT with several target languages have them; they are no part of the text.
         """
+        if b"<<" not in self.model:  # then the pieces need not be listed
+            return {}
         return {piece: i for i, piece in enumerate(self.pieces) if _TAG.fullmatch(piece)}
 
     def encode(self, texts: Sequence[str], threads: int | None = None) -> list[list[int]]:
@@ -84,9 +86,12 @@ class SubwordModel:
         `threads` None: as many as make it faster.
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
-        tags = [self._tag(text) for text in texts] if self.language_tags else [""] * len(texts)
+        encode = functools.partial(self._processor.encode, add_eos=True, num_threads=threads)
+        if not self.language_tags:
+            return list(encode(list(texts)))
+        tags = [self._tag(text) for text in texts]
         plain = [text.removeprefix(tag) for text, tag in zip(texts, tags, strict=True)]
-        rows: list[list[int]] = self._processor.encode(plain, add_eos=True, num_threads=threads)
+        rows: list[list[int]] = encode(plain)
         for row, tag in zip(rows, tags, strict=True):
             if tag:
                 row.insert(0, self.language_tags[tag])

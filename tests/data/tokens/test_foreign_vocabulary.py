@@ -1,6 +1,5 @@
 """Vocabularies of other programs: the same pieces of a text, and rows that go there and back."""
 
-import io
 import random
 from collections.abc import Callable, Sequence
 
@@ -9,6 +8,7 @@ import sentencepiece
 
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary, adopt_foreign, tokenizer_of
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
+from tests.marian_vocabularies import learn
 
 SYLLABLES = ["ba", "ri", "tone", "lu", "mi", "nous", "ka", "le", "ido", "sco", "pe", "an", "the"]
 SPECIAL = ["</s>", "<unk>"]
@@ -23,24 +23,6 @@ def texts(seed: int, count: int = 200, letters: str = "") -> list[str]:
         return "".join(draw.choices(SYLLABLES, k=draw.randint(1, 3))) + draw.choice([*letters, ""])
 
     return [" ".join(word() for _ in range(draw.randint(1, 6))) for _ in range(count)]
-
-
-def learn(kind: str, lines: list[str], size: int) -> bytes:
-    """Learn a SentencePiece model as Marian does: EOS is 0, UNK is 1."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(lines),
-        model_writer=model,
-        vocab_size=size,
-        model_type=kind,
-        hard_vocab_limit=False,
-        eos_id=0,
-        unk_id=1,
-        bos_id=-1,
-        pad_id=-1,
-        minloglevel=2,
-    )
-    return model.getvalue()
 
 
 def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
