@@ -102,9 +102,11 @@ class MultiHeadAttention(nn.Module):
         For self-attention, pass the same tensor as x and as memory.
         """
         if memory is x:
-            return self.attend(*self.project_all(x, context.query_layout), context)
-        query = self.project_query(x, context.query_layout)
-        return self.attend(query, *self.project_memory(memory, context.memory_layout), context)
+            query, key, value = self.project_all(x, context.query_layout)
+        else:
+            query = self.project_query(x, context.query_layout)
+            key, value = self.project_memory(memory, context.memory_layout)
+        return self.attend(query, key, value, context)
 
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, context: AttentionContext
@@ -123,12 +125,12 @@ class MultiHeadAttention(nn.Module):
         """
         p = self.dropout.p if self.training else 0.0
         if query.device.type == "cpu":
-            unfused = query.dtype == torch.bfloat16
+            in_bf16 = query.dtype == torch.bfloat16
             if self.training:
-                unfused |= p > 0
+                unfused = in_bf16 or p > 0
             else:
-                contiguous = key.stride()[2:] == (key.shape[3], 1)
-                unfused &= query.shape[2] <= FEW_QUERIES and contiguous
+                contiguous = key.stride()[2:] == (key.shape[3], 1)  # within each head
+                unfused = in_bf16 and contiguous and query.shape[2] <= FEW_QUERIES
             if unfused:
                 return scaled_dot_product_attention(query, key, value, mask, self.dropout)
         return fused_attention(query, key, value, mask, p)

@@ -95,25 +95,28 @@ class LayerCache:
         first_rows = torch.arange(sentences * heads, device=positions.device) * size
         rows = first_rows.view(sentences, heads, 1) + positions[:, None]  # (N, H, P)
         # The unused positions are masked, but must be finite: they become copies of row 0.
-        rows = F.pad(rows, (0, capacity - positions.shape[1])).flatten()
-        self.key, self.value = (
-            stored.flatten(0, 2).index_select(0, rows).view(sentences, heads, capacity, width)
-            for stored in (self.key, self.value)
-        )
+        unused = capacity - positions.shape[1]
+        rows = F.pad(rows, (0, unused)).flatten()
+        shape = (sentences, heads, capacity, width)
+        self.key = self.key.flatten(0, 2).index_select(0, rows).view(shape)
+        self.value = self.value.flatten(0, 2).index_select(0, rows).view(shape)
 
     def keep_sentences(self, sentences: Tensor, changed: Tensor) -> None:
         """Keep the sentences with these indices (N',), in this order.
 
         `changed` holds the new indices i at which another sentence stands: sentences[i] != i.
         """
-        for name in ("cross_key", "cross_value", "key", "value"):
-            setattr(self, name, _select_rows(getattr(self, name), sentences, changed))
+        self.cross_key = _select_rows(self.cross_key, sentences, changed)
+        self.cross_value = _select_rows(self.cross_value, sentences, changed)
+        self.key = _select_rows(self.key, sentences, changed)
+        self.value = _select_rows(self.value, sentences, changed)
 
 
 def with_padding(x: Tensor, dim: int, multiple: int) -> Tensor:
     """Return x padded with zeros in dimension `dim` to a multiple of `multiple`, contiguous."""
-    sides = [0] * (2 * (x.dim() - dim))  # two for each dimension, the last dimension first
-    sides[-1] = -x.shape[dim] % multiple
+    # `F.pad` takes the padding before and after each dimension, from the last one back to `dim`
+    sides = [0] * (2 * (x.dim() - dim))
+    sides[-1] = -x.shape[dim] % multiple  # after `dim`: what is missing to the next multiple
     return F.pad(x, sides).contiguous()
 
 
@@ -134,8 +137,8 @@ def leaving_sentences(done: Tensor) -> Tensor:
     """
     unfinished = int((~done).sum())
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
-    remaining_done = round_up_to_bucket(unfinished, bits) - unfinished
-    return done & (done.cumsum(0) > remaining_done)  # the first finished ones remain
+    finished_that_remain = round_up_to_bucket(unfinished, bits) - unfinished
+    return done & (done.cumsum(0) > finished_that_remain)  # the first finished ones remain
 
 
 def round_up_to_bucket(count: int, bits: int) -> int:
@@ -144,7 +147,8 @@ def round_up_to_bucket(count: int, bits: int) -> int:
     With bits = 2 these numbers are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
     """
     step: int = 1 << max(0, count.bit_length() - bits)
-    return count + -count % step
+    missing = -count % step  # to the next multiple of `step`
+    return count + missing
 
 
 def remaining_sentences(leaving: Tensor) -> Tensor:
@@ -156,7 +160,7 @@ def remaining_sentences(leaving: Tensor) -> Tensor:
     remaining = (~leaving).nonzero()[:, 0]
     count = len(remaining)
     indices = torch.arange(count, device=leaving.device)
-    indices[leaving[:count]] = remaining[remaining >= count]
+    indices[leaving[:count]] = remaining[remaining >= count]  # fill gaps from the end
     return indices
 
 
@@ -204,7 +208,8 @@ class DecoderCache:
         return self.ancestor_mask[:, None], [layer.at_step(new) for layer in self.layers]
 
     def continue_hypotheses(self, parents: Tensor) -> None:
-        """Let hypothesis i of sentence n continue the former hypothesis parents[n, i]: (N, k)."""
+        """Let hypothesis i of sentence n continue hypothesis parents[n, i] of the step before."""
+        # one parent for all C positions: (N, k, C)
         index = parents[:, :, None].expand(-1, -1, self.ancestor_mask.shape[2])
         self.ancestor_mask = self.ancestor_mask.gather(1, index)
 
@@ -224,7 +229,7 @@ class DecoderCache:
         # needed positions first, in order; a sentence with fewer of them keeps masked ones as well
         positions = (~needed).to(torch.uint8).argsort(dim=1, stable=True)[:, :count]
         capacity = count + new
-        capacity += -capacity % self.multiple
+        capacity += -capacity % self.multiple  # rounded up
         index = positions[:, None].expand(-1, self.ancestor_mask.shape[1], -1)
         self.ancestor_mask = F.pad(self.ancestor_mask.gather(2, index), (0, capacity - count))
         self.stored = count

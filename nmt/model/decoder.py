@@ -38,10 +38,15 @@ class DecoderLayer(nn.Module):
         `self_context` has the causal mask (1, 1, T, T), `cross_context` the padding mask of the
         source (B, 1, 1, S).
         """
-        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, self_context))
-        x = self.cross_attention_sublayer(
-            x, lambda x: self.cross_attention(x, memory, cross_context)
-        )
+
+        def attend_to_itself(x: Tensor) -> Tensor:
+            return self.self_attention(x, x, self_context)
+
+        def attend_to_memory(x: Tensor) -> Tensor:
+            return self.cross_attention(x, memory, cross_context)
+
+        x = self.self_attention_sublayer(x, attend_to_itself)
+        x = self.cross_attention_sublayer(x, attend_to_memory)
         return self.feed_forward_sublayer(x, self.feed_forward)
 
     def start(self, memory: Tensor) -> LayerCache:
@@ -65,7 +70,8 @@ class DecoderLayer(nn.Module):
         def attend_to_past(x: Tensor) -> Tensor:
             attention = self.self_attention
             query, key, value = attention.project_all(x)
-            return attention.attend(query, *stored.append(key, value), self_context)
+            all_keys, all_values = stored.append(key, value)
+            return attention.attend(query, all_keys, all_values, self_context)
 
         def attend_to_memory(x: Tensor) -> Tensor:
             query = self.cross_attention.project_query(x)
@@ -124,7 +130,7 @@ class Decoder(nn.Module):
         self_context: AttentionContext,
         cross_context: AttentionContext,
     ) -> Tensor:
-        """Apply all layers, each to its entry of `stored`, and the last norm: x (N, k, D)."""
+        """Apply all layers, each with its entry of `stored`, and the last norm to x (N, k, D)."""
         for layer, layer_cache in zip(self.layers, stored, strict=True):
             x = layer.step(x, layer_cache, self_context, cross_context)
         normalized: Tensor = self.norm(x)

@@ -38,7 +38,7 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0:
             return x
         if not x.is_cpu:
-            return torch.dropout(x, self.p, True)
+            return torch.dropout(x, self.p, train=True)
         mask, scale = self._mask(x)
         return x * mask * scale
 
@@ -53,8 +53,8 @@ class Dropout(nn.Module):
         """Return a mask like x (1: keep the element, 0: drop it) and the scale 1 / (1 - p)."""
         dropped_levels = min(round(self.p * LEVELS), LEVELS - 1)
         generator = getattr(_thread_local, "generator", None)
-        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
-        draws.random_(-(2**63), None, generator=generator)
+        draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)  # four levels in each
+        draws.random_(-(2**63), None, generator=generator)  # all 64 bits are random
         levels = draws.view(torch.int16)[: x.numel()].view(x.shape)
         # int16 levels begin at -LEVELS / 2; in place: the mask takes the memory of the draws
         mask = levels.ge_(dropped_levels - LEVELS // 2)

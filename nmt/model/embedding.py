@@ -14,7 +14,7 @@ class TokenEmbedding(nn.Module):
     pre-softmax linear transformation" (section 3.4): one `TokenEmbedding` serves all three.
 
     Models of Marian differ in two ways: with `bias`, a learned number is added to each logit; and
-    the embedding of the id `zero`, their begin symbol, is zero whatever its row in E holds.
+    the embedding of the id `zero`, their begin symbol, is all zeros, whatever its row in E holds.
     """
 
     def __init__(

@@ -24,7 +24,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, context: AttentionContext) -> Tensor:
         """Transform the source: (B, S, D) -> (B, S, D); `context` has its padding mask."""
-        x = self.self_attention_sublayer(x, lambda x: self.self_attention(x, x, context))
+        attention = self.self_attention
+        x = self.self_attention_sublayer(x, lambda states: attention(states, states, context))
         return self.feed_forward_sublayer(x, self.feed_forward)
 
 

@@ -26,7 +26,7 @@ class Layout:
         return x.shape[1]
 
     def at_positions(self, table: Tensor) -> Tensor:
-        """Return what to add to the activations for a position table (L, D): here the table."""
+        """Return what is added to the activations, of a position table (L, D): here all of it."""
         return table
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
@@ -48,8 +48,9 @@ def token_positions(ids: Tensor, padding: int) -> Tensor:
     multiple of `TOKENS_MULTIPLE`. If there are too few of them, all are taken.
     """
     is_real = (ids != padding).flatten()
-    missing = -int(is_real.sum()) % TOKENS_MULTIPLE
-    is_computed_padding = ~is_real & ((~is_real).cumsum(0) <= missing)
+    is_padding = ~is_real
+    missing = -int(is_real.sum()) % TOKENS_MULTIPLE  # to the next multiple
+    is_computed_padding = is_padding & (is_padding.cumsum(0) <= missing)  # the first `missing`
     return (is_real | is_computed_padding).nonzero()[:, 0]
 
 
@@ -66,7 +67,7 @@ class UnpaddedLayout(Layout):
         self.token_at = token_at.view(rows, length)
         """index in (U,) of each token of the batch, U where none is computed: (B, L)"""
         self._computed = computed
-        self._orders: dict[int, tuple[Tensor, Tensor]] = {}
+        self._indices: dict[int, tuple[Tensor, Tensor]] = {}
 
     def tokens(self, ids: Tensor) -> Tensor:
         """Return the ids (U,) of the positions that the model computes, taken from ids (B, L)."""
@@ -86,26 +87,28 @@ class UnpaddedLayout(Layout):
         A padded position holds the values of another token. This is harmless: the mask hides it
         as a key, and `join_heads` drops its result as a query.
         """
-        padded, unpadded = self._order(heads)
-        rows: Tensor = _TakeRows.apply(x.reshape(len(padded), -1), unpadded, padded)  # type: ignore[no-untyped-call]
-        return rows.view(len(self.token_at), heads, self.length(x), -1)
+        padded_row, unpadded_row = self._row_indices(heads)
+        rows = x.reshape(len(padded_row), -1)  # (U * H, K)
+        padded: Tensor = _TakeRows.apply(rows, unpadded_row, padded_row)  # type: ignore[no-untyped-call]
+        return padded.view(len(self.token_at), heads, self.length(x), -1)
 
     def join_heads(self, x: Tensor) -> Tensor:
         """Concatenate the heads and drop the padding: (B, H, L, K) -> (U, D)."""
-        padded, unpadded = self._order(x.shape[1])
-        rows: Tensor = _TakeRows.apply(x.reshape(len(unpadded), -1), padded, unpadded)  # type: ignore[no-untyped-call]
-        return rows.view(len(self.row), -1)
+        padded_row, unpadded_row = self._row_indices(x.shape[1])
+        rows = x.reshape(len(unpadded_row), -1)  # (B * H * L, K)
+        unpadded: Tensor = _TakeRows.apply(rows, padded_row, unpadded_row)  # type: ignore[no-untyped-call]
+        return unpadded.view(len(self.row), -1)
 
-    def _order(self, heads: int) -> tuple[Tensor, Tensor]:
-        """Return the padded index of each unpadded row (U * H,), and the reverse (B * H * L,)."""
-        if heads not in self._orders:
+    def _row_indices(self, heads: int) -> tuple[Tensor, Tensor]:
+        """Return the padded row of each unpadded row (U * H,), and the reverse (B * H * L,)."""
+        if heads not in self._indices:
             length, count = self.token_at.shape[1], len(self.row)
             head = torch.arange(heads, device=self.row.device)
             padded = (self.row[:, None] * heads + head) * length + self.position[:, None]
             unpadded = self.token_at[:, None] * heads + head[:, None]  # (B, H, L)
             # U * H where there is no token
-            self._orders[heads] = padded.flatten(), unpadded.clamp(max=count * heads).flatten()
-        return self._orders[heads]
+            self._indices[heads] = padded.flatten(), unpadded.clamp(max=count * heads).flatten()
+        return self._indices[heads]
 
 
 class _TakeRows(torch.autograd.Function):

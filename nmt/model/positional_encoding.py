@@ -44,8 +44,9 @@ class PositionalEncoding(nn.Module):
 
     def forward(self, x: Tensor, start: int = 0, layout: Layout = PADDED) -> Tensor:
         """Add the encodings of positions start (from 0), start + 1, …: (B, T, D) -> (B, T, D)."""
-        end, table = start + layout.length(x), self.table
-        if end > len(table):
+        end = start + layout.length(x)
+        if end > len(self.table):
             with torch.inference_mode(False):  # training cannot use a tensor made in inference mode
-                table = self.table = sinusoids(2 * end, x.shape[-1], self.positions).to(table)
-        return x + layout.at_positions(table[start:end])
+                longer = sinusoids(2 * end, x.shape[-1], self.positions)  # 2: so it rarely grows
+                self.table = longer.to(self.table)
+        return x + layout.at_positions(self.table[start:end])

@@ -38,16 +38,13 @@ class Transformer(nn.Module):
             bias=config.output_bias and config.embeddings != "separate",
             zero=bos if config.start_embedding == "zero" else None,
         )
-        self.source_embedding = (
-            self.target_embedding
-            if config.embeddings == "shared"  # one matrix for source, target and output
-            else TokenEmbedding(source_vocabulary_size, config.d_model)
-        )
-        self.output_embedding = (
-            TokenEmbedding(target_vocabulary_size, config.d_model, bias=config.output_bias)
-            if config.embeddings == "separate"  # three matrices
-            else self.target_embedding
-        )
+        self.source_embedding = self.output_embedding = self.target_embedding
+        if config.embeddings != "shared":  # else one matrix for source, target and output
+            self.source_embedding = TokenEmbedding(source_vocabulary_size, config.d_model)
+        if config.embeddings == "separate":  # three matrices
+            self.output_embedding = TokenEmbedding(
+                target_vocabulary_size, config.d_model, bias=config.output_bias
+            )
         self.positions = PositionalEncoding(config.d_model, positions=config.positions)
         self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(config)
@@ -85,9 +82,10 @@ class Transformer(nn.Module):
         # Padding is at the end, so the causal mask already hides it from every real position.
         to_past = causal_mask(target_input.shape[1], x.device)
         to_source = padding_mask(source, self.padding)
-        weights, cross_weights = (attention.decoder, attention.cross) if attention else (None, None)
-        self_context = AttentionContext(to_past, target_layout, target_layout, weights)
-        cross_context = AttentionContext(to_source, target_layout, source_layout, cross_weights)
+        self_record = attention.decoder if attention else None
+        cross_record = attention.cross if attention else None
+        self_context = AttentionContext(to_past, target_layout, target_layout, self_record)
+        cross_context = AttentionContext(to_source, target_layout, source_layout, cross_record)
         return self.decoder(x, memory, self_context, cross_context)
 
     def encode(
@@ -95,7 +93,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """Return the memory, the output of the encoder (B, S, D), for source ids (B, S)."""
         x = self._embed(self.source_embedding, source, layout=layout)
-        mask, record = padding_mask(source, self.padding), attention.encoder if attention else None
+        mask = padding_mask(source, self.padding)
+        record = attention.encoder if attention else None
         return self.encoder(x, AttentionContext(mask, layout, layout, record))
 
     def decode(
@@ -125,7 +124,7 @@ class Transformer(nn.Module):
         The cache is extended in place. `attention` collects the weights of the cross-attention,
         (N, H, k, S) per layer.
         """
-        rows = latest.reshape(-1, 1)  # all are at the same position of their sentence
+        rows = latest.reshape(-1, 1)  # (N * k, 1), all at the same position of their sentence
         x = self._embed(self.target_embedding, rows, start=cache.length)  # (N * k, 1, D)
         x = self.decoder.step(x.view(*latest.shape, -1), cache, attention)
         return self.output_embedding.logits(x)

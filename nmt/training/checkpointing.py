@@ -36,7 +36,7 @@ def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] =
     """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 
     If `previous`, an earlier snapshot, has a tensor of the same shape and type at the same place,
-    it is overwritten, as new memory takes longer to fill; else `new` copies. The rest is shared.
+    it is overwritten, as new memory takes longer to fill; else `new` copies. All else is shared.
     """
     if isinstance(value, Tensor):
         if isinstance(previous, Tensor) and _memory_format(value) == _memory_format(previous):
@@ -124,8 +124,10 @@ class Checkpointer:
             state = self._state.state()
             if self._group.is_main:
                 self._written = self._start(state, overwrite)
-        self._poll_at_step, self.must_retry = self._state.step + _STEPS_BETWEEN_POLLS, False
-        if wait and (problem := self._finish()):
+        self._poll_at_step = self._state.step + _STEPS_BETWEEN_POLLS
+        self.must_retry = False
+        problem = self._finish() if wait else None
+        if problem:
             raise CheckpointError(problem)
 
     def _start(self, state: Mapping[str, Any], overwrite: bool) -> Future[_Outcome]:
@@ -140,8 +142,9 @@ class Checkpointer:
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            path, reason = self._directory.checkpoint(step), "no memory for a copy of the state"
-            return _in_background(lambda: (False, f"{path}: checkpoint not saved: {reason}"))
+            path = self._directory.checkpoint(step)
+            problem = f"{path}: checkpoint not saved: no memory for a copy of the state"
+            return _in_background(lambda: (False, problem))
         return _in_background(functools.partial(self._write, step, self._copied, ranked, overwrite))
 
     def _write(
@@ -172,6 +175,7 @@ class Checkpointer:
         """After every step: call `wait` if the writing has ended by now; never wait for a disk."""
         if self._poll_at_step is None:
             return
+        # the question below makes all processes wait for each other, so it is asked seldom
         if self._group.size > 1 and self._state.step < self._poll_at_step:
             return
         if self._group.broadcast_from_main(self._written.done):

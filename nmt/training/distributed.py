@@ -45,7 +45,8 @@ def shard(store: TokenStore, rows: Indices, index: int, count: int) -> Indices:
     if count == 1:
         return rows
     lengths = store.target.lengths[rows] + store.source.lengths[rows]
-    return rows[lengths.argsort(kind="stable")[index::count]]
+    sorted_rows = rows[lengths.argsort(kind="stable")]
+    return sorted_rows[index::count]
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,8 @@ class ProcessGroup:
         the others exit with the same code and print nothing.
         """
         if not self.is_main:
-            if exit_code := self.all_gather(0)[0]:  # that of the main process; 0: no error
+            exit_code = self.all_gather(0)[0]  # what the main process passes; 0: no error
+            if exit_code:
                 sys.exit(exit_code)
             return make()
         try:
@@ -139,7 +141,8 @@ def rendezvous(store: Store, rank: int, size: int, timeout: timedelta) -> str:
             if store.check([f"nmt/received/{own_id}/{other}"]):
                 missing.remove(other)
             elif store.check([f"nmt/arrived/{other}"]):
-                store.set(f"nmt/answer/{store.get(f'nmt/arrived/{other}').decode()}", own_id)
+                announced_id = store.get(f"nmt/arrived/{other}").decode()
+                store.set(f"nmt/answer/{announced_id}", own_id)
         if missing and time.monotonic() > deadline:
             raise TimeoutError(f"processes {sorted(missing)} of {size} have not come")
         time.sleep(_SECONDS_BETWEEN_CHECKS)
@@ -157,7 +160,7 @@ def join_process_group(device: str) -> Iterator[ProcessGroup]:
     if not torch.distributed.is_torchelastic_launched():
         yield ProcessGroup()
         return
-    if ":" in device:
+    if ":" in device:  # such as cuda:1
         raise ConfigError(
             f"training.device: {device} is one GPU, and torchrun gives each process one of its "
             "own; set training.device: cuda"

@@ -89,6 +89,7 @@ class DivergenceDetector:
         """
         per_token, mean = loss / tokens, self._running_loss
         is_finite = loss.isfinite() & norm.isfinite()
+        # before the first step the mean is NaN, and no loss exceeds it
         is_divergent = ~is_finite | (per_token > mean + self._largest_spike)
         self._rejected = torch.maximum(self._rejected, is_divergent.float())
         updated = torch.where(mean.isnan(), per_token, mean + _SMOOTHING * (per_token - mean))

@@ -28,8 +28,7 @@ from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 # Lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
-_PAIRS_IN_MESSAGE = 3
-
+_PAIRS_IN_MESSAGE, _CHARACTERS_IN_MESSAGE = 3, 60  # of each pair: so many characters
 
 MicroBatch = tuple[Indices, Tensor]
 """pairs that were computed at once, as row indices of a token store, and their loss: a scalar, in
@@ -82,7 +81,7 @@ class GradientComputer:
         self._objective = Objective(run.model, run.config.training.label_smoothing, precision)
         self._parallel: nn.Module | None = None
         self._team: ThreadTeam | None = None
-        self._reducing = False
+        self._all_reduce_began = False
         self.set_cpu_shards(number_of_shards(torch.get_num_threads(), trained_count(run.model)))
 
     def set_cpu_shards(self, shards: int) -> None:
@@ -90,9 +89,8 @@ class GradientComputer:
         training = self._run.config.training
         self.cpu_shards = shards if can_shard(self._device, training, self.group.size) else 1
         threads = torch.get_num_threads()
-        self._team = (
-            ThreadTeam(min(self.cpu_shards, threads), threads) if self.cpu_shards > 1 else None
-        )
+        members = min(self.cpu_shards, threads)
+        self._team = ThreadTeam(members, threads) if self.cpu_shards > 1 else None
         self.micro_batch.fit(self.cpu_shards)
 
     def state(self) -> dict[str, Any]:
@@ -125,7 +123,8 @@ class GradientComputer:
         store, rows = self.pairs_of_process(step, pairs)
         tokens = int(self._store.target.lengths[pairs].sum())
         if store is not self._store:  # sampled segmentations have other lengths
-            tokens = int(self.group.all_reduce_sum(torch.tensor(int(store.target.lengths.sum()))))
+            own_tokens = torch.tensor(int(store.target.lengths.sum()))
+            tokens = int(self.group.all_reduce_sum(own_tokens))
         micro_batches = self._compute_until_it_fits(step, store, rows)
         gradients = [p.grad for p in self._run.model.parameters() if p.grad is not None]
         losses = [loss for _, loss in micro_batches]
@@ -158,7 +157,7 @@ class GradientComputer:
         self, step: int, store: TokenStore, rows: Indices
     ) -> list[MicroBatch]:
         """Compute the gradient of these rows; while memory runs out, again with less at once."""
-        self._reducing = False
+        self._all_reduce_began = False
         while True:
             try:
                 if self._team:
@@ -174,7 +173,9 @@ class GradientComputer:
 
     def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
         """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""
-        if self._reducing:  # the other processes are in the all-reduce and cannot repeat the step
+        if (
+            self._all_reduce_began
+        ):  # the other processes are in the all-reduce and cannot repeat the step
             return False
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
         if self.micro_batch.halve(smallest=int(longest)):
@@ -197,12 +198,12 @@ class GradientComputer:
             # the gradients of all processes are averaged once a step, after the last micro-batch
             with contextlib.nullcontext() if is_last else no_sync():
                 loss = self._parallel(batch).total
-                self._reducing = self.group.size > 1 and is_last
+                self._all_reduce_began = self.group.size > 1 and is_last
                 loss.backward()
             computed.append((pairs, loss.detach()))
         if not cuts:  # the all-reduce needs every process, so this one adds zero
             zero = self._parallel(self._collate(self._store, np.zeros(1, np.int64))).total * 0.0
-            self._reducing = True
+            self._all_reduce_began = True
             zero.backward()
         return computed
 
@@ -265,9 +266,15 @@ class GradientComputer:
         is none, those of the whole step. All processes must call this together.
         """
         divergent = [rows for rows, loss in gradient.micro_batches if not loss.isfinite()]
-        store, rows = (gradient.store, divergent[0]) if divergent else (self._store, gradient.pairs)
+        store, rows = self._store, gradient.pairs
+        if divergent:
+            store, rows = gradient.store, divergent[0]
         targets = [store.target.sentence(row).tolist() for row in rows[:_PAIRS_IN_MESSAGE]]
-        texts = ", ".join(f"'{text[:60]}'" for text in self._run.tokenizer.target.decode(targets))
+        texts = ", ".join(
+            f"'{text[:_CHARACTERS_IN_MESSAGE]}'"
+            for text in self._run.tokenizer.target.decode(targets)
+        )
         description = f"{len(rows)} pairs such as the translations {texts}"
         gathered = self.group.all_gather((bool(divergent), description))
-        return next((text for is_divergent, text in gathered if is_divergent), description)
+        of_divergent = [text for is_divergent, text in gathered if is_divergent]
+        return of_divergent[0] if of_divergent else description

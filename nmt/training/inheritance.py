@@ -27,28 +27,30 @@ def inherit(config: Config, run: RunDirectory | None = None) -> Config:
     parent = run
     if parent is None or not parent.saved_checkpoints():
         parent = find_run(weights_folder(Path(config.training.initialize_from)))
-    theirs = load_config(str(parent.config))
+    inherited = load_config(str(parent.config))
     changes: dict[str, Any] = {
-        "model": theirs.model.model_dump() | config.model.model_dump(exclude_unset=True),
-        "decoding": theirs.decoding.model_dump() | config.decoding.model_dump(exclude_unset=True),
-        "data": theirs.data.model_dump(include={"source_language", "target_language"})
+        "model": inherited.model.model_dump() | config.model.model_dump(exclude_unset=True),
+        "decoding": inherited.decoding.model_dump()
+        | config.decoding.model_dump(exclude_unset=True),
+        "data": inherited.data.model_dump(include={"source_language", "target_language"})
         | config.data.model_dump(exclude_unset=True),
     }
     if "tokenizer" not in config.model_fields_set:
-        changes["tokenizer"] = theirs.tokenizer.model_dump() | _files(parent)
+        changes["tokenizer"] = inherited.tokenizer.model_dump() | _tokenizer_settings(parent)
     return replace_settings(config, changes, f"training.initialize_from: {parent.path}")
 
 
 def keep_vocabulary(config: Config, given: Config, run: RunDirectory) -> Config:
-    """Return `config` with an inherited tokenizer named as the copy that `run` keeps.
+    """Return `config`; if its tokenizer is inherited, it now names the copy in the folder of `run`.
 
-    With it go the files of an imported parent, which exports need. `given` is the recipe before
-    `inherit`.
+    Files of an imported parent, which exports need, are copied into `run` now. `given` is the
+    recipe before `inherit`.
     """
     if not config.training.initialize_from or "tokenizer" in given.model_fields_set:
         return config
     if not run.saved_checkpoints() and not run.imported.exists():
-        originals = find_run(weights_folder(Path(config.training.initialize_from))).imported
+        parent = find_run(weights_folder(Path(config.training.initialize_from)))
+        originals = parent.imported
         if originals.is_dir():
             shutil.copytree(originals, run.imported)
     folder = run.tokenizer
@@ -60,7 +62,7 @@ def keep_vocabulary(config: Config, given: Config, run: RunDirectory) -> Config:
     return config.model_copy(update={"tokenizer": config.tokenizer.model_copy(update=names)})
 
 
-def _files(parent: RunDirectory) -> dict[str, object]:
+def _tokenizer_settings(parent: RunDirectory) -> dict[str, object]:
     """Return the settings that name the tokenizer of `parent`."""
     one, source, target = (parent.tokenizer / name for name in (SHARED, SOURCE, TARGET))
     if one.is_file():

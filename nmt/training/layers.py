@@ -20,8 +20,7 @@ def prepare_layers(model: Transformer, training: TrainingConfig) -> None:
     """As configured, compile the layers and enable activation checkpointing, both in place.
 
     With `training.compile`, on a GPU, fused kernels write no intermediate values to memory: such
-    writes take most of the time in a small layer. A layer is compiled a few times: for training,
-    for validation, for length 1, and once more if the first batch had equally long sides.
+    writes take most of the time in a small layer.
 
     With `training.activation_checkpointing` each layer stores only its input and computes the rest
     again in the backward pass, compiled or not.

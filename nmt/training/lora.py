@@ -30,12 +30,12 @@ class LoraLinear(nn.Linear):
         A is Gaussian and B zero, so that training begins with the parent (section 4.1). The
         variance of A is 1 / in, so that A x is about as large as x.
         """
+        # "meta": no memory for weights, which are replaced at once
         super().__init__(linear.in_features, linear.out_features, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.scale = scale
-        new = linear.weight.new_empty
-        self.lora_a = nn.Parameter(new(rank, linear.in_features))
-        self.lora_b = nn.Parameter(new(linear.out_features, rank).zero_())
+        self.lora_a = nn.Parameter(linear.weight.new_empty(rank, linear.in_features))
+        self.lora_b = nn.Parameter(linear.weight.new_zeros(linear.out_features, rank))
         nn.init.normal_(self.lora_a, std=linear.in_features**-0.5)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -63,12 +63,10 @@ def add_adapters(model: Transformer, lora: LoraConfig) -> None:
 
 
 def merged(model: Transformer) -> Transformer:
-    """Return a model with plain linear maps, for translating; without adapters, `model` itself.
-
-    All other weights are shared.
-    """
+    """Return a copy with plain linear maps that shares all else; without adapters, `model`."""
     if not any(isinstance(module, LoraLinear) for module in model.modules()):
         return model
+    # `deepcopy` takes these for copied already, so it shares them
     plain = copy.deepcopy(model, {id(weight): weight for weight in model.parameters()})
     for module in list(plain.modules()):
         for name, child in list(module.named_children()):

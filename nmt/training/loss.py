@@ -52,7 +52,7 @@ class Objective(nn.Module):
         target = layouts[1].tokens(batch.target_output)
         output = self.model.output_embedding
         return label_smoothed_cross_entropy(
-            x, output.weight, target, PAD, self.smoothing, output.bias
+            x, output.weight, target, padding=PAD, smoothing=self.smoothing, bias=output.bias
         )
 
 

@@ -54,8 +54,8 @@ class TensorBoard:
             return
         try:
             if self._writer is None:
-                first = self.last_shown + 1
-                self._writer = summary_writer()(str(self._folder), purge_step=first)
+                first_hidden = self.last_shown + 1
+                self._writer = summary_writer()(str(self._folder), purge_step=first_hidden)
             for name, value in record.items():
                 if name not in ("event", "step"):
                     self._writer.add_scalar(f"{record['event']}/{name}", value, record["step"])
@@ -127,17 +127,15 @@ class Monitor:
         self._unwritten = without_dropped(self._unwritten)
         if not self._silent and self.metrics.is_file():
             text = self.metrics.read_text("utf-8")
-            if (new_text := without_dropped(text)) != text:
+            new_text = without_dropped(text)
+            if new_text != text:
                 write_atomically(self.metrics, new_text)
 
     def open_bar(self, step: int, max_steps: int) -> None:
         """Show a progress bar of `step` of `max_steps` if stderr is a terminal; start the clock."""
+        hidden = self._silent or None  # None: only if stderr is no terminal
         self._bar = tqdm(
-            total=max_steps,
-            initial=step,
-            unit="step",
-            disable=self._silent or None,
-            dynamic_ncols=True,
+            total=max_steps, initial=step, unit="step", disable=hidden, dynamic_ncols=True
         )
         self._clock = time.perf_counter()
 
@@ -174,9 +172,9 @@ class Monitor:
 
     def record_training(self, step: int, epoch: float, learning_rate: float) -> None:
         """Record and show the mean loss per token and the speed since the last training record."""
-        tokens, seconds = self._recorded
-        elapsed = self.seconds - seconds
-        speed = (self.total_tokens - tokens) / elapsed if elapsed > 0 else 0.0
+        tokens_before, seconds_before = self._recorded
+        elapsed = self.seconds - seconds_before
+        speed = (self.total_tokens - tokens_before) / elapsed if elapsed > 0 else 0.0
         self._recorded = (self.total_tokens, self.seconds)
         loss = self.loss / self.tokens
         self.loss, self.tokens = 0.0, 0
@@ -198,7 +196,7 @@ class Monitor:
 
     def record_validation(self, step: int, figures: dict[str, float], words: str) -> None:
         """Record the `figures` of a validation (loss per token, scores); print `words`."""
-        perplexity = math.exp(min(figures["loss"], 700.0))
+        perplexity = math.exp(min(figures["loss"], 700.0))  # exp(710) is too large for a float
         self._write(
             event="validation",
             step=step,

@@ -84,7 +84,8 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     x = x / x.norm(dim=(1, 2), keepdim=True).clamp_min(EPSILON)  # no singular value above 1
     for _ in range(ITERATIONS):
         square = x @ x.transpose(1, 2)
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        factor = torch.baddbmm(square, square, square, beta=b, alpha=c)  # b X X^T + c (X X^T)^2
+        x = torch.baddbmm(x, factor, x, beta=a)
     return x.transpose(1, 2) if tall else x
 
 
@@ -97,10 +98,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, matrices: Iterable[Tensor], weight_decay: float, dtype: torch.dtype) -> None:
-        """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough.
-
-        The learning rate is 0 until `update_weights` sets it in the parameter group.
-        """
+        """`dtype` is the type of the Newton-Schulz iterations; bfloat16 is precise enough."""
         super().__init__(matrices, {"lr": 0.0, "momentum": 0.95, "weight_decay": weight_decay})
         self._dtype = dtype
         self.found_inf: Tensor | None = None
@@ -109,7 +107,7 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update every matrix that has a gradient, and its momentum, unless `found_inf` is 1."""
-        (group,) = self.param_groups
+        (group,) = self.param_groups  # there is only one
         same_shape: dict[torch.Size, list[Tensor]] = defaultdict(list)
         for matrix in group["params"]:
             if matrix.grad is not None:
@@ -153,9 +151,8 @@ class MovingAverage:
     def update(self, step: int) -> None:
         """Move the average, in place, towards the weights of the model after `step` (from 1)."""
         decay = min(self._decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(
-            list(self.weights.values()), list(self._parameters.values()), 1 - decay
-        )
+        averages, weights = tuple(self.weights.values()), tuple(self._parameters.values())
+        torch._foreach_lerp_(averages, weights, 1 - decay)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         """Copy the `weights` of an earlier session's average into this one, by name."""

@@ -79,8 +79,9 @@ def _transfer_rows(
     saved_ids = {piece: i for i, piece in enumerate(old.pieces)}
     copied = composed = 0
     for i, piece in enumerate(wanted.pieces):
-        if i in (PAD, UNK, BOS, EOS) or piece in saved_ids:
-            new[i] = saved[i if i in (PAD, UNK, BOS, EOS) else saved_ids[piece]]
+        is_special = i in (PAD, UNK, BOS, EOS)  # the same ids in every vocabulary
+        if is_special or piece in saved_ids:
+            new[i] = saved[i if is_special else saved_ids[piece]]
             copied += 1
             continue
         if _BYTE.fullmatch(piece):

@@ -169,7 +169,8 @@ def roll_back(trainer: Trainer, error: DivergedError) -> None:
         trainer.model.zero_grad(set_to_none=True)
         trainer.log(f"{error}; going on with the weights of {path.name}, without the steps since")
         trainer.monitor.record_roll_back(diverged_step, state.step)
-        state.step, state.roll_backs, state.validation_due = diverged_step, roll_backs + 1, False
+        state.step, state.roll_backs = diverged_step, roll_backs + 1
+        state.validation_due = False
         trainer.save(wait=trainer.finished())
         return
     else:
@@ -185,8 +186,9 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
 
     Records and example translations of all later steps are removed; without checkpoint, all are.
     """
-    saved = trainer.directory.saved_checkpoints
-    path = trainer.group.broadcast_from_main(lambda: newest_checkpoint(saved(), trainer.log))
+    path = trainer.group.broadcast_from_main(
+        lambda: newest_checkpoint(trainer.directory.saved_checkpoints(), trainer.log)
+    )
     if path is not None:
         state = load_state(path)
         check_version(state, path)
@@ -200,5 +202,6 @@ def _load_newest_checkpoint(trainer: Trainer) -> Path | None:
     step, validation_due = trainer.state.step, trainer.state.validation_due
     trainer.monitor.drop_records_after(step, validated=not validation_due)
     if trainer.group.is_main:
-        delete_examples_after(trainer.directory.translations, step - validation_due)
+        last_validated = step - 1 if validation_due else step
+        delete_examples_after(trainer.directory.translations, last_validated)
     return path

@@ -71,11 +71,14 @@ def checkpoints_to_average(
     if none of these exists, they are the last ones at multiples of `checkpoint_every`; without any,
     it is the last checkpoint. Another order would round the sum of the weights differently.
     """
-    best = sorted(ranked[: training.average_checkpoints] if training.average == "best" else [])
-    existing = [path for step in best if (path := directory.checkpoint(step)).exists()]
+    best = ranked[: training.average_checkpoints] if training.average == "best" else []
+    paths = [directory.checkpoint(step) for step in sorted(best)]
+    existing = [path for path in paths if path.exists()]
+    if existing:
+        return existing
     saved = directory.saved_checkpoints()
     regular = [p for p in saved if directory.step_of(p) % training.checkpoint_every == 0]
-    return existing or regular[-training.average_checkpoints :] or saved[-1:]
+    return regular[-training.average_checkpoints :] or saved[-1:]
 
 
 def update_after_checkpoint(
@@ -90,11 +93,13 @@ def update_after_checkpoint(
     without entries, best.json is not written. Needed are the checkpoints of `ranked`, those to
     average, and the last `training.keep_last`.
     """
-    pointers: list[tuple[Path, int, Mapping[str, Any]]] = [(directory.last, last, {})]
-    pointers += [(directory.best, entry["step"], entry) for entry in ranked[:1]]
-    for file, step, figures in pointers:
-        weights = directory.checkpoint(step).relative_to(directory.path)
-        write_json(file, {"weights": str(weights), **figures})
+
+    def weights(step: int) -> str:
+        return str(directory.checkpoint(step).relative_to(directory.path))
+
+    write_json(directory.last, {"weights": weights(last)})
+    if ranked:
+        write_json(directory.best, {"weights": weights(ranked[0]["step"]), **ranked[0]})
     saved, steps = directory.saved_checkpoints(), [entry["step"] for entry in ranked]
     keep = {directory.checkpoint(step) for step in steps}
     keep |= {*checkpoints_to_average(directory, training, steps), *saved[-training.keep_last :]}

@@ -41,9 +41,8 @@ class RunState:
         decay = training.moving_average
         self.moving_average = MovingAverage(run.model, decay) if decay else None
         self.ranking = Ranking(ranking_size(training))
-        self.divergence = DivergenceDetector(
-            next(run.model.parameters()).device, training.largest_spike
-        )
+        device = next(run.model.parameters()).device
+        self.divergence = DivergenceDetector(device, training.largest_spike)
         self._gradients, self._monitor = gradients, monitor
 
     def state(self) -> dict[str, Any]:
@@ -92,7 +91,7 @@ def check_version(saved: Mapping[str, Any], path: Path) -> None:
         CheckpointError: a newer version of nmt wrote it, or one that is too old.
     """
     check_format(saved, FORMAT, path, "choose another --run-dir", CheckpointError)
-    if not saved.keys() >= _REQUIRED_KEYS:
+    if not _REQUIRED_KEYS.issubset(saved):
         raise CheckpointError(
             f"{path}: its training state is of an earlier version of nmt; "
             "continue the run with that version, or choose another --run-dir"

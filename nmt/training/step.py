@@ -82,7 +82,8 @@ class Stepper:
         """
         if self._pending is None:
             return
-        (gradient, check), self._pending = self._pending, None
+        gradient, check = self._pending
+        self._pending = None
         loss, problem = check.read()
         if problem:
             self._state.step = gradient.step

@@ -85,7 +85,7 @@ def training_memory(
     in_bf16 = hardware.precision == "bf16"
     p = BF16 if in_bf16 else FP32  # bytes per element of a matrix product
     size, embedding = parameter_count(model), model.output_embedding.weight
-    copied = _linear_weights(model) + embedding.numel() if in_bf16 else 0  # to bf16
+    copied_to_bf16 = _linear_weights(model) + embedding.numel() if in_bf16 else 0
     per_token = activation_bytes(config.model, device, hardware.precision, length)
     # each layer stores its input only, and one layer at a time is computed again
     if config.training.activation_checkpointing:
@@ -101,9 +101,10 @@ def training_memory(
     if shards > 1:
         # each shard has its own, and a second one while it adds up micro-batches; the gradient of
         # the output projection comes on top
-        gradients = shards * (2 if config.training.batch_tokens > tokens else 1) + 1
+        per_shard = 2 if config.training.batch_tokens > tokens else 1
+        gradients = shards * per_shard + 1
     return Memory(
-        weights=FP32 * size + shards * BF16 * copied,
+        weights=FP32 * size + shards * BF16 * copied_to_bf16,
         gradients=FP32 * trained_count(model) * gradients,
         optimizer=optimizer_bytes(config, model),
         activations=round(tokens * per_token),
@@ -148,15 +149,18 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     p = BF16 if precision == "bf16" else FP32
     cpu = device == "cpu"
     copied = precision == "bf16" and not cpu
-    mask = 0 if config.dropout == 0 else p if cpu else 1
+    bytes_of_mask = p if cpu else 1
+    mask = bytes_of_mask if config.dropout else 0
     mask_and_norm = (mask + (p if cpu else FP32)) * config.d_model
     inputs = (3 if copied else 1) * p * config.d_model
     weights = p * config.heads * length if cpu and precision == "bf16" else 0
+    # 5: queries, keys, values, their result, and the input of the output map
     attention = inputs + 5 * p * config.d_model + weights + mask_and_norm
     inner = 2 * p if config.activation_dropout or config.activation != "relu" else p
     if config.activation_dropout:
-        inner += p if cpu else 1
-    feed_forward = p * config.d_model * copied + inner * config.d_ff + mask_and_norm
+        inner += bytes_of_mask
+    input_copy = p * config.d_model if copied else 0
+    feed_forward = input_copy + inner * config.d_ff + mask_and_norm
     encoder = config.encoder_layers * (attention + feed_forward)
     decoder = config.decoder_layers * (2 * attention + feed_forward)
     return encoder + decoder
@@ -166,7 +170,8 @@ def optimizer_bytes(config: Config, model: Transformer) -> int:
     """Return the bytes of moments (Adam: two per weight, Muon: one) and of the moving average."""
     size, training = trained_count(model), config.training
     in_muon = _linear_weights(model) if training.optimizer == "muon" else 0
-    return FP32 * (2 * size - in_muon + (size if training.moving_average else 0))
+    average = size if training.moving_average else 0
+    return FP32 * (2 * size - in_muon + average)
 
 
 def parameter_count(module: nn.Module) -> int:
@@ -202,7 +207,11 @@ class MicroBatchSize:
         """Set `tokens` so that `cpu_shards` together fit in memory; never raise a halved size."""
         model, device = self._run.model, next(self._run.model.parameters()).device
         hardware = Hardware(
-            hardware_kind(device), self._precision, memory_of(device), cpu_shards, self._processes
+            hardware_kind(device),
+            self._precision,
+            memory=memory_of(device),
+            cpu_shards=cpu_shards,
+            processes=self._processes,
         )
         tokens = micro_batch_tokens(self._run.config, model, hardware, self._length)
         self.tokens = min(tokens, self.tokens) if self.halved else tokens

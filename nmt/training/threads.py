@@ -21,7 +21,7 @@ _GRADIENT_BYTES = 1 << 30
 
 def number_of_shards(threads: int, parameters: int) -> int:
     """Return the number of shards: one per thread, or fewer if gradients take too much memory."""
-    return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))
+    return max(1, min(threads, _GRADIENT_BYTES // (4 * parameters)))  # 4 bytes: float32
 
 
 def can_shard(device: torch.device, training: TrainingConfig, processes: int = 1) -> bool:
@@ -42,7 +42,9 @@ class ThreadTeam:
         # member i gets every `members`-th core from i on, so the first may get one more
         counts = iter([len(range(i, cores, members)) for i in range(members)])
         self._pool = ThreadPoolExecutor(
-            members, "gradient", lambda: torch.set_num_threads(next(counts))
+            members,
+            thread_name_prefix="gradient",
+            initializer=lambda: torch.set_num_threads(next(counts)),  # once in each thread
         )
         self.cancelled = threading.Event()
         """set when the running tasks should end early, because one of them has failed"""
@@ -50,8 +52,7 @@ class ThreadTeam:
     def map(self, compute: Callable[[int], _T], count: int) -> list[_T]:
         """Return [compute(0), …, compute(count - 1)], or raise the first exception.
 
-        It waits for all running tasks, even if one has failed. So a long task should check
-        `cancelled` from time to time and end early.
+        It waits for all running tasks, even if one has failed; they should check `cancelled`.
         """
         self.cancelled.clear()
         tasks: list[Future[_T]] = []

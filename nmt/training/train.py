@@ -84,14 +84,15 @@ def _build_trainer(
 
     Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
-    given, config = config, inherit(config, directory)
+    given = config
+    config = inherit(given, directory)
     training = config.training
     device = pick_device(training.device)
     precision = pick_precision(training.precision, device)
     threads = use_threads(training.threads)
     tune_memory()
     if training.tensorboard:
-        summary_writer()
+        summary_writer()  # raises now if TensorBoard is missing
     check_recipe_unchanged(directory, config)
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):

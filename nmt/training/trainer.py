@@ -22,10 +22,7 @@ from nmt.training.validation import Validator, write_examples
 
 
 class Trainer:
-    """Trains one model: connects the data, the steps, the validation and the checkpoints.
-
-    All that training changes is in the model, in `state` and in the files of the run.
-    """
+    """Trains one model: connects the data, the steps, the validation and the checkpoints."""
 
     def __init__(
         self,

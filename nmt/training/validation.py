@@ -107,7 +107,7 @@ class Validator:
     @torch.inference_mode()
     def _loss(self) -> float:
         device = next(self.run.model.parameters()).device
-        objective = Objective(self.run.model, 0.0, self.precision)
+        objective = Objective(self.run.model, smoothing=0.0, precision=self.precision)
         total, tokens = 0.0, 0
         for batch in self.batches:
             total += objective(batch.to(device)).cross_entropy.item()
@@ -140,7 +140,8 @@ def write_examples(folder: Path, step: int, examples: Sequence[ExampleTranslatio
 def read_examples(folder: Path) -> dict[int, list[ExampleTranslation]]:
     """Return the examples of all validations by step, ascending; skip damaged files."""
     # the template of the file as a pattern: each of its three fields is a rest of a line
-    examples, pattern = {}, re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
+    pattern = re.compile(_EXAMPLE.format("(.*)", "(.*)", "(.*)"))
+    examples = {}
     for step, path in _example_files(folder):
         try:
             # not read_text, which would turn a carriage return into a line feed
