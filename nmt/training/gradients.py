@@ -28,7 +28,8 @@ from nmt.training.threads import ThreadTeam, can_shard, number_of_shards
 
 # Lengths are padded to multiples of this: a GPU is fastest on multiples of 8 and on few shapes.
 PAD_MULTIPLE = {"cpu": 1, "cuda": 8}
-_PAIRS_IN_MESSAGE, _CHARACTERS_IN_MESSAGE = 3, 60  # of each pair: so many characters
+_PAIRS_IN_MESSAGE = 3
+_CHARACTERS_IN_MESSAGE = 60  # of each pair
 
 MicroBatch = tuple[Indices, Tensor]
 """pairs that were computed at once, as row indices of a token store, and their loss: a scalar, in
@@ -173,9 +174,7 @@ class GradientComputer:
 
     def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
         """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""
-        if (
-            self._all_reduce_began
-        ):  # the other processes are in the all-reduce and cannot repeat the step
+        if self._all_reduce_began:  # the other processes are in it and cannot repeat the step
             return False
         longest = max(side.lengths[rows].max(initial=1) for side in (store.source, store.target))
         if self.micro_batch.halve(smallest=int(longest)):

@@ -45,7 +45,7 @@ class Objective(nn.Module):
         layouts: tuple[Layout, Layout] = (PADDED, PADDED)
         if device.type == "cpu":
             layouts = UnpaddedLayout(batch.source, PAD), UnpaddedLayout(batch.target_input, PAD)
-        with autocast(device, self.precision, once=True):
+        with autocast(device, self.precision, once=True):  # uses each weight once
             x = self.model.outputs(batch.source, batch.target_input, layouts=layouts)
         if self.precision == "bf16":  # on a GPU the last norm leaves float32
             x = x.to(torch.bfloat16)

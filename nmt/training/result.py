@@ -56,8 +56,8 @@ def choose_best_weights(trainer: Trainer) -> None:
     averaged = intact_checkpoints(checkpoints_to_average(directory, training, ranked), log)
     metadata = trainer.run.metadata
     save_checkpoint(directory.averaged, average_weights(averaged), metadata=metadata)
-    single = [directory.checkpoint(step) for step in ranked[:1]]
-    candidates = [directory.averaged, *intact_checkpoints(single, log)]
+    best_checkpoint = [directory.checkpoint(step) for step in ranked[:1]]  # none without ranking
+    candidates = [directory.averaged, *intact_checkpoints(best_checkpoint, log)]
     if state.moving_average:
         weights = {name: weight.cpu() for name, weight in state.moving_average.weights.items()}
         save_checkpoint(directory.moving_average, weights, metadata=metadata)
@@ -67,7 +67,7 @@ def choose_best_weights(trainer: Trainer) -> None:
     for folder in candidates:
         load_into(trainer.model, load_weights(folder), folder)
         name = str(folder.relative_to(directory.path))
-        results[name] = trainer.validator.validate(beam)
+        results[name] = trainer.validator.validate(beam_size=beam)
         log(f"{name}: {results[name]} (beam {beam})")
     best = max(results, key=lambda name: results[name].score)
     is_average = best == directory.averaged.name

@@ -152,7 +152,7 @@ def activation_bytes(config: ModelConfig, device: str, precision: str, length: f
     bytes_of_mask = p if cpu else 1
     mask = bytes_of_mask if config.dropout else 0
     mask_and_norm = (mask + (p if cpu else FP32)) * config.d_model
-    inputs = (3 if copied else 1) * p * config.d_model
+    inputs = (3 if copied else 1) * p * config.d_model  # 3: of queries, keys and values
     weights = p * config.heads * length if cpu and precision == "bf16" else 0
     # 5: queries, keys, values, their result, and the input of the output map
     attention = inputs + 5 * p * config.d_model + weights + mask_and_norm

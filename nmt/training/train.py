@@ -65,6 +65,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
         join_process_group(config.training.device) as group,
         contextlib.ExitStack() as stack,
     ):
+        # only the main process reserves the folder; the others exit if it cannot
         group.main_process_first(lambda: group.is_main and stack.enter_context(directory.reserve()))
         log_in_main: Log = log if group.is_main else lambda message: None
         trainer, fingerprints = group.main_process_first(
@@ -115,7 +116,7 @@ def _build_trainer(
     log(
         f"{parameter_count(model):,} parameters, vocabulary {prepared.tokenizer.target.size:,}, "
         f"{len(prepared.train):,} pairs ({describe_dropped(prepared.counts)}), "
-        f"{device.type}, {precision}, {threads} thread{'s'[: threads > 1]}{processes}"
+        f"{device.type}, {precision}, {threads} {'threads' if threads > 1 else 'thread'}{processes}"
     )
     if training.lora:
         run = adapt_parent(run, training.lora, log)
