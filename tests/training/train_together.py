@@ -48,8 +48,8 @@ def outputs(self: Transformer, source: Tensor, *arguments: Any, **options: Any) 
     return original_outputs(self, source, *arguments, **options)
 
 
-def cross_entropy(*arguments: Any) -> Loss:
-    loss = original_cross_entropy(*arguments)
+def cross_entropy(*arguments: Any, **options: Any) -> Loss:
+    loss = original_cross_entropy(*arguments, **options)
     if RANK != 1 or step != 7:
         return loss
     total = loss.total
@@ -63,8 +63,8 @@ def cross_entropy(*arguments: Any) -> Loss:
     return dataclasses.replace(loss, total=total)
 
 
-def validate(self: Validator, *arguments: Any) -> Validation:
-    result = original_validate(self, *arguments)
+def validate(self: Validator, *arguments: Any, **options: Any) -> Validation:
+    result = original_validate(self, *arguments, **options)
     return dataclasses.replace(result, loss=math.nan) if name == "validation" else result
 
 
