@@ -55,9 +55,12 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
     `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
-    layers = iter(cross)
-    of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
-    return torch.stack([alignment_layer(x).float().mean(1) for x in of_members]).mean(0)
+    of_models, start = [], 0
+    for member in members(model):
+        end = start + len(member.decoder.layers)
+        of_models.append(alignment_layer(cross[start:end]).float().mean(1))  # (N, k, S)
+        start = end
+    return torch.stack(of_models).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -72,7 +75,7 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
     EOS and padding of the source do not count.
     """
     is_word = (source != padding) & (source != EOS)  # (B, S)
-    return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)
+    return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)  # all weights are above -1
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
@@ -80,7 +83,7 @@ def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
 
     The first layer is used only if there is no other: its queries do not know the source yet.
     """
-    return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
+    return layers[0] if len(layers) == 1 else layers[max(1, len(layers) - 2)]
 
 
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -101,8 +104,9 @@ def rank_by_coverage(
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
     """Return each source's hypotheses with the coverage penalty in their scores, best first."""
+    # all hypotheses in one list, each with the index of its source
     rows = [(i, h) for i, of_source in enumerate(hypotheses) for h in of_source]
-    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
+    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]  # + 1: EOS
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
     for indices in cut_into_batches(range(len(rows)), lengths, settings.batch_tokens):
         pairs = [rows[index] for index in indices]
