@@ -47,8 +47,7 @@ def constrained_search(
     """Translate source ids (B, S) so that each translation meets the constraints on its sentence.
 
     Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
-    length penalty. A translation may be longer than in `beam_search`, by the `most_tokens` of its
-    constraints.
+    length penalty. They may be longer than in `beam_search`, by `most_tokens` of the constraints.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -57,14 +56,12 @@ def constrained_search(
     encoded = EncodedSource.of(model, source, settings)
     decoding = Decoding(model, encoded, settings)
     pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
-    searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
-    unfinished = searches
-    # attention shows whether a glossary term is begun while its source term is translated
-    uses_attention = any(c.spelled.source_spans for c in constraints)
+    searches = unfinished = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
+    uses_attention = any(c.spelled.source_spans for c in constraints)  # to place glossary terms
     width = max((sentence.beam for sentence in searches), default=0)  # k
     latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
     while unfinished:
-        record = AttentionRecord() if uses_attention else None
+        record = AttentionRecord() if uses_attention else None  # collects the weights
         logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
         attended = [0] * len(logits)  # source position that each row attends to most, if used
         if record is not None:
@@ -76,19 +73,19 @@ def constrained_search(
             sentence.update(sentence.choose(candidates))
         remaining = [n for n, sentence in enumerate(unfinished) if not sentence.is_done()]
         if len(remaining) < len(unfinished):
-            unfinished = [unfinished[n] for n in remaining]
-            if not unfinished:
+            if not remaining:
                 break
+            unfinished = [unfinished[n] for n in remaining]
             indices = torch.tensor(remaining, device=source.device)
             source = source[indices]
             decoding.cache.keep_sentences(indices)
         # A sentence with less than k hypotheses repeats them; the repetitions are ignored.
         live = [(sentence.live * width)[:width] for sentence in unfinished]
-        rows_each = latest.shape[1]  # of a sentence in this step: 1 in the first one, then k
+        rows_each = latest.shape[1]  # rows of each sentence in this step: 1 in the first, then k
         parents = [[h.row % rows_each for h in of_sentence] for of_sentence in live]
         decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
-        last_tokens = [[h.tokens[-1] for h in of_sentence] for of_sentence in live]
-        latest = torch.tensor(last_tokens, device=source.device)
+        tokens = [[h.tokens[-1] for h in of_sentence] for of_sentence in live]
+        latest = torch.tensor(tokens, device=source.device)
     return [[hypothesis for _, hypothesis in search.ended] for search in searches]
 
 

@@ -42,9 +42,8 @@ class Spelling:
         """Whether a term at the end of the text is a whole word if this token follows it."""
         if token == EOS or self.bytes[token].startswith(b" "):
             return True
-        return (
-            self.ends_word[token] and not self.tokenized
-        )  # in tokenized text only a space ends it
+        # In tokenized text only a space ends a word.
+        return self.ends_word[token] and not self.tokenized
 
     @cached_property
     def word_ends(self) -> Tensor:
@@ -62,8 +61,7 @@ class Spelling:
         Raises:
             DataError: the text has no id, or the vocabulary does not mark where words begin.
         """
-        [ids_and_eos] = self.tokenizer.target.encode([text])
-        ids = ids_and_eos[:-1]
+        ids = self.tokenizer.target.encode([text])[0][:-1]  # without EOS
         if not ids:
             raise DataError(
                 f"{text!r} leaves nothing behind when it is cut into pieces; leave it out"
@@ -87,8 +85,7 @@ class Spelling:
         if self.tokenized:  # no word follows a mark without a space
             return ()
         for mark in _MARKS:
-            [ids_and_eos] = self.tokenizer.target.encode([mark + text])
-            ids = ids_and_eos[:-1]
+            ids = self.tokenizer.target.encode([mark + text])[0][:-1]  # without EOS
             for mark_ids in (1, 2):  # the mark is one id, or a space and an id
                 if self.text_of(ids[:mark_ids]) == f" {mark}".encode():
                     return tuple(ids[mark_ids:])
@@ -233,9 +230,8 @@ class SpelledConstraints:
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
                 )
-        spans: tuple[range, ...] = ()
-        if source:
-            spans = tuple(source_token_range(span, source) for span in text.source_spans)
+        known_spans = text.source_spans if source else ()
+        spans = tuple(source_token_range(span, source) for span in known_spans)
         prefix_ids, prefix_text = spelling.prefix(text.prefix)
         return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
 

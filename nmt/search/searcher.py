@@ -94,16 +94,13 @@ class Searcher:
         for every line. A line whose constraints widen its beam n times counts as n times as long.
         """
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
-        unconstrained, constrained = [], []
-        counted_lengths = list(lengths)
+        unconstrained = [i for i in indices if constraints[i] is None]
+        yield from cut_into_batches(unconstrained, lengths, batch_tokens)
+        constrained, counted_lengths = [], list(lengths)
         for i in indices:
-            of_line = constraints[i]
-            if of_line is None:
-                unconstrained.append(i)
-            else:
+            if (of_line := constraints[i]) is not None:
                 constrained.append(i)
                 counted_lengths[i] *= math.ceil(beam_width(of_line, beam) / beam)  # n, rounded up
-        yield from cut_into_batches(unconstrained, lengths, batch_tokens)
         yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
@@ -170,9 +167,8 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
 def widest_beam(run: LoadedModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
-    In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
-    of these positions, and k queries attend to all of them at once, in each head and through a
-    mask. On a CPU, each core may run a search; they share the memory.
+    In T steps the k hypotheses of a sentence store k * T positions, and k queries attend to all of
+    them at once. On a CPU, each core may run a search; they share the memory.
     """
     config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:

@@ -161,6 +161,5 @@ class Shortlist:
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
-    """A digest of both vocabularies."""
     both = json.dumps([tokenizer.source.pieces, tokenizer.target.pieces])
     return hashlib.sha256(both.encode()).digest()

@@ -2,8 +2,7 @@
 
 Attention is a by-product of translation, not a trained aligner. Garg et al., 2019 (Jointly Learning
 to Align and Translate with Transformer Models) find the mean over the heads of the penultimate
-layer most accurate, at the step that predicts the token. Chen et al., 2020, take the next step,
-where the token is the decoder's input; but the layer that works best then varies with the model.
+layer most accurate, at the step that predicts the token.
 
 The coverage penalty lowers the score of translations that leave out a part of the source. Wu et
 al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) / lp(Y)
@@ -55,12 +54,9 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
     `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
-    of_models, start = [], 0
-    for member in members(model):
-        end = start + len(member.decoder.layers)
-        of_models.append(alignment_layer(cross[start:end]).float().mean(1))  # (N, k, S)
-        start = end
-    return torch.stack(of_models).mean(0)
+    weights = iter(cross)  # each model takes as many of them as it has layers
+    of_models = [[next(weights) for _ in member.decoder.layers] for member in members(model)]
+    return torch.stack([alignment_layer(layers).float().mean(1) for layers in of_models]).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:

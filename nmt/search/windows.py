@@ -20,10 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows, lists of up to `count` lines; one with `WINDOW_CHARACTERS` ends earlier.
-
-    `characters` returns the number of characters of a line.
-    """
+    """Yield lists of `count` lines, or fewer if their `characters` reach `WINDOW_CHARACTERS`."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -50,12 +47,10 @@ def cut_into_batches(
     count = len(_batch_ends(longest_first, batch_tokens))
     if count > 1:
         count += count % 2  # an even number
-
-    def suffices(tokens: int) -> bool:
-        return len(_batch_ends(longest_first, tokens)) <= count
-
-    # the least tokens per batch with which `count` batches suffice; bisection, as False < True
-    least_tokens = bisect_left(range(batch_tokens), True, key=suffices)
+    # the least tokens per batch with which `count` batches suffice, by bisection: False < True
+    least_tokens = bisect_left(
+        range(batch_tokens), True, key=lambda n: len(_batch_ends(longest_first, n)) <= count
+    )
     for start, end in pairwise([0, *_batch_ends(longest_first, least_tokens)]):
         yield order[start:end]
 
