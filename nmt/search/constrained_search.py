@@ -44,11 +44,10 @@ def constrained_search(
     constraints: Sequence[ConstrainedSentence],
     n_best: int = 1,
 ) -> list[list[Hypothesis]]:
-    """Translate source ids (B, S) so that each translation meets the constraints on its row.
+    """Translate source ids (B, S) so that each translation meets the constraints on its sentence.
 
     Returns up to `n_best` hypotheses of each sentence, best first; `score` is log P divided by the
-    length penalty. Each step continues what `SentenceSearch.choose` picks; ended ones are stored.
-    A translation may be longer than in `beam_search`, by the `most_tokens` of its constraints.
+    length penalty. They may be longer than in `beam_search`, by `most_tokens` of the constraints.
 
     Raises:
         NonFiniteScoresError: the model's scores are NaN or infinite.
@@ -57,36 +56,37 @@ def constrained_search(
     encoded = EncodedSource.of(model, source, settings)
     decoding = Decoding(model, encoded, settings)
     pairs = zip(constraints, encoded.max_lengths.tolist(), strict=True)
-    searches = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
-    sentences = searches  # those that are not finished
-    uses_attention = any(c.spelled.source_spans for c in constraints)  # places of glossary terms
+    searches = unfinished = [SentenceSearch(c, limit, settings, n_best) for c, limit in pairs]
+    uses_attention = any(c.spelled.source_spans for c in constraints)  # to place glossary terms
     width = max((sentence.beam for sentence in searches), default=0)  # k
     latest = torch.full((len(source), 1), BOS, device=source.device)  # (N, k)
-    while sentences:
-        record = AttentionRecord() if uses_attention else None
+    while unfinished:
+        record = AttentionRecord() if uses_attention else None  # collects the weights
         logits = model.step(latest, decoding.cache, record).flatten(0, 1).float()
-        attended = [0] * len(logits)  # source position that each row attends to most
+        attended = [0] * len(logits)  # source position that each row attends to most, if used
         if record is not None:
             weights = attention_of_step(model, record.cross)  # (N, k, S)
             attended = most_attended(weights, source, model.padding).flatten().tolist()
-        step = _NextTokens(sentences, logits, attended)
-        step.mask(decoding)
-        for sentence, candidates in zip(sentences, step.candidates(width), strict=True):
+        next_tokens = _NextTokens(unfinished, logits, attended)
+        next_tokens.mask_forbidden(decoding)
+        for sentence, candidates in zip(unfinished, next_tokens.candidates(width), strict=True):
             sentence.update(sentence.choose(candidates))
-        remaining = [n for n, sentence in enumerate(sentences) if not sentence.is_done()]
-        if len(remaining) < len(sentences):
-            sentences = [sentences[n] for n in remaining]
-            if not sentences:
+        remaining = [n for n, sentence in enumerate(unfinished) if not sentence.is_done()]
+        if len(remaining) < len(unfinished):
+            if not remaining:
                 break
+            unfinished = [unfinished[n] for n in remaining]
             indices = torch.tensor(remaining, device=source.device)
             source = source[indices]
             decoding.cache.keep_sentences(indices)
         # A sentence with less than k hypotheses repeats them; the repetitions are ignored.
-        slots = [(sentence.live * width)[:width] for sentence in sentences]
-        parents = [[h.row % latest.shape[1] for h in row] for row in slots]  # row in its sentence
+        live = [(sentence.live * width)[:width] for sentence in unfinished]
+        rows_each = latest.shape[1]  # rows of each sentence in this step: 1 in the first, then k
+        parents = [[h.row % rows_each for h in of_sentence] for of_sentence in live]
         decoding.cache.continue_hypotheses(torch.tensor(parents, device=source.device))
-        latest = torch.tensor([[h.tokens[-1] for h in row] for row in slots], device=source.device)
-    return [[hypothesis for _, hypothesis in sentence.ended] for sentence in searches]
+        tokens = [[h.tokens[-1] for h in of_sentence] for of_sentence in live]
+        latest = torch.tensor(tokens, device=source.device)
+    return [[hypothesis for _, hypothesis in search.ended] for search in searches]
 
 
 class _NextTokens:
@@ -115,11 +115,12 @@ class _NextTokens:
                 if would_end[h.row] and h.missing_tokens and prefix(h.progress) is None:
                     sentence.live[i] = h.with_handicap()
 
-    def mask(self, decoding: Decoding) -> None:
+    def mask_forbidden(self, decoding: Decoding) -> None:
         """Set `free` to -inf for tokens that the settings or the constraints do not allow."""
         live = [h for sentence in self.sentences for h in sentence.live]
         rows = [h.row for h in live]
         histories = torch.zeros(len(self.free), len(live[0].tokens), dtype=torch.long)
+        # the other rows only repeat hypotheses, and are ignored
         histories[rows] = torch.tensor([h.tokens for h in live], dtype=torch.long)
         decoding.forbid(self.free, histories.to(self.free.device))
         for sentence in self.sentences:
@@ -128,7 +129,8 @@ class _NextTokens:
 
     def _mask_row(self, constraints: ConstrainedSentence, hypothesis: Partial) -> None:
         free, log_p = self.free[hypothesis.row], self.log_p[hypothesis.row]
-        if (required := constraints.next_prefix_tokens(hypothesis.progress)) is not None:
+        required = constraints.next_prefix_tokens(hypothesis.progress)
+        if required is not None:  # the prefix is incomplete: nothing else may follow
             free.fill_(IMPOSSIBLE)
             free[required] = log_p[required]
             return
@@ -158,8 +160,10 @@ class _NextTokens:
                 for token, log_probability in zip(tokens[h.row], values[h.row], strict=True)
                 if log_probability > IMPOSSIBLE
             ]
+            # by the score of hypothesis and token together, best first
             free.sort(key=lambda entry: -(entry[0].adjusted_score + entry[2]))
-            candidates.append(list(_distinct(sentence, free, in_terms)) or [self._any(sentence)])
+            distinct = list(_distinct(sentence, free, in_terms))
+            candidates.append(distinct or [self._any_allowed(sentence)])
         return candidates
 
     def _term_continuations(self) -> list[list[Partial]]:
@@ -171,7 +175,7 @@ class _NextTokens:
             if h.missing_tokens
             for token in sentence.constraints.next_term_tokens(h.progress)
         ]
-        rows, tokens = [h.row for _, h, _ in pairs], [token for *_, token in pairs]
+        rows, tokens = [h.row for _, h, _ in pairs], [token for _, _, token in pairs]
         values = self.log_p[rows, tokens].tolist()
         word_ends = self.sentences[0].constraints.spelling.word_ends.to(self.free.device)
         ending = self.log_p.masked_fill(~word_ends, IMPOSSIBLE).amax(1)
@@ -179,16 +183,16 @@ class _NextTokens:
         inside = (ending < self.log_p.amax(1) + LOG_IMPROBABLE).tolist()
         continuations: list[list[Partial]] = [[] for _ in self.sentences]
         for (n, h, token), value in zip(pairs, values, strict=True):
-            sentence = self.sentences[n]
-            if continued := sentence.continue_with(h, token, value):
-                is_expected, attended = sentence.constraints.is_expected, self.attended[h.row]
-                begins = continued.progress.matched == 1
-                if begins and (inside[h.row] or not is_expected(continued.progress, attended)):
+            constraints = self.sentences[n].constraints
+            if continued := self.sentences[n].continue_with(h, token, value):
+                progress = continued.progress
+                expected = constraints.is_expected(progress, self.attended[h.row])
+                if progress.matched == 1 and (inside[h.row] or not expected):  # a term begins here
                     continued = continued.with_handicap()
                 continuations[n].append(continued)
         return continuations
 
-    def _any(self, sentence: SentenceSearch) -> Partial:
+    def _any_allowed(self, sentence: SentenceSearch) -> Partial:
         """Return a hypothesis's most probable allowed continuation, or raise a DataError."""
         for hypothesis in sentence.live:
             values, tokens = self.free[hypothesis.row].sort(descending=True)

@@ -65,46 +65,43 @@ class ConstrainedSentence:
 
     def is_expected(self, progress: ConstraintProgress, attended: int) -> bool:
         """Whether a term that was just begun may translate source token `attended` (an index)."""
-        terms = [option.term for option in progress.begun]  # indices of terms
-        spans = self.spelled.source_spans
-        known_spans = [spans[i] for i in terms if i < len(spans) and spans[i]]
-        # glossary terms have known spans; a term without one is expected anywhere
-        return len(known_spans) < len(terms) or any(attended in span for span in known_spans)
+        begun = [option.term for option in progress.begun]  # indices of terms
+        spans = self.spelled.source_spans  # of glossary terms; they come first in the terms
+        known_spans = [spans[i] for i in begun if i < len(spans) and spans[i]]
+        # a term without a known span is expected anywhere
+        return len(known_spans) < len(begun) or any(attended in span for span in known_spans)
 
     def missing_tokens(self, progress: ConstraintProgress) -> int:
         """Return the least number of further tokens after which all terms are complete."""
         terms, met = self.spelled.terms, {placed.term for placed in progress.met}
         unmet = sum(len(ids) for i, ids in enumerate(terms) if i not in met)
-        # tokens that a begun term saves; without a space it may be shorter than the ids in `terms`
-        saved = (len(terms[t.term]) - len(t.ids) + progress.matched for t in progress.begun)
-        return unmet - max((0, *saved))
+        # a begun term needs fewer tokens than `unmet` counts: some are matched, and without a space
+        # in front it may have fewer ids
+        saved = [progress.matched + len(terms[t.term]) - len(t.ids) for t in progress.begun]
+        return unmet - max([0, *saved])
 
     def next_term_tokens(self, progress: ConstraintProgress) -> list[int]:
         """Return the tokens that continue or begin a missing term; none before the prefix ends."""
         if self.next_prefix_tokens(progress) is not None:
             return []
-        continuing = (
-            option.ids[progress.matched]
-            for option in progress.begun
-            if progress.matched < len(option.ids)
-        )
-        beginning = (option.ids[0] for option in self._beginnings(self._settled(progress)))
-        return list(dict.fromkeys((*continuing, *beginning)))
+        matched = progress.matched
+        continuing = [term.ids[matched] for term in progress.begun if matched < len(term.ids)]
+        completed = self._with_completed_term(progress)
+        beginning = [term.ids[0] for term in self._may_begin(completed)]
+        return list(dict.fromkeys([*continuing, *beginning]))  # each token once
 
     def next_prefix_tokens(self, progress: ConstraintProgress) -> list[int] | None:
         """Return all tokens that may continue the prefix; None if the prefix is complete."""
         fixed_ids = self.spelled.prefix_ids
         if progress.length < len(fixed_ids):
             return [fixed_ids[progress.length]]
-        rest = self.spelled.prefix_text[len(progress.text) :]  # of its last word
+        rest = self.spelled.prefix_text[len(progress.text) :]  # what is missing of its last word
         if not rest:
             return None
         spelled, can_spell = self.spelling.bytes, self.spelling.can_spell
-        return [
-            i
-            for i in self.spelling.beginnings(rest)
-            if len(spelled[i]) >= len(rest) or can_spell(rest[len(spelled[i]) :])
-        ]
+        beginnings = self.spelling.beginnings(rest)
+        # other tokens must be able to spell what is missing after the token
+        return [token for token in beginnings if can_spell(rest[len(spelled[token]) :])]
 
     def ends_in_forbidden(self, progress: ConstraintProgress) -> bool:
         """Whether the text ends in a forbidden word; then the next token must lengthen the word."""
@@ -120,8 +117,8 @@ class ConstrainedSentence:
         required = self.next_prefix_tokens(progress)
         if required is not None and token not in required:
             return None
-        advanced = self._step(progress, token)
-        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # the last word
+        advanced = self._progress_after(progress, token)
+        may_grow = self.spelling.has_inner_pieces and not last and token != EOS  # its last word
         return None if contains_any(self.spelled.forbidden, advanced.text, may_grow) else advanced
 
     def restore(self, text: str, tokens: Sequence[int]) -> str:
@@ -132,20 +129,22 @@ class ConstrainedSentence:
         decode = self.spelling.tokenizer.target.decode
         ids = self.spelled.prefix_ids  # of the prefix without its last word
         last_word = self.spelled.prefix_text[len(self.spelling.text_of(ids)) :].decode("utf-8")
-        # `last_word` begins with a space, which `text` does not have at its start
-        prefix = (decode([ids])[0] + last_word) if ids else last_word[1:]
+        # the prefix as it is in `text`, which does not start with the space of `last_word`
+        prefix = decode([ids])[0] + last_word if ids else last_word.removeprefix(" ")
         progress = ConstraintProgress()
         for token in (*tokens, EOS):
-            progress = self._step(progress, token)
-        for placed in sorted(progress.met, key=lambda placed: -placed.start):  # last one first
-            start, end = map(len, decode([tokens[: placed.start], tokens[: placed.end]]))
+            progress = self._progress_after(progress, token)
+        # from the last term to the first: positions of earlier ones in `text` stay valid
+        for placed in sorted(progress.met, key=lambda placed: -placed.start):
+            before, up_to_end = decode([tokens[: placed.start], tokens[: placed.end]])
+            start, end = len(before), len(up_to_end)
             if start < len(prefix):
                 break  # this term and those before it are in the prefix
             space = " " if text[start:end].startswith(" ") else ""
             text = text[:start] + space + self.spelled.text.terms[placed.term] + text[end:]
         return self.spelled.text.prefix + text[len(prefix) :]
 
-    def _step(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
+    def _progress_after(self, progress: ConstraintProgress, token: int) -> ConstraintProgress:
         text = progress.text + self.spelling.bytes[token]
         length = progress.length + 1
         if token == UNK and progress.length < len(self.spelled.prefix_ids):
@@ -157,14 +156,14 @@ class ConstrainedSentence:
         )
         if continuing:
             return ConstraintProgress(length, text, progress.met, continuing, progress.matched + 1)
-        settled = self._settled(progress, token)
-        begun = tuple(option for option in self._beginnings(settled) if option.ids[0] == token)
-        return ConstraintProgress(length, text, settled.met, begun, matched=1 if begun else 0)
+        before = self._with_completed_term(progress, token)
+        begun = tuple(option for option in self._may_begin(before) if option.ids[0] == token)
+        return ConstraintProgress(length, text, before.met, begun, matched=1 if begun else 0)
 
-    def _settled(
+    def _with_completed_term(
         self, progress: ConstraintProgress, token: int | None = None
     ) -> ConstraintProgress:
-        """Count the term just completed as met if `token` ends its last word (None: always)."""
+        """Return the progress in which a complete term is met if `token` ends it (None: always)."""
         for option in progress.begun:
             if len(option.ids) == progress.matched and (
                 token is None
@@ -176,7 +175,7 @@ class ConstrainedSentence:
                 return replace(progress, met=(*progress.met, placed), begun=(), matched=0)
         return progress
 
-    def _beginnings(self, progress: ConstraintProgress) -> list[TermTokenization]:
+    def _may_begin(self, progress: ConstraintProgress) -> list[TermTokenization]:
         """Return the tokenizations of missing terms that may begin right after the text so far."""
         met = {placed.term for placed in progress.met}
         unmet = [t for t in self.spelled.tokenizations if t.term not in met]
@@ -243,37 +242,41 @@ class SentenceSearch:
         self.settings = settings
         self.n_best = n_best
         self.beam = beam_width(constraints.spelled, settings.beam_size)
-        self.live = [Partial((), 0.0, ConstraintProgress(), constraints.spelled.term_length)]
+        term_length = constraints.spelled.term_length
+        self.live = [Partial((), 0.0, ConstraintProgress(), missing_tokens=term_length)]
         self.ended: list[tuple[float, Hypothesis]] = []
         """the best ended hypotheses, each with its `adjusted_score` over the length penalty"""
 
     def continue_with(self, live: Partial, token: int, log_probability: float) -> Partial | None:
         """Return hypothesis `live` with one more token; None if it cannot meet all constraints."""
         length = len(live.tokens) + 1
-        progress = self.constraints.advance(live.progress, token, length == self.limit)
+        progress = self.constraints.advance(live.progress, token, last=length == self.limit)
         if progress is None:
             return None
-        needed = self.constraints.missing_tokens(progress)
-        if needed + self.constraints.ends_in_forbidden(progress) > self.limit - length:
-            return None  # too few tokens are left; one of them lengthens a forbidden word
-        score = live.score + log_probability
-        continued = Partial((*live.tokens, token), score, progress, needed, live.row, live.handicap)
+        missing = self.constraints.missing_tokens(progress)
+        # a forbidden word at the end needs one token more, which makes it another word
+        needed = missing + int(self.constraints.ends_in_forbidden(progress))
+        if needed > self.limit - length:  # too few tokens are left
+            return None
+        tokens, score = (*live.tokens, token), live.score + log_probability
+        continued = Partial(tokens, score, progress, missing, live.row, live.handicap)
         # At least two tokens more are missing than before: a term was begun and then abandoned.
-        return continued.with_handicap() if needed > live.missing_tokens + 1 else continued
+        return continued.with_handicap() if missing > live.missing_tokens + 1 else continued
 
     def choose(self, candidates: Sequence[Partial]) -> list[Partial]:
         """Choose up to `beam` hypotheses: the best of each bank, then the second of each, …."""
-        turns: Counter[int] = Counter()  # by bank: how many hypotheses are already ranked
-        ranked = []
+        bank_sizes: Counter[int] = Counter()  # {missing tokens: number of hypotheses so far}
+        ranked = []  # (rank in its bank, bank, candidate)
         for candidate in sorted(candidates, key=lambda candidate: -candidate.adjusted_score):
-            ranked.append((turns[candidate.missing_tokens], candidate.missing_tokens, candidate))
-            turns[candidate.missing_tokens] += 1
-        ranked.sort(key=lambda entry: entry[:2])  # in each turn the fewest missing tokens first
+            bank = candidate.missing_tokens
+            ranked.append((bank_sizes[bank], bank, candidate))
+            bank_sizes[bank] += 1
+        ranked.sort(key=lambda entry: entry[:2])  # by rank; of equal rank the fewest missing first
         return [candidate for _, _, candidate in ranked[: self.beam]]
 
     def update(self, chosen: list[Partial]) -> None:
         """Set `live` to the chosen hypotheses that go on; `ended` keeps the `n_best` that ended."""
-        length = len(chosen[0].tokens)
+        length = len(chosen[0].tokens)  # equal for all
         penalty = length_penalty(float(length), self.settings)
         self.live = []
         for partial in chosen:
@@ -282,11 +285,16 @@ class SentenceSearch:
                 self.ended.append((partial.adjusted_score / penalty, hypothesis))
             else:
                 self.live.append(partial)
-        self.ended = sorted(self.ended, key=lambda end: -end[0])[: self.n_best]
+        best_first = sorted(self.ended, key=lambda ended: -ended[0])
+        self.ended = best_first[: self.n_best]
 
     def is_done(self) -> bool:
-        """Whether no live hypothesis can enter the `n_best` ended ones; log P never rises."""
-        if not self.live or len(self.ended) < self.n_best:  # then any live one can enter
-            return not self.live
+        """Whether no live hypothesis can still become one of the `n_best` that have ended."""
+        if not self.live:
+            return True
+        if len(self.ended) < self.n_best:  # then any live one can enter
+            return False
+        # log P never rises, so the best that a live one can reach is this over the highest penalty
         best = max(live.adjusted_score for live in self.live)
-        return best / length_penalty(float(self.limit), self.settings) <= self.ended[-1][0]
+        worst_ended, _ = self.ended[-1]
+        return best / length_penalty(float(self.limit), self.settings) <= worst_ended

@@ -19,8 +19,8 @@ from nmt.run_directory import LoadedModel, load_run
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
     """Average the models' probabilities: logits (..., V) of each -> log of the mean, in float32."""
     total = logits[0].float().log_softmax(-1)
-    for x in logits[1:]:  # logaddexp adds probabilities that are given as logarithms
-        total = torch.logaddexp(total, x.float().log_softmax(-1))
+    for of_model in logits[1:]:  # logaddexp adds probabilities that are given as logarithms
+        total = torch.logaddexp(total, of_model.float().log_softmax(-1))
     return total - math.log(len(logits))
 
 
@@ -63,8 +63,8 @@ class Ensemble(nn.Module):
 
     def start(self, memory: list[Tensor], source: Tensor) -> EnsembleCache:
         """Return empty caches; `memory` is the result of `encode` for the source ids (B, S)."""
-        models = members(self)
-        return EnsembleCache([m.start(x, source) for m, x in zip(models, memory, strict=True)])
+        pairs = zip(members(self), memory, strict=True)
+        return EnsembleCache([model.start(output, source) for model, output in pairs])
 
     def step(
         self, latest: Tensor, cache: EnsembleCache, attention: AttentionRecord | None = None
@@ -73,8 +73,8 @@ class Ensemble(nn.Module):
 
         Extends `cache`. `attention` collects the weights: all layers of one model after another.
         """
-        steps = zip(members(self), cache.caches, strict=True)
-        return log_mean_probability([model.step(latest, c, attention) for model, c in steps])
+        pairs = zip(members(self), cache.caches, strict=True)
+        return log_mean_probability([model.step(latest, own, attention) for model, own in pairs])
 
 
 def members(model: nn.Module) -> list[Transformer]:

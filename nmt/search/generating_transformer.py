@@ -47,7 +47,7 @@ class Sizes(TypedDict, total=False):
 
 
 class GeneratingTransformer(nn.Module):
-    """The model of Figure 1, built from numbers; the letters of shapes are those of `nmt.model`.
+    """The model of Figure 1 of the paper, built from sizes.
 
     >>> model = Transformer(8000, d_model=128, heads=4, d_ff=256, encoder_layers=2)
     >>> logits = model(source, target)  # (B, S), (B, T) -> (B, T, V)
@@ -56,6 +56,7 @@ class GeneratingTransformer(nn.Module):
     Without `target_vocabulary_size`, both languages have one vocabulary, and all embeddings share a
     matrix (section 3.4). With it, target embedding and output projection share one. `embeddings`
     changes that. The source id `padding` is not attended to; `bos` and `eos` enclose a target.
+    Shapes: B sentences, S source and T target tokens, V target vocabulary, D `d_model`.
 
     Raises:
         ConfigError: an impossible size or id, or an unknown keyword.
@@ -138,15 +139,15 @@ class GeneratingTransformer(nn.Module):
             DataError: `source` is not a batch of source ids, or has a row of padding only.
             CheckpointError: the model's scores are NaN or infinite.
         """
-        if not _is_integer(max_length, 1) or max_length > _LONGEST:
+        if not _is_integer(max_length, least=1) or max_length > _LONGEST:
             raise ConfigError(
                 f"generate: max_length is {max_length!r}, expected a whole number from 1 to "
                 f"{_LONGEST:,}"
             )
         sampling = _sampling(temperature, top_k, top_p, seed)
         self._check_source(source)
-        seeds = [(i,) for i in range(len(source))]  # of each row a tuple: its index
-        choose = Draws(sampling, seeds) if sampling else most_probable
+        row_seeds = [(row,) for row in range(len(source))]  # `Draws` adds them to `seed`
+        choose = Draws(sampling, row_seeds) if sampling else most_probable
         limits = source.new_full((len(source),), max_length)
         in_training = [module for module in self.modules() if module.training]
         self.eval()
@@ -158,7 +159,7 @@ class GeneratingTransformer(nn.Module):
         finally:
             for module in in_training:
                 module.training = True
-        if not hypotheses:
+        if not hypotheses:  # `source` has no row
             return source.new_empty(0, 0)
         ids = [torch.tensor(hypothesis.tokens, dtype=source.dtype) for hypothesis in hypotheses]
         return pad_sequence(ids, batch_first=True, padding_value=self.padding).to(source.device)
@@ -211,12 +212,13 @@ def transformer_big(
         ConfigError: an impossible size or id, or an unknown keyword.
     """
     big: Sizes = {"d_model": 1024, "heads": 16, "d_ff": 4096, "dropout": 0.3}
-    return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **(big | sizes))
+    big.update(sizes)  # what the caller gives replaces the paper's sizes
+    return GeneratingTransformer(source_vocabulary_size, target_vocabulary_size, **big)
 
 
 def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, int]) -> None:
     for side, size in sizes.items():
-        if not _is_integer(size, 1):
+        if not _is_integer(size, least=1):
             raise ConfigError(
                 f"Transformer: {side}_vocabulary_size is {size!r}, expected a whole number above 0"
             )
@@ -227,7 +229,7 @@ def _check_vocabularies(sizes: dict[str, int], embeddings: str, ids: dict[str, i
         )
     for name, number in ids.items():
         size = min(sizes.values()) if name == "padding" else sizes["target"]
-        if not _is_integer(number, 0) or number >= size:
+        if not _is_integer(number, least=0) or number >= size:
             raise ConfigError(
                 f"Transformer: {name} is {number}, which is no entry of a vocabulary of {size:,}"
             )

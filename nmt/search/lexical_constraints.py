@@ -40,8 +40,10 @@ class Spelling:
 
     def closes_term(self, token: int) -> bool:
         """Whether a term at the end of the text is a whole word if this token follows it."""
-        spaced = token == EOS or self.bytes[token].startswith(b" ")
-        return spaced or (self.ends_word[token] and not self.tokenized)  # tokenized: space only
+        if token == EOS or self.bytes[token].startswith(b" "):
+            return True
+        # In tokenized text only a space ends a word.
+        return self.ends_word[token] and not self.tokenized
 
     @cached_property
     def word_ends(self) -> Tensor:
@@ -59,7 +61,7 @@ class Spelling:
         Raises:
             DataError: the text has no id, or the vocabulary does not mark where words begin.
         """
-        ids = self.tokenizer.target.encode([text])[0][:-1]
+        ids = self.tokenizer.target.encode([text])[0][:-1]  # without EOS
         if not ids:
             raise DataError(
                 f"{text!r} leaves nothing behind when it is cut into pieces; leave it out"
@@ -67,9 +69,9 @@ class Spelling:
         first = self.bytes[ids[0]]
         if first.startswith(b" "):
             return tuple(ids)
-        if (joined := self._by_bytes.get(b" " + first)) is not None:
-            return (joined, *ids[1:])  # the first piece exists with a space, too
-        if (space := self._by_bytes.get(b" ")) is not None:
+        if (spaced_first := self._id_of_bytes.get(b" " + first)) is not None:
+            return (spaced_first, *ids[1:])  # the first piece exists with a space, too
+        if (space := self._id_of_bytes.get(b" ")) is not None:
             return (space, *ids)  # the space is an id by itself
         if is_unspaced(text[0]):  # such as Chinese: no space between words
             return tuple(ids)
@@ -83,10 +85,10 @@ class Spelling:
         if self.tokenized:  # no word follows a mark without a space
             return ()
         for mark in _MARKS:
-            ids = self.tokenizer.target.encode([mark + text])[0][:-1]
-            for end in (1, 2):  # the mark is one id, or a space and an id
-                if self.text_of(ids[:end]) == f" {mark}".encode():
-                    return tuple(ids[end:])
+            ids = self.tokenizer.target.encode([mark + text])[0][:-1]  # without EOS
+            for mark_ids in (1, 2):  # the mark is one id, or a space and an id
+                if self.text_of(ids[:mark_ids]) == f" {mark}".encode():
+                    return tuple(ids[mark_ids:])
         return ()
 
     def prefix(self, text: str) -> tuple[tuple[int, ...], bytes]:
@@ -102,14 +104,15 @@ class Spelling:
         """
         if not text.strip():
             return (), b""
-        complete, _, last_word = re.sub(r"\s+", " ", text.lstrip()).rpartition(" ")
+        single_spaced = re.sub(r"\s+", " ", text.lstrip())
+        complete, _, last_word = single_spaced.rpartition(" ")
         [last_ids] = self.tokenizer.target.encode([last_word])
         [decoded] = self.tokenizer.target.decode([last_ids])  # as the vocabulary normalises it
-        rest = f" {decoded}".encode()
-        if UNK in last_ids or not self.can_spell(rest):
-            complete, rest = text, b""
+        last_bytes = f" {decoded}".encode()
+        if UNK in last_ids or not self.can_spell(last_bytes):  # the last word counts as complete
+            complete, last_bytes = text, b""
         ids = self.ids(complete) if complete else ()
-        return ids, self.text_of(ids) + rest
+        return ids, self.text_of(ids) + last_bytes
 
     def text_of(self, ids: Sequence[int]) -> bytes:
         """Return the UTF-8 text of a sequence of ids."""
@@ -117,29 +120,29 @@ class Spelling:
 
     def beginnings(self, text: bytes) -> list[int]:
         """Return the ids whose bytes are the beginning of this text, or begin with all of it."""
-        parts = (self._by_bytes.get(text[:end]) for end in range(1, len(text)))
-        low = bisect_left(self._sorted, (text, -1))
-        high = bisect_left(self._sorted, (text + _BYTE_AFTER_ANY, -1))
-        return [*(i for i in parts if i is not None), *(i for _, i in self._sorted[low:high])]
+        parts = [self._id_of_bytes.get(text[:end]) for end in range(1, len(text))]
+        shorter = [i for i in parts if i is not None]
+        # ids that begin with all of `text` are next to each other when sorted by their bytes
+        low = bisect_left(self._bytes_and_ids, (text, -1))  # -1 sorts before all ids
+        high = bisect_left(self._bytes_and_ids, (text + _BYTE_AFTER_ANY, -1))
+        return shorter + [i for _, i in self._bytes_and_ids[low:high]]
 
     def can_spell(self, text: bytes) -> bool:
         """Whether some sequence of ids spells this text, or a longer one that begins with it."""
-        reached = {len(text)}  # the positions from which ids can spell the rest of the text
+        spellable = {len(text)}  # the positions from which ids can spell the rest of the text
         for start in reversed(range(len(text))):
-            rest = text[start:]
-            if any(
-                len(self.bytes[i]) >= len(rest) or start + len(self.bytes[i]) in reached
-                for i in self.beginnings(rest)
-            ):
-                reached.add(start)
-        return 0 in reached
+            ends = [start + len(self.bytes[i]) for i in self.beginnings(text[start:])]
+            if any(end >= len(text) or end in spellable for end in ends):
+                spellable.add(start)
+        return 0 in spellable
 
     @cached_property
-    def _by_bytes(self) -> dict[bytes, int]:
-        return {text: i for text, i in reversed(self._sorted)}
+    def _id_of_bytes(self) -> dict[bytes, int]:
+        # reversed: of several ids with the same bytes, the lowest one stays
+        return {text: i for text, i in reversed(self._bytes_and_ids)}
 
     @cached_property
-    def _sorted(self) -> list[tuple[bytes, int]]:
+    def _bytes_and_ids(self) -> list[tuple[bytes, int]]:
         # Decoding drops the first space of a text, but not one that is spelled as a byte.
         spelled = enumerate(zip(self.bytes, self.tokenizer.target.pieces, strict=True))
         return sorted(
@@ -220,13 +223,15 @@ class SpelledConstraints:
                 tokenizations.append(TermTokenization(i, unspaced_ids, spaced=False))
         forbidden = tuple(unicodedata.normalize("NFC", word) for word in text.forbidden)
         demands = [(term, False) for term in text.terms]  # (text, whether its last word may grow)
-        for demanded, may_grow in (*demands, (text.prefix, spelling.has_inner_pieces)):
+        demands.append((text.prefix, spelling.has_inner_pieces))
+        for demanded, may_grow in demands:
             if contains_any(forbidden, demanded.encode("utf-8"), may_grow):
                 raise DataError(
                     f"{demanded!r} is asked for, and {', '.join(map(repr, text.forbidden))} is "
                     "forbidden; leave out one of them"
                 )
-        spans = tuple(source_token_range(span, source) for span in text.source_spans if source)
+        known_spans = text.source_spans if source else ()
+        spans = tuple(source_token_range(span, source) for span in known_spans)
         prefix_ids, prefix_text = spelling.prefix(text.prefix)
         return cls(text, terms, tuple(tokenizations), spans, forbidden, prefix_ids, prefix_text)
 
@@ -237,8 +242,8 @@ class SpelledConstraints:
 
     @property
     def most_tokens(self) -> int:
-        """An upper bound of the tokens of terms and prefix; a prefix token has at least a byte."""
-        return self.term_length + len(self.prefix_text)
+        """An upper bound of the number of tokens that terms and prefix have together."""
+        return self.term_length + len(self.prefix_text)  # a token of the prefix has a byte or more
 
     @property
     def has_unknown(self) -> bool:
@@ -246,9 +251,10 @@ class SpelledConstraints:
         return any(UNK in ids for ids in self.terms)
 
     def are_met_by(self, text: str) -> bool:
-        """Whether the text has no forbidden word; False if there are terms or a prefix at all."""
-        must_add = bool(self.text.terms or self.text.prefix)
-        return not must_add and not contains_any(self.forbidden, text.encode("utf-8"))
+        """Whether the text has no forbidden word; False if a term or prefix is asked for at all."""
+        if self.text.terms or self.text.prefix:
+            return False
+        return not contains_any(self.forbidden, text.encode("utf-8"))
 
 
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:
@@ -260,10 +266,15 @@ def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) ->
         return False
     # Invalid bytes separate words; the first bytes of an incomplete character do not.
     written = unicodedata.normalize("NFC", _DECODER("replace").decode(text, final=not may_grow))
-    return any_of(words).search(written + "x" * may_grow) is not None  # "x" lengthens a last word
+    if may_grow:
+        written += "x"  # makes the last word another word, so that it is not found
+    return any_of(words).search(written) is not None
 
 
 def source_token_range(span: range, pieces: Sequence[str]) -> range:
     """Return the indices of the `pieces` that spell characters `span` (spaces are not counted)."""
-    ends = list(accumulate(len(piece.replace("▁", "").replace(" ", "")) for piece in pieces))
-    return range(bisect_right(ends, span.start), bisect_left(ends, span.stop) + 1)
+    lengths = [len(piece.replace("▁", "").replace(" ", "")) for piece in pieces]
+    ends = list(accumulate(lengths))  # for each piece, the number of characters up to its end
+    first = bisect_right(ends, span.start)  # ends after the first character of the span
+    last = bisect_left(ends, span.stop)  # ends with the last character of the span, or later
+    return range(first, last + 1)

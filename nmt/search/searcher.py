@@ -96,11 +96,12 @@ class Searcher:
         beam, batch_tokens = self.settings.beam_size, self.settings.batch_tokens
         unconstrained = [i for i in indices if constraints[i] is None]
         yield from cut_into_batches(unconstrained, lengths, batch_tokens)
-        constrained = {i: c for i in indices if (c := constraints[i])}
-        counted = list(lengths)
-        for i, c in constrained.items():
-            counted[i] *= math.ceil(beam_width(c, beam) / beam)  # n, rounded up
-        yield from cut_into_batches(list(constrained), counted, batch_tokens)
+        constrained, counted_lengths = [], list(lengths)
+        for i in indices:
+            if (of_line := constraints[i]) is not None:
+                constrained.append(i)
+                counted_lengths[i] *= math.ceil(beam_width(of_line, beam) / beam)  # n, rounded up
+        yield from cut_into_batches(constrained, counted_lengths, batch_tokens)
 
     def search(self, batch: SearchBatch) -> list[list[Hypothesis]]:
         """Return up to `n_best` hypotheses of each sentence, best first; samples are not sorted.
@@ -131,7 +132,8 @@ class Searcher:
 
     def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
         settings = self.settings
-        if constraints := [c for c in batch.constraints if c]:
+        constraints = [c for c in batch.constraints if c]
+        if constraints:  # then all sentences of the batch have some
             sentences = [ConstrainedSentence(c, self.spelling) for c in constraints]
             return constrained_search(self.model, source, settings, sentences, n_best)
 
@@ -153,10 +155,11 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
             f"a beam of {beam} is wider than the vocabulary of {vocabulary:,} entries; "
             f"give a --beam-size (decoding.beam_size) of at most {widest_beam(run, memory)}"
         )
-    if beam > (widest := widest_beam(run, memory)):
+    widest = widest_beam(run, memory)
+    if memory is not None and beam > widest:
         raise ConfigError(
             f"a beam of {beam} needs more memory for a single short sentence than the "
-            f"{(memory or 0) / 1e9:.1f} GB there are; give a --beam-size (decoding.beam_size) of "
+            f"{memory / 1e9:.1f} GB there are; give a --beam-size (decoding.beam_size) of "
             f"at most {widest}"
         )
 
@@ -164,20 +167,20 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
 def widest_beam(run: LoadedModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
-    In T steps the k hypotheses of a sentence store k * T positions. A layer keeps keys and values
-    of these positions, and k queries attend to all of them at once, in each head and through a
-    mask. On a CPU, each core may run a search; they share the memory.
+    In T steps the k hypotheses of a sentence store k * T positions, and k queries attend to all of
+    them at once. On a CPU, each core may run a search; they share the memory.
     """
     config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:
         return vocabulary
     if next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
-    steps = config.decoding.longest(SHORTEST_COUNTED)
-    float_bytes = 4  # of a float32
+    steps = config.decoding.longest(SHORTEST_COUNTED)  # T
+    float_bytes = 4  # of a float32; the mask has 1 byte per entry
     layers, width, heads = config.model.decoder_layers, config.model.d_model, config.model.heads
-    squared = steps * (heads * float_bytes + 1)  # attention weights of one layer, and the mask
-    linear = (2 * layers * steps * width + 2 * vocabulary) * float_bytes  # cache, logits, log P
-    # squared * beam^2 + linear * beam = memory
-    beam = (math.sqrt(linear**2 + 4 * squared * memory) - linear) / (2 * squared)
+    # A beam of k needs a * k^2 + b * k bytes: a for attention weights of one layer and the mask,
+    # b for keys and values of all layers, logits and log P. The k for all of `memory`:
+    a = steps * (heads * float_bytes + 1)
+    b = (2 * layers * steps * width + 2 * vocabulary) * float_bytes
+    beam = (math.sqrt(b**2 + 4 * a * memory) - b) / (2 * a)
     return max(1, min(vocabulary, int(beam)))

@@ -60,7 +60,7 @@ class Shortlist:
     def learn(cls, lexicon: Lexicon, store: TokenStore, tokenizer: Tokenizer) -> Self:
         """Build a shortlist from a `lexicon` that was learnt from the sentence pairs in `store`."""
         always = np.union1d(SPECIAL, most_frequent(store, FREQUENT))
-        best = lexicon.best(tokenizer.source.size, MOST_CANDIDATES, always)
+        best = lexicon.best(tokenizer.source.size, MOST_CANDIDATES, excluded=always)
         return cls(best, always, tokenizer.target.size, tokenizer.shared)
 
     @classmethod
@@ -76,21 +76,23 @@ class Shortlist:
                 f"{path}: there is no shortlist; `nmt shortlist --model {path.parent}` learns it "
                 "from the training data"
             )
-        again = f"learn it again: nmt shortlist --model {path.parent}"
+        advice = f"learn it again: nmt shortlist --model {path.parent}"
         try:
             with path.open("rb") as file, np.load(file) as stored:
                 candidates, always = (stored[name].astype(np.int64) for name in _ARRAYS)
                 vocabularies = stored["vocabularies"].tobytes()
                 version = int(stored["format"]) if "format" in stored else _FORMAT
         except (OSError, ValueError, EOFError, KeyError, BadZipFile, zlib.error) as error:
-            raise CheckpointError(f"{path}: damaged ({error}); {again}") from error
+            raise CheckpointError(f"{path}: damaged ({error}); {advice}") from error
         if version > _FORMAT:
             raise CheckpointError(
                 f"{path}: written by a newer version of nmt (format {version}, expected "
-                f"{_FORMAT}); update nmt, or {again}"
+                f"{_FORMAT}); update nmt, or {advice}"
             )
         if vocabularies != _digest_of(tokenizer):
-            raise CheckpointError(f"{path}: learnt with other vocabularies than the run's; {again}")
+            raise CheckpointError(
+                f"{path}: learnt with other vocabularies than the run's; {advice}"
+            )
         return cls(candidates, always, tokenizer.target.size, tokenizer.shared)
 
     def save(self, path: Path, tokenizer: Tokenizer) -> None:
@@ -120,10 +122,13 @@ class Shortlist:
         Other ids fill them up to one of few sizes: each new size of a matrix product costs time.
         """
         source_ids = np.unique(np.concatenate([np.asarray(row, np.int64) for row in sources]))
-        copied = source_ids if self.shared else source_ids[:0]
-        ids = np.unique(np.concatenate([self.candidates[source_ids].ravel(), self.always, copied]))
+        needed = [self.candidates[source_ids].ravel(), self.always]
+        if self.shared:  # a translation may copy a token of its source
+            needed.append(source_ids)
+        ids = np.unique(np.concatenate(needed))
         others = np.setdiff1d(np.arange(self.target_size), ids, assume_unique=True)
-        return np.union1d(ids, others[: round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)])
+        fill_count = round_up_to_bucket(len(ids), SIZE_BITS) - len(ids)
+        return np.union1d(ids, others[:fill_count])
 
     def search(
         self,
@@ -137,13 +142,14 @@ class Shortlist:
         """
         ids = self.target_ids(sources)
         entries = torch.from_numpy(ids).to(next(model.parameters()).device)
-        narrow = [restrict_vocabulary(member, entries) for member in members(model)]
+        copies = [restrict_vocabulary(member, entries) for member in members(model)]
         is_ensemble = isinstance(model, Ensemble)
-        results = search_with(cast(Transformer, Ensemble(narrow)) if is_ensemble else narrow[0])
-        return [
-            [replace(h, tokens=tuple(ids[list(h.tokens)].tolist())) for h in hypotheses]
-            for hypotheses in results
-        ]
+        results = search_with(cast(Transformer, Ensemble(copies)) if is_ensemble else copies[0])
+
+        def renumbered(hypothesis: Hypothesis) -> Hypothesis:  # token i of a copy is ids[i]
+            return replace(hypothesis, tokens=tuple(ids[list(hypothesis.tokens)].tolist()))
+
+        return [[renumbered(hypothesis) for hypothesis in of_source] for of_source in results]
 
     def coverage(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> float:
         """Return which fraction (0 to 1) of all target tokens their sources' `target_ids` hold."""
@@ -155,6 +161,5 @@ class Shortlist:
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:
-    """A digest of both vocabularies."""
     both = json.dumps([tokenizer.source.pieces, tokenizer.target.pieces])
     return hashlib.sha256(both.encode()).digest()

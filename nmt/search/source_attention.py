@@ -2,8 +2,7 @@
 
 Attention is a by-product of translation, not a trained aligner. Garg et al., 2019 (Jointly Learning
 to Align and Translate with Transformer Models) find the mean over the heads of the penultimate
-layer most accurate, at the step that predicts the token. Chen et al., 2020, take the next step,
-where the token is the decoder's input; but the layer that works best then varies with the model.
+layer most accurate, at the step that predicts the token.
 
 The coverage penalty lowers the score of translations that leave out a part of the source. Wu et
 al., 2016 (Google's Neural Machine Translation System), Eq. 14 and 15: s(Y, X) = log P(Y|X) / lp(Y)
@@ -55,9 +54,9 @@ def attention_of_step(model: Transformer, cross: Sequence[Tensor]) -> Tensor:
 
     `cross` lists the weights (N, H, k, S) of all layers of the first model, then of the second, ….
     """
-    layers = iter(cross)
-    of_members = [[next(layers) for _ in member.decoder.layers] for member in members(model)]
-    return torch.stack([alignment_layer(x).float().mean(1) for x in of_members]).mean(0)
+    weights = iter(cross)  # each model takes as many of them as it has layers
+    of_models = [[next(weights) for _ in member.decoder.layers] for member in members(model)]
+    return torch.stack([alignment_layer(layers).float().mean(1) for layers in of_models]).mean(0)
 
 
 def paired(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
@@ -72,7 +71,7 @@ def most_attended(weights: Tensor, source: Tensor, padding: int) -> Tensor:
     EOS and padding of the source do not count.
     """
     is_word = (source != padding) & (source != EOS)  # (B, S)
-    return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)
+    return weights.masked_fill(~is_word[:, None], -1.0).argmax(2)  # all weights are above -1
 
 
 def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
@@ -80,7 +79,7 @@ def alignment_layer(layers: Sequence[Tensor]) -> Tensor:
 
     The first layer is used only if there is no other: its queries do not know the source yet.
     """
-    return layers[min(max(1, len(layers) - 2), len(layers) - 1)]
+    return layers[0] if len(layers) == 1 else layers[max(1, len(layers) - 2)]
 
 
 def coverage(weights: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -101,8 +100,9 @@ def rank_by_coverage(
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
     """Return each source's hypotheses with the coverage penalty in their scores, best first."""
+    # all hypotheses in one list, each with the index of its source
     rows = [(i, h) for i, of_source in enumerate(hypotheses) for h in of_source]
-    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]
+    lengths = [max(len(sources[i]), len(h.tokens) + 1) for i, h in rows]  # + 1: EOS
     ranked: list[list[Hypothesis]] = [[] for _ in sources]
     for indices in cut_into_batches(range(len(rows)), lengths, settings.batch_tokens):
         pairs = [rows[index] for index in indices]

@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 def windows(
     lines: Iterable[Item], count: int, characters: Callable[[Item], int]
 ) -> Iterator[list[Item]]:
-    """Yield windows that end at `count` lines, or once `characters` reach `WINDOW_CHARACTERS`."""
+    """Yield lists of `count` lines, or fewer if their `characters` reach `WINDOW_CHARACTERS`."""
     window: list[Item] = []
     size = 0
     for line in lines:
@@ -36,25 +36,26 @@ def windows(
 def cut_into_batches(
     indices: Sequence[int], lengths: Sequence[int], batch_tokens: int
 ) -> Iterator[list[int]]:
-    """Cut indices of lines into batches, longest first, with lines x longest <= batch_tokens.
+    """Cut `indices` of lines into batches of similar length, and yield those of long lines first.
 
-    A line longer than `batch_tokens` is a batch of its own. There are as few batches as possible,
-    but an even number if more than one, about equally full, so that two workers finish together.
+    In a batch, number of lines x length of the longest is at most `batch_tokens`; a longer line is
+    a batch of its own. There are as few batches as possible, but an even number if more than one,
+    about equally full, so that two workers finish together. `lengths` has an entry for every line.
     """
     order = sorted(indices, key=lambda i: lengths[i], reverse=True)
     longest_first = [max(lengths[i], SHORTEST_COUNTED) for i in order]
-    fewest = len(_ends(longest_first, batch_tokens))
-    if fewest > 1:
-        fewest += fewest % 2  # an even number
-    # the smallest number of tokens per batch with which `fewest` batches suffice
-    smallest = bisect_left(
-        range(batch_tokens), True, key=lambda tokens: len(_ends(longest_first, tokens)) <= fewest
+    count = len(_batch_ends(longest_first, batch_tokens))
+    if count > 1:
+        count += count % 2  # an even number
+    # the least tokens per batch with which `count` batches suffice, by bisection: False < True
+    least_tokens = bisect_left(
+        range(batch_tokens), True, key=lambda n: len(_batch_ends(longest_first, n)) <= count
     )
-    for start, end in pairwise([0, *_ends(longest_first, smallest)]):
+    for start, end in pairwise([0, *_batch_ends(longest_first, least_tokens)]):
         yield order[start:end]
 
 
-def _ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
+def _batch_ends(longest_first: Sequence[int], batch_tokens: int) -> list[int]:
     """Return the end index (exclusive) of each batch; all batches but the last one are full."""
     ends: list[int] = []
     end = 0

@@ -49,8 +49,8 @@ def align(
 ) -> list[list[Translation]]:
     """Return the translations of each line with their alignments, empty for a copied line."""
     tokenizer = searcher.run.tokenizer
-    aligned = [[replace(t, alignment=Alignment()) for t in row] for row in translations]
-    # line i was searched for, and k is the index of one of its translations
+    aligned = [[replace(t, alignment=Alignment()) for t in of_line] for of_line in translations]
+    # k is the index of a translation of line i; copied lines have no ids
     searched = [(i, k) for i, line in enumerate(lines) if line.ids for k in range(len(aligned[i]))]
     sources = [lines[i].ids for i, _ in searched]
     targets = [[*translations[i][k].tokens, EOS] for i, k in searched]
@@ -62,16 +62,16 @@ def align(
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
         batch = batch.to(searcher.device)
         with autocast(searcher.device, searcher.precision):
-            positions, scores = attend(searcher.run.model, batch)
-        rows = zip(indices, positions.tolist(), scores.tolist(), strict=True)
-        for index, attended, log_probabilities in rows:
+            positions, log_p = attend(searcher.run.model, batch)
+        rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
+        for index, attended, log_probabilities in rows:  # of one translation
             i, k = searched[index]
             tokens = translations[i][k].tokens
             source_length = len(lines[i].ids) - 1  # without EOS; the line may be truncated
             source = tokenizer.source.split(lines[i].line.text)[:source_length]
             words = align_words(source, tokenizer.target.spell(tokens), attended[: len(tokens)])
-            predicted = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
-            pieces = tuple(tokenizer.target.pieces[token] for token in predicted)
+            with_end = list(tokens) if translations[i][k].is_truncated else [*tokens, EOS]
+            pieces = tuple(tokenizer.target.pieces[token] for token in with_end)
             alignment = Alignment(words, pieces, tuple(log_probabilities[: len(pieces)]))
             aligned[i][k] = replace(translations[i][k], alignment=alignment)
     return aligned
@@ -102,20 +102,22 @@ def word_spans(pieces: Sequence[str]) -> list[range]:
     A piece of spaces alone gets the next word, or an empty range at the end of the text.
     """
     spans = []
-    word, at_boundary = -1, True  # index of the last word begun; whether a letter begins the next
+    word = -1  # index of the word that the last letter belongs to
+    after_space = True  # whether the next letter begins a word
     for piece in pieces:
         first = None  # index of the first word in this piece
         characters = "▁" if piece in _BLANK_BYTES else piece
         for character in characters:
             if character in _BOUNDARIES:
-                at_boundary = True
+                after_space = True
                 continue
-            if at_boundary:
-                word, at_boundary = word + 1, False
-            first = word if first is None else first
+            if after_space:
+                word, after_space = word + 1, False
+            if first is None:
+                first = word
         spans.append(range(word + 1, word + 2) if first is None else range(first, word + 1))
-    # the next word of spaces at the end does not exist
-    return [range(span.start, min(span.stop, word + 1)) for span in spans]
+    word_count = word + 1  # the next word of spaces at the end does not exist
+    return [range(span.start, min(span.stop, word_count)) for span in spans]
 
 
 def copy_unknown_words(
@@ -127,8 +129,8 @@ def copy_unknown_words(
     Only texts change, not tokens. A line with constraints keeps its translations unchanged.
     """
     return [
-        row if line.constraints else _with_copies(line, row, searcher)
-        for line, row in zip(lines, translations, strict=True)
+        of_line if line.constraints else _with_copies(line, of_line, searcher)
+        for line, of_line in zip(lines, translations, strict=True)
     ]
 
 

@@ -79,7 +79,7 @@ def halves(text: str) -> list[str]:
     White space there is dropped. `text` has two or more characters, no white space at its ends.
     """
     cut = middle = len(text) // 2
-    margin = len(text) // 4
+    margin = len(text) // 4  # outside the middle half
     for boundary in BOUNDARIES:
         ends = [match.end() for match in boundary.finditer(text, margin, len(text) - margin)]
         if ends:
@@ -97,4 +97,4 @@ def join(sentences: list[Translation]) -> Translation:
     for sentence in sentences:
         gap = " " if text and sentence.text and not ENDS_WITHOUT_SPACE.search(text) else ""
         text += gap + sentence.text
-    return Translation(text, score=sum((s.score for s in sentences), 0.0))
+    return Translation(text, score=sum((sentence.score for sentence in sentences), start=0.0))

@@ -44,24 +44,25 @@ class Terminology:
         Raises:
             DataError: a term is blank, or a term or the prefix is not text or not one line.
         """
-        terms, forbidden, prefix = list(terms), list(forbidden), prefix if prefix.strip() else ""
-        prefixes = [prefix] if prefix else []
-        names = {"the terms": terms, "the forbidden words": forbidden, "the beginning": prefixes}
-        for name, texts in names.items():
+        terms, forbidden = list(terms), list(forbidden)
+        prefixes = [prefix] if prefix.strip() else []
+        named = {"the terms": terms, "the forbidden words": forbidden, "the beginning": prefixes}
+        for name, texts in named.items():
             for text in texts:
                 check_term(text, name)
-        distinct = dict.fromkeys(word.strip() for word in forbidden)
-        return cls(Glossary(glossary), tuple(map(str.strip, terms)), tuple(distinct), prefix)
+        stripped_terms = tuple(term.strip() for term in terms)
+        distinct = tuple(dict.fromkeys(word.strip() for word in forbidden))
+        return cls(Glossary(glossary), stripped_terms, distinct, prefix if prefixes else "")
 
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)
 
     def __or__(self, other: "Terminology") -> Self:
-        """Combine both; if both have the same source term, or a prefix, that of `other` holds."""
+        """Combine both; where both have a prefix or translate the same term, `other` decides."""
         return type(self)(
             glossary=self.glossary | other.glossary,
             terms=self.terms + other.terms,
-            forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),
+            forbidden=tuple(dict.fromkeys(self.forbidden + other.forbidden)),  # each once
             prefix=other.prefix or self.prefix,
         )
 

@@ -27,13 +27,13 @@ def most_useful(
     """
     if len(candidates) == 1:
         return [replace(candidates[0], utility=0.0)]
-    distinct: dict[str, Translation] = {}  # of each text the candidate with the highest score
+    distinct: dict[str, Translation] = {}  # {text: its candidate with the highest score}
     for candidate in sorted(candidates, key=lambda candidate: -candidate.score):
         distinct.setdefault(candidate.text, candidate)
     counts = Counter(candidate.text for candidate in candidates)
     rated = []
     for translation, row in zip(distinct.values(), utilities(list(distinct)), strict=True):
-        weights = [counts[text] - (text == translation.text) for text in distinct]
-        total = math.fsum(value * weight for value, weight in zip(row, weights, strict=True))
+        others = counts - Counter([translation.text])  # without the candidate itself
+        total = math.fsum(value * others[text] for text, value in zip(distinct, row, strict=True))
         rated.append(replace(translation, utility=total / (len(candidates) - 1)))
     return sorted(rated, key=lambda t: (-(t.utility or 0.0), -t.score))[:n_best]

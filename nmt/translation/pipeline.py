@@ -101,8 +101,7 @@ class Pipeline:
         """Yield for each window the translations of its lines, best first (`document`: one joined).
 
         With one process, a window is yielded before the next one is read; with several, some
-        windows are read ahead. `warn` is called for lines that are too long, `progress` with the
-        number of lines done since its last call.
+        windows are read ahead. `warn` and `progress` are called as in `translate`.
 
         Raises:
             NmtError: the memory does not suffice, or a process died.
@@ -119,19 +118,20 @@ class Pipeline:
 
         if self.processes > 1:
             _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
-        for results in self._pool.map(tasks()):  # calls translate_batch for each task
+        for results in self._pool.map(tasks()):  # calls translate_batch for each task, in order
             window = unfinished[0]
             batch = window.batches.popleft()
             for i, translations in zip(batch, results, strict=True):
                 window.translations[i] = translations
-            if not self.document:  # else a line is done with its last sentence
+            if not self.document:  # with `document` a line is done when all its sentences are
                 progress(len(batch))
             if not window.batches:
                 unfinished.popleft()
                 if self.document:
                     progress(len(window.lines))
-                    best = iter([translations[0] for translations in window.translations])
-                    yield [[join(list(islice(best, count)))] for count in window.sentence_counts]
+                    sentences = iter([best for best, *_ in window.translations])
+                    # each line takes its next n sentences
+                    yield [[join(list(islice(sentences, n)))] for n in window.sentence_counts]
                 else:
                     progress(sum(not line.ids for line in window.encoded))  # the copied lines
                     yield window.translations
@@ -144,8 +144,9 @@ class Pipeline:
             constraints=[line.constraints for line in lines],
             n_best=self.n_best,
         )
-        results = zip(lines, self.searcher.search(batch), strict=True)  # (line, hypotheses)
-        return self._finish(lines, [decode(self.searcher, *result) for result in results])
+        results = zip(lines, self.searcher.search(batch), strict=True)
+        decoded = [decode(self.searcher, line, hypotheses) for line, hypotheses in results]
+        return self._finish(lines, decoded)
 
     def _encode_window(self, lines: Sequence[Line], warn: Warn) -> _Window:
         """Encode the lines, finish those that are copied, and cut the others into batches."""
@@ -195,14 +196,14 @@ def encode(tokenizer: Tokenizer, lines: Sequence[Line], warn: Warn) -> list[Enco
         )
 
     unencoded = [line.text for line in lines if line.ids is None]
-    encoded = iter(tokenizer.source.encode(unencoded))
-    rows = [next(encoded) if line.ids is None else list(line.ids) for line in lines]
+    new_ids = iter(tokenizer.source.encode(unencoded))
+    rows = [next(new_ids) if line.ids is None else list(line.ids) for line in lines]
     rows = truncate(rows, MAX_SOURCE_TOKENS, report)
-    return [
-        # a text that is not blank may still have no token but EOS
-        EncodedLine(line, row if line.text.strip() and len(row) > 1 else [])
-        for line, row in zip(lines, rows, strict=True)
-    ]
+    encoded = []
+    for line, ids in zip(lines, rows, strict=True):
+        has_tokens = bool(line.text.strip()) and len(ids) > 1  # more than EOS
+        encoded.append(EncodedLine(line, ids if has_tokens else []))
+    return encoded
 
 
 def decode(

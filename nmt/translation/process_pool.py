@@ -47,7 +47,7 @@ class ProcessPool(Generic[Task, Result]):
     def close(self) -> None:
         """End the processes, even if they are computing; a later `map` starts new ones."""
         if self._executor:
-            self._writer.send_bytes(b"end")
+            self._writer.send_bytes(b"end")  # any message ends them, see `_start`
             self._executor.shutdown()
             self._reader.close()
             self._writer.close()
@@ -67,12 +67,13 @@ class ProcessPool(Generic[Task, Result]):
             yield from map(self._compute, tasks)
             return
         errors: list[Exception] = []
-        rest = _until_error(tasks, errors)
-        first_tasks = list(islice(rest, self._processes))
+        remaining = _until_error(tasks, errors)  # puts an error of `tasks` into `errors`
+        first_tasks = list(islice(remaining, self._processes))  # no more processes than tasks
         if len(first_tasks) == 1 and not self._executor:
             yield self._compute(first_tasks[0])
         elif first_tasks:
-            yield from self._results(self._start(len(first_tasks)), chain(first_tasks, rest))
+            executor = self._start(len(first_tasks))
+            yield from self._results(executor, chain(first_tasks, remaining))
         if errors:  # after the results of the tasks before the error
             raise errors[0]
 

@@ -1,7 +1,6 @@
 """Scores given translations: log P(target | source) of a model.
 
 The target is fed to the decoder (teacher forcing), so all its positions are computed in one pass.
-Pairs are taken in windows and batches of similar length, as in translation.
 """
 
 import math
@@ -63,16 +62,17 @@ def perplexity(log_probability: float, tokens: int) -> float:
 
 @torch.inference_mode()
 def token_log_probabilities(model: Transformer, batch: Batch) -> Tensor:
-    """Return log p (B pairs, T target tokens) in nats, 0 at padding; needs a model in eval mode."""
+    """Return log p (B, T) of each target token in nats, 0 at padding; `model` is in eval mode."""
     logits = model(batch.source, batch.target_input)  # (B, T, V)
     return target_log_probabilities(logits, batch.target_output, model.padding)
 
 
 def target_log_probabilities(logits: Tensor, target: Tensor, padding: int) -> Tensor:
     """Return log p (B, T) of the target ids (B, T), 0 at padding; the logits are (B, T, V)."""
-    chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
+    logits_chunks = logits.flatten(0, 1).split(POSITIONS_AT_ONCE)  # (B * T, V), cut along B * T
+    ids_chunks = target.flatten()[:, None].split(POSITIONS_AT_ONCE)  # (B * T, 1), cut likewise
     log_p = []  # (B * T,) in chunks
-    for x, ids in zip(chunks, target.flatten()[:, None].split(POSITIONS_AT_ONCE), strict=True):
+    for x, ids in zip(logits_chunks, ids_chunks, strict=True):
         x = x.float()  # the name is used again so that the chunk before is freed
         log_p.append(x.gather(1, ids)[:, 0] - x.logsumexp(1))
     return torch.cat(log_p).view_as(target).masked_fill(target == padding, 0.0)
@@ -130,7 +130,7 @@ class Scorer:
             NonFiniteScoresError: the model's scores are NaN or infinite.
         """
         first_number = 1
-        for window in windows(pairs, window_lines, lambda pair: len(pair[0]) + len(pair[1])):
+        for window in windows(pairs, window_lines, lambda pair: sum(map(len, pair))):
             sources, targets = self._encode(window, first_number, warn)
             scores: dict[int, TargetScore] = {}
             for indices, batch in pair_batches(sources, targets, self.batch_tokens):
@@ -141,7 +141,7 @@ class Scorer:
                 for i, row in zip(indices, rows.tolist(), strict=True):
                     scores[i] = TargetScore(tuple(targets[i]), tuple(row[: len(targets[i])]))
                 progress(len(indices))
-            yield from (scores[i] for i in range(len(window)))
+            yield from (scores[i] for i in range(len(window)))  # in the order of the pairs
             first_number += len(window)
 
     def _encode(

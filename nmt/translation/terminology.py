@@ -55,9 +55,10 @@ class TerminologyStage:
         restored = list(translations)
         for i, line in enumerate(lines):
             if line.constraints:
-                restore = ConstrainedSentence(line.constraints, self.searcher.spelling).restore
+                sentence = ConstrainedSentence(line.constraints, self.searcher.spelling)
                 restored[i] = [
-                    replace(t, text=one_line(restore(t.text, t.tokens))) for t in translations[i]
+                    replace(t, text=one_line(sentence.restore(t.text, t.tokens)))
+                    for t in translations[i]
                 ]
         return restored
 

@@ -125,8 +125,8 @@ class TextTranslator:
         for texts, name in ((sources, "sources"), (targets, "targets")):
             if isinstance(texts, str):
                 raise DataError(f"{name} is one string, expected several: give a list of strings")
-        sources, targets = _read_texts(sources, "sources"), _read_texts(targets, "targets")
-        sources, targets = list(sources), list(targets)
+        sources = list(_read_texts(sources, "sources"))
+        targets = list(_read_texts(targets, "targets"))
         if len(sources) != len(targets):
             raise DataError(
                 f"{len(sources)} sources and {len(targets)} targets; expected as many, "
@@ -184,11 +184,7 @@ def load_translator(
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:
-    """Return the texts without their line ends; each is checked when it is read.
-
-    Raises:
-        DataError: `texts` is no iterable, or one of them is not a string that is valid UTF-8.
-    """
+    """Return the texts without their line ends; each is checked when it is read."""
     if isinstance(texts, bytes | bytearray):
         raise DataError(f"{name} is {type(texts).__name__}, expected text: decode it, as UTF-8")
     if not isinstance(texts, Iterable):
