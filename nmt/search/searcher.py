@@ -21,8 +21,9 @@ from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import ConstrainedSentence, beam_width
 from nmt.search.decoding import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
+from nmt.search.native_search import NativeSearch
 from nmt.search.sampling import draw, greedy_search
-from nmt.search.shortlist import Shortlist
+from nmt.search.shortlist import Shortlist, restrict_models
 from nmt.search.source_attention import rank_by_coverage
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
 
@@ -64,6 +65,21 @@ class Searcher:
     def model(self) -> Transformer:
         """A copy of the model for fast inference in this precision, made when it is first used."""
         return prepare_for_inference(self.run.model, self.precision)
+
+    @cached_property
+    def native(self) -> NativeSearch | None:
+        """The C library's search with the model, packed when it is first used; None: there is none.
+
+        It searches for one or several best translations without constraints.
+        """
+        if self.sampling or self.settings.no_repeat_ngram:
+            return None
+        return NativeSearch.of(self.run.model, self.precision)
+
+    def prepare(self) -> None:
+        """Prepare the model now, so that processes that are forked after this share it."""
+        if self.native is None:
+            _ = self.model
 
     @cached_property
     def spelling(self) -> Spelling:
@@ -118,33 +134,49 @@ class Searcher:
             f"for {len(batch.ids)} lines at once; give a lower --batch-tokens than "
             f"{settings.batch_tokens}, or let fewer processes share the machine"
         ):
-            source = collate_source(batch.ids).to(self.device)
             if self.sampling:
-                numbers, count = batch.numbers, batch.n_best
-                return draw(self.model, source, settings, self.sampling, numbers, count)
+                source, count = self._collated(batch.ids), batch.n_best
+                return draw(self.model, source, settings, self.sampling, batch.numbers, count)
             # the coverage penalty may prefer any hypothesis of the beam
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
-            hypotheses = self._search(batch, source, n_best)
+            hypotheses = self._search(batch, n_best)
             if not settings.coverage_penalty:
                 return hypotheses
             ranked = rank_by_coverage(self.run.model, batch.ids, hypotheses, settings)
             return [best_first[: batch.n_best] for best_first in ranked]
 
-    def _search(self, batch: SearchBatch, source: Tensor, n_best: int) -> list[list[Hypothesis]]:
+    def _search(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
         settings = self.settings
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
             sentences = [ConstrainedSentence(c, self.spelling) for c in constraints]
+            source = self._collated(batch.ids)
             return constrained_search(self.model, source, settings, sentences, n_best)
 
-        def unconstrained_search(model: Transformer) -> list[list[Hypothesis]]:
-            if settings.beam_size == 1:
-                return [[best] for best in greedy_search(model, source, settings)]
-            return beam_search(model, source, settings, n_best)
+        def search_among(target_ids: Tensor | None) -> list[list[Hypothesis]]:
+            return self._unconstrained_search(batch.ids, n_best, target_ids)
 
         if self.shortlist:
-            return self.shortlist.search(self.model, batch.ids, unconstrained_search)
-        return unconstrained_search(self.model)
+            return self.shortlist.search(batch.ids, search_among)
+        return search_among(None)
+
+    def _unconstrained_search(
+        self, ids: list[list[int]], n_best: int, target_ids: Tensor | None
+    ) -> list[list[Hypothesis]]:
+        """Search for translations of source ids among these target ids; None: among all."""
+        settings = self.settings
+        if self.native:
+            native = (
+                self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)
+            )
+            return native.search(ids, settings, n_best)
+        model = self.model if target_ids is None else restrict_models(self.model, target_ids)
+        if settings.beam_size == 1:
+            return [[best] for best in greedy_search(model, self._collated(ids), settings)]
+        return beam_search(model, self._collated(ids), settings, n_best)
+
+    def _collated(self, ids: list[list[int]]) -> Tensor:
+        return collate_source(ids).to(self.device)
 
 
 def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:

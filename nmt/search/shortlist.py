@@ -17,6 +17,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from nmt.data.tokens.lexicon import Lexicon, Numbers, most_frequent
 from nmt.data.tokens.token_store import TokenStore
@@ -132,21 +133,18 @@ class Shortlist:
 
     def search(
         self,
-        model: Transformer,
         sources: Sequence[Sequence[int]],
-        search_with: Callable[[Transformer], list[list[Hypothesis]]],
+        search_among: Callable[[Tensor], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
-        """Search with a copy of `model` that knows only the `target_ids` of the sources.
+        """Search among the `target_ids` of the sources only.
 
-        `search_with` does the search, given that copy. The result has the target ids of `model`.
+        `search_among` does it: it gets these ids, and its result has indices into them as tokens.
+        The result of this method has the ids of the whole vocabulary.
         """
         ids = self.target_ids(sources)
-        entries = torch.from_numpy(ids).to(next(model.parameters()).device)
-        copies = [restrict_vocabulary(member, entries) for member in members(model)]
-        is_ensemble = isinstance(model, Ensemble)
-        results = search_with(cast(Transformer, Ensemble(copies)) if is_ensemble else copies[0])
+        results = search_among(torch.from_numpy(ids))
 
-        def renumbered(hypothesis: Hypothesis) -> Hypothesis:  # token i of a copy is ids[i]
+        def renumbered(hypothesis: Hypothesis) -> Hypothesis:  # token i is ids[i]
             return replace(hypothesis, tokens=tuple(ids[list(hypothesis.tokens)].tolist()))
 
         return [[renumbered(hypothesis) for hypothesis in of_source] for of_source in results]
@@ -158,6 +156,13 @@ class Shortlist:
             for source, target in zip(sources, targets, strict=True)
         ]
         return float(np.concatenate(inside).mean())
+
+
+def restrict_models(model: Transformer, ids: Tensor) -> Transformer:
+    """Return a copy of a model, or of an ensemble, with only the target vocabulary `ids` (V')."""
+    entries = ids.to(next(model.parameters()).device)
+    copies = [restrict_vocabulary(member, entries) for member in members(model)]
+    return cast(Transformer, Ensemble(copies)) if isinstance(model, Ensemble) else copies[0]
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:

@@ -117,7 +117,7 @@ class Pipeline:
                     yield [window.encoded[i] for i in batch]
 
         if self.processes > 1:
-            _ = self.searcher.model  # prepared here, it is shared by all processes that are forked
+            self.searcher.prepare()  # before processes are forked, which then share the model
         for results in self._pool.map(tasks()):  # calls translate_batch for each task, in order
             window = unfinished[0]
             batch = window.batches.popleft()

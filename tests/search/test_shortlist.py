@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 import nmt
 from nmt.config import DecodingConfig, TokenizerConfig
@@ -20,7 +21,7 @@ from nmt.model.cache import round_up_to_bucket
 from nmt.run_directory import LoadedModel
 from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble
-from nmt.search.shortlist import Shortlist
+from nmt.search.shortlist import Shortlist, restrict_models
 from nmt.translation import text_translator
 from nmt.translation.line import Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
@@ -118,7 +119,8 @@ def test_members_of_an_ensemble_are_narrowed_and_hypotheses_have_ids_of_the_whol
     shortlist = Shortlist(np.zeros((12, 1), np.int64), np.array([0, 1, 2, 3, 7, 9]), 12, False)
     ensemble: Any = Ensemble([random_transformer(1), random_transformer(2)])
 
-    def search(narrow: Any) -> list[list[Hypothesis]]:
+    def search(ids: Tensor) -> list[list[Hypothesis]]:
+        narrow: Any = restrict_models(ensemble, ids)
         with torch.inference_mode():
             cache = narrow.start(narrow.encode(source), source)
             log_p = narrow.step(torch.full((2, 1), BOS), cache)
@@ -127,7 +129,7 @@ def test_members_of_an_ensemble_are_narrowed_and_hypotheses_have_ids_of_the_whol
         return [[Hypothesis((4, 5, 4), -1.5), Hypothesis((), -2.0)]]
 
     source = torch.tensor([[5, 6, EOS], [7, EOS, 0]])
-    found = shortlist.search(ensemble, source.tolist(), search)
+    found = shortlist.search(source.tolist(), search)
     assert found == [[Hypothesis((7, 9, 7), -1.5), Hypothesis((), -2.0)]]
 
 

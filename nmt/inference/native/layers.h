@@ -1,0 +1,216 @@
+/* The Transformer of nmt/model in float32, for rows without padding: encoder and one decoder step.
+ *
+ * Names and order are those of the paper and of nmt/model; see there for what each part means.
+ */
+#include "products.h"
+
+enum { RELU, GELU, SWISH };
+
+typedef struct {
+  const float *gain, *bias;
+} Norm;
+
+typedef struct {
+  Linear query_key_value, output; /* self-attention */
+  Linear cross_query, cross_key_value, cross_output; /* of a decoder layer */
+  Linear inner, outer; /* feed-forward network */
+  Norm self_norm, cross_norm, feed_forward_norm;
+} Layer;
+
+typedef struct {
+  const Layer *encoder, *decoder;
+  int32_t encoder_layers, decoder_layers;
+  int32_t d_model, heads, d_ff;
+  int32_t is_pre_norm, activation;
+  int32_t zero; /* id whose target embedding is zero, or -1 */
+  float epsilon, embedding_scale;
+  const float *source_embedding, *target_embedding; /* (V, d_model) */
+  const float *positions; /* (longest, d_model) */
+  Norm encoder_norm, decoder_norm; /* after the last pre-norm layer */
+  Linear projection; /* to the logits */
+} Model;
+
+/* Buffers for the intermediate results of `rows` rows. */
+typedef struct {
+  float *normalized, *projected, *attended, *hidden, *result; /* projected: 3 * d_model wide */
+  float *scores; /* attention weights of one query */
+  float *x_scales;
+  uint8_t *bytes;
+} Buffers;
+
+static void normalize(const Model *m, const Norm *norm, const float *x, float *y) {
+  int d = m->d_model;
+  Floats sum = {}, squares = {};
+  for (int i = 0; i < d; i += LANES) sum += *(Floats *)(x + i);
+  float mean = sum_of(sum) / d;
+  for (int i = 0; i < d; i += LANES) {
+    Floats centred = *(Floats *)(x + i) - mean;
+    squares += centred * centred;
+  }
+  float scale = 1.0f / sqrtf(sum_of(squares) / d + m->epsilon);
+  for (int i = 0; i < d; i += LANES)
+    *(Floats *)(y + i) =
+        (*(Floats *)(x + i) - mean) * scale * *(Floats *)(norm->gain + i) + *(Floats *)(norm->bias + i);
+}
+
+/* What a sub-layer reads: x itself (post-norm) or its normalised rows (pre-norm). */
+static const float *sublayer_input(const Model *m, const Norm *norm, int rows, const float *x,
+                                   Buffers *b) {
+  if (!m->is_pre_norm) return x;
+  for (int r = 0; r < rows; r++)
+    normalize(m, norm, x + r * m->d_model, b->normalized + r * m->d_model);
+  return b->normalized;
+}
+
+/* x = LayerNorm(x + f), or with pre-norm x + f. */
+static void add_result(const Model *m, const Norm *norm, int rows, const float *f, float *x) {
+  int d = m->d_model;
+  for (int r = 0; r < rows; r++) {
+    for (int i = 0; i < d; i += LANES) *(Floats *)(x + r * d + i) += *(Floats *)(f + r * d + i);
+    if (!m->is_pre_norm) normalize(m, norm, x + r * d, x + r * d);
+  }
+}
+
+/* softmax(q k^T / sqrt(d_k)) v for one query and all heads. Keys and values are rows of `stride`
+ * floats; `positions` are the `count` rows that the query may attend to, NULL: the first ones. */
+static void attend(const Model *m, const float *query, const float *keys, const float *values,
+                   int stride, const int32_t *positions, int count, float *scores, float *y) {
+  int width = m->d_model / m->heads, padded = (count + LANES - 1) / LANES * LANES;
+  float factor = 1.0f / sqrtf(width);
+  for (int h = 0; h < m->heads; h++) {
+    const float *q = query + h * width;
+    for (int i = 0; i < count; i++) {
+      const float *k = keys + (size_t)(positions ? positions[i] : i) * stride + h * width;
+      Floats sum = {};
+      for (int j = 0; j < width; j += LANES) sum += *(Floats *)(q + j) * *(Floats *)(k + j);
+      scores[i] = sum_of(sum) * factor;
+    }
+    for (int i = count; i < padded; i++) scores[i] = -1e30f;
+    Floats most = *(Floats *)scores, total = {};
+    for (int i = LANES; i < padded; i += LANES) most = larger(most, *(Floats *)(scores + i));
+    float largest = max_of(most);
+    for (int i = 0; i < padded; i += LANES) {
+      Floats e = exponential(*(Floats *)(scores + i) - largest);
+      for (int j = count - i; j < LANES; j++) e[j] = 0.0f;
+      *(Floats *)(scores + i) = e;
+      total += e;
+    }
+    float inverse = 1.0f / sum_of(total);
+    for (int j = 0; j < width; j += LANES) {
+      Floats sum = {};
+      for (int i = 0; i < count; i++) {
+        const float *v = values + (size_t)(positions ? positions[i] : i) * stride + h * width;
+        sum += *(Floats *)(v + j) * scores[i];
+      }
+      *(Floats *)(y + h * width + j) = sum * inverse;
+    }
+  }
+}
+
+static void activate(int activation, size_t count, float *x) {
+  for (size_t i = 0; i < count; i += LANES) {
+    Floats value = *(Floats *)(x + i);
+    if (activation == RELU)
+      value = larger(all_floats(0.0f), value); /* NaN stays NaN */
+    else if (activation == SWISH)
+      value = value / (1.0f + exponential(-larger(value, all_floats(-87.0f))));
+    else
+      for (int j = 0; j < LANES; j++) value[j] *= 0.5f * (1.0f + erff(value[j] * 0.70710678f));
+    *(Floats *)(x + i) = value;
+  }
+}
+
+static void apply(const Linear *a, int rows, const float *x, float *y, Buffers *b) {
+  multiply(a, rows, x, a->inputs, y, b->bytes, b->x_scales);
+}
+
+static void feed_forward(const Model *m, const Layer *layer, int rows, float *x, Buffers *b) {
+  const float *input = sublayer_input(m, &layer->feed_forward_norm, rows, x, b);
+  apply(&layer->inner, rows, input, b->hidden, b);
+  activate(m->activation, (size_t)rows * m->d_ff, b->hidden);
+  apply(&layer->outer, rows, b->hidden, b->result, b);
+  add_result(m, &layer->feed_forward_norm, rows, b->result, x);
+}
+
+static void embed(const Model *m, const float *embedding, int32_t id, int position, int32_t zero,
+                  float *x) {
+  const float *row = embedding + (size_t)id * m->d_model;
+  const float *encoding = m->positions + (size_t)position * m->d_model;
+  float scale = id == zero ? 0.0f : m->embedding_scale;
+  for (int i = 0; i < m->d_model; i += LANES)
+    *(Floats *)(x + i) = *(Floats *)(row + i) * scale + *(Floats *)(encoding + i);
+}
+
+/* Encode sentences n, the source ids starts[n] to starts[n + 1], into x (all ids, d_model). */
+static void encode(const Model *m, int sentences, const int32_t *source, const int32_t *starts,
+                   float *x, Buffers *b) {
+  int d = m->d_model, rows = starts[sentences];
+  for (int n = 0; n < sentences; n++)
+    for (int i = starts[n]; i < starts[n + 1]; i++)
+      embed(m, m->source_embedding, source[i], i - starts[n], -1, x + i * d);
+  for (int l = 0; l < m->encoder_layers; l++) {
+    const Layer *layer = &m->encoder[l];
+    apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
+          b->projected, b);
+    for (int n = 0; n < sentences; n++) {
+      const float *first = b->projected + (size_t)starts[n] * 3 * d;
+      int length = starts[n + 1] - starts[n];
+      for (int i = 0; i < length; i++)
+        attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, length, b->scores,
+               b->attended + (starts[n] + i) * d);
+    }
+    apply(&layer->output, rows, b->attended, b->result, b);
+    add_result(m, &layer->self_norm, rows, b->result, x);
+    feed_forward(m, layer, rows, x, b);
+  }
+  if (m->is_pre_norm)
+    for (int r = 0; r < rows; r++) normalize(m, &m->encoder_norm, x + r * d, x + r * d);
+}
+
+/* One position of a hypothesis, and where its past and its source are stored. Keys and values of a
+ * position stand side by side: rows of 2 * d_model. */
+typedef struct {
+  const int32_t *past; /* rows of the cache of its sentence, the new position as the last */
+  int32_t past_count;
+  int32_t first_cached; /* row of the cache at which its sentence begins */
+  int32_t first_source, source_length; /* rows of the projected memory */
+} Query;
+
+/* Apply all decoder layers to x (rows, d_model). Layer l has the keys and values of earlier
+ * positions in cache[l], to which those of x are added, and those of the source in memory[l]. */
+static void decode(const Model *m, int rows, const Query *queries, float *const *cache,
+                   float *const *memory, float *x, Buffers *b) {
+  int d = m->d_model;
+  for (int l = 0; l < m->decoder_layers; l++) {
+    const Layer *layer = &m->decoder[l];
+    apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
+          b->projected, b);
+    for (int r = 0; r < rows; r++) {
+      const Query *query = &queries[r];
+      float *stored = cache[l] + (size_t)query->first_cached * 2 * d;
+      size_t latest = (size_t)query->past[query->past_count - 1] * 2 * d;
+      memcpy(stored + latest, b->projected + r * 3 * d + d, 2 * d * sizeof(float));
+    }
+    for (int r = 0; r < rows; r++) {
+      const Query *query = &queries[r];
+      const float *stored = cache[l] + (size_t)query->first_cached * 2 * d;
+      attend(m, b->projected + r * 3 * d, stored, stored + d, 2 * d, query->past,
+             query->past_count, b->scores, b->attended + r * d);
+    }
+    apply(&layer->output, rows, b->attended, b->result, b);
+    add_result(m, &layer->self_norm, rows, b->result, x);
+
+    apply(&layer->cross_query, rows, sublayer_input(m, &layer->cross_norm, rows, x, b),
+          b->projected, b);
+    for (int r = 0; r < rows; r++) {
+      const float *stored = memory[l] + (size_t)queries[r].first_source * 2 * d;
+      attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, queries[r].source_length,
+             b->scores, b->attended + r * d);
+    }
+    apply(&layer->cross_output, rows, b->attended, b->result, b);
+    add_result(m, &layer->cross_norm, rows, b->result, x);
+    feed_forward(m, layer, rows, x, b);
+  }
+  if (m->is_pre_norm)
+    for (int r = 0; r < rows; r++) normalize(m, &m->decoder_norm, x + r * d, x + r * d);
+}

@@ -1,0 +1,73 @@
+"""Compiles the C files of this folder for this processor, once, and loads the result.
+
+A compiler that knows the processor uses all of its instructions, and no binary has to be shipped
+for each kind. Where there is no compiler, PyTorch translates instead.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from nmt.processor import processor_features
+
+SWITCH = "NMT_NATIVE"
+"""environment variable: 0 turns this library off"""
+FOLDER = Path(__file__).parent
+FLAGS = (
+    *("-std=gnu11", "-O3", "-march=native", "-shared", "-fPIC", "-fvisibility=hidden"),
+    # errno and floating-point traps are used nowhere, and would forbid vector instructions
+    *("-fno-math-errno", "-fno-trapping-math"),
+)
+NEEDED = {"avx2", "fma"}
+"""features of the processor without which the C code cannot run"""
+LONGEST_COMPILATION = 60.0
+"""seconds; it takes one or two"""
+
+
+@functools.cache
+def native_library() -> ctypes.CDLL | None:
+    """Return the compiled library; it is compiled first if this machine has not done that before.
+
+    Returns None where it cannot be used: another kind of processor, no C compiler, no folder to
+    store it in, or the variable `NMT_NATIVE` is 0.
+    """
+    if os.environ.get(SWITCH) == "0" or not processor_features() >= NEEDED:
+        return None
+    compiler = os.environ.get("CC", "cc")
+    path = cache_folder() / f"search-{_digest(compiler)}.so"
+    try:
+        if not path.exists():
+            _compile(compiler, path)
+        return ctypes.CDLL(str(path))
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def cache_folder() -> Path:
+    """Return the folder for compiled libraries, in the user's folder for caches."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "nmt"
+
+
+def _digest(compiler: str) -> str:
+    """Return a hash of all that the library depends on: sources, flags, compiler and processor."""
+    contents = hashlib.sha256()
+    for source in sorted(FOLDER.glob("*.[ch]")):
+        contents.update(source.read_bytes())
+    # a home folder may be shared by different machines
+    contents.update(repr((FLAGS, compiler, sorted(processor_features()))).encode())
+    return contents.hexdigest()[:16]
+
+
+def _compile(compiler: str, path: Path) -> None:
+    """Compile search.c into the file `path`, which appears only when it is complete."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        unfinished = Path(folder) / path.name
+        command = [compiler, *FLAGS, str(FOLDER / "search.c"), "-o", str(unfinished), "-lm"]
+        subprocess.run(command, check=True, capture_output=True, timeout=LONGEST_COMPILATION)
+        unfinished.replace(path)

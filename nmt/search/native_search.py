@@ -1,0 +1,150 @@
+"""Greedy and beam search by the C library of `nmt.inference.native`, with the same results.
+
+The library computes a whole batch in one call. For a small model, Python and PyTorch take longer
+to call the hundreds of operations of a step than the processor takes to compute them.
+"""
+
+import ctypes
+from collections.abc import Sequence
+from typing import Self
+
+import numpy as np
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.data.tokens.tokenizer import BOS, EOS, UNK
+from nmt.errors import NonFiniteScoresError
+from nmt.inference.native.library import native_library
+from nmt.inference.native.weights import NativeWeights
+from nmt.inference.prepare import check_modules
+from nmt.model.transformer import Transformer
+from nmt.search.beam_search import length_penalty
+from nmt.search.decoding import Hypothesis
+
+PRECISIONS = ("fp32", "int8")
+MOST_EXCLUDED = 4
+NONE = -1
+"""stands for an id or a length that does not exist"""
+
+
+class CSearch(ctypes.Structure):
+    """`Search` of search.c."""
+
+    _fields_ = (
+        *((name, ctypes.c_int32) for name in ("beam_size", "n_best", "early_stopping")),
+        *((name, ctypes.c_int32) for name in ("min_length", "bos", "eos")),
+        ("excluded", ctypes.c_int32 * MOST_EXCLUDED),
+        ("penalties", ctypes.c_void_p),
+    )
+
+
+class NativeSearch:
+    """A model whose translations the C library searches for."""
+
+    def __init__(self, library: ctypes.CDLL, weights: NativeWeights, padding: int) -> None:
+        self._library, self._weights, self._padding = library, weights, padding
+
+    @classmethod
+    def of(cls, model: Transformer, precision: str) -> Self | None:
+        """Pack the weights of a model; None if the library cannot compute it or is not there.
+
+        Raises:
+            UnknownModuleError: the model has a module or an activation that is not known.
+            NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
+        """
+        is_plain = type(model) is Transformer  # an ensemble is not
+        if not is_plain or precision not in PRECISIONS:
+            return None
+        if next(model.parameters()).device.type != "cpu" or not (library := native_library()):
+            return None
+        check_modules(model)
+        panel, lanes = library.nmt_panel(), library.nmt_lanes()
+        first = model.decoder.layers[0]
+        d_model, d_ff = first.feed_forward.inner.in_features, first.feed_forward.inner.out_features
+        head_width = d_model // first.self_attention.heads
+        if d_model % panel or d_ff % panel or head_width % lanes:
+            return None
+        int8 = precision == "int8"
+        if int8 and not all(weight.isfinite().all() for weight in model.parameters()):
+            raise NonFiniteScoresError()
+        return cls(library, NativeWeights(model, panel, int8), model.padding)
+
+    def restrict_vocabulary(self, ids: Tensor) -> Self:
+        """Return a search among the target ids `ids` (V'); its ids are indices into them."""
+        return type(self)(self._library, self._weights.restrict_vocabulary(ids), self._padding)
+
+    def search(
+        self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int
+    ) -> list[list[Hypothesis]]:
+        """Return up to `n_best` hypotheses of each row of source ids, best first.
+
+        Scores and rules are those of `beam_search`; `no_repeat_ngram` must be 0.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+            MemoryError: the memory does not suffice.
+        """
+        lengths = [len(ids) for ids in sources]
+        longest = np.array([max(1, settings.longest(length)) for length in lengths], np.int32)
+        row_size = int(longest.max())
+        self._weights.extend_positions(max(row_size, *lengths))
+        unknown = [] if settings.allow_unknown else [UNK]
+        excluded = [self._padding, BOS, *unknown]
+        excluded += [NONE] * (MOST_EXCLUDED - len(excluded))
+        penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
+        by_length = np.array(penalties, np.float32)
+        search = CSearch(
+            beam_size=settings.beam_size,
+            n_best=n_best,
+            early_stopping=settings.early_stopping,
+            min_length=settings.min_length,
+            bos=BOS,
+            eos=EOS,
+            excluded=(ctypes.c_int32 * MOST_EXCLUDED)(*excluded),
+            penalties=by_length.ctypes.data,
+        )
+        ids = np.concatenate([np.array(row, np.int32) for row in sources])
+        starts = np.cumsum([0, *lengths], dtype=np.int32)
+        results = _Results(len(sources), n_best, row_size)
+        failed = self._library.nmt_translate(
+            ctypes.byref(self._weights.model),
+            ctypes.byref(search),
+            len(sources),
+            *(_address(array) for array in (ids, starts, longest)),
+            row_size,
+            *(_address(array) for array in (results.tokens, results.lengths, results.scores)),
+        )
+        if failed:
+            raise MemoryError
+        return results.hypotheses()
+
+
+class _Results:
+    """Arrays into which the library writes the hypotheses of each sentence."""
+
+    def __init__(self, sentences: int, n_best: int, longest: int) -> None:
+        self.tokens = np.empty((sentences, n_best, longest), np.int32)
+        self.lengths = np.empty((sentences, n_best), np.int32)
+        """without BOS and EOS; NONE: there is no such hypothesis"""
+        self.scores = np.empty((sentences, n_best), np.float32)
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, best first."""
+        results = []
+        for rows, lengths, scores in zip(
+            self.tokens, self.lengths.tolist(), self.scores.tolist(), strict=True
+        ):
+            of_sentence = zip(rows, lengths, scores, strict=True)
+            found = [
+                Hypothesis(tuple(row[:length].tolist()), score)
+                for row, length, score in of_sentence
+                if length != NONE
+            ]
+            if not found:  # scores that are NaN are not above -inf
+                raise NonFiniteScoresError()
+            results.append(found)
+        return results
+
+
+def _address(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)

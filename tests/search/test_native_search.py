@@ -1,0 +1,268 @@
+"""The C library finds what `beam_search` finds, with the same scores, and fails in the same way."""
+
+import copy
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.data.tokens.batch import collate_source
+from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.errors import NonFiniteScoresError
+from nmt.inference.native import library
+from nmt.inference.native.library import native_library
+from nmt.inference.prepare import restrict_vocabulary
+from nmt.model.transformer import Transformer
+from nmt.processor import processor_features
+from nmt.search import native_search
+from nmt.search.beam_search import beam_search
+from nmt.search.decoding import Hypothesis
+from nmt.search.native_search import NativeSearch
+from nmt.search.sampling import greedy_search
+from tests.search.plain_search import assert_same
+
+VOCABULARY = 90
+needs_library = pytest.mark.skipif(
+    native_library() is None, reason="needs a C compiler and an x86 processor with AVX2"
+)
+PLAIN = DecodingConfig(beam_size=4, max_length_offset=8)
+
+
+def random_model(seed: int = 1, vocabulary: int = VOCABULARY, **changes: Any) -> Transformer:
+    """Random weights, large enough that sentences end at different steps."""
+    torch.manual_seed(seed)
+    sizes = ModelConfig(
+        d_model=64, heads=4, d_ff=128, encoder_layers=2, decoder_layers=2, embeddings="separate"
+    )
+    model = Transformer(sizes.model_copy(update=changes), vocabulary, vocabulary, PAD).eval()
+    for name, weight in model.named_parameters():
+        if weight.dim() == 1:  # biases and norms too must have an effect
+            nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.1)
+    nn.init.normal_(model.output_embedding.weight, std=0.25)
+    return model
+
+
+def sentences(count: int = 12, longest: int = 11, vocabulary: int = VOCABULARY) -> list[list[int]]:
+    random = torch.Generator().manual_seed(count)
+    lengths = [i % longest for i in range(count)]
+    rows = [torch.randint(EOS + 1, vocabulary, (n,), generator=random).tolist() for n in lengths]
+    return [[*row, EOS] for row in rows]
+
+
+def native(model: Transformer, precision: str = "fp32") -> NativeSearch:
+    search = NativeSearch.of(model, precision)
+    assert search is not None
+    return search
+
+
+def assert_same_results(
+    found: list[list[Hypothesis]], expected: list[list[Hypothesis]], tolerance: float = 1e-4
+) -> None:
+    for of_sentence, expected_of_it in zip(found, expected, strict=True):
+        assert_same(of_sentence, expected_of_it, tolerance)
+
+
+@needs_library
+@pytest.mark.parametrize("beam_size", [1, 2, 4, 32])
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"early_stopping": True},
+        {"length_normalization": "average", "min_length": 3},
+        {"length_normalization": "none", "allow_unknown": True, "max_length_factor": 1.5},
+    ],
+    ids=["plain", "early", "average", "none"],
+)
+def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any]) -> None:
+    model, rows = random_model(), sentences()
+    settings = PLAIN.model_copy(update={"beam_size": beam_size, **others})
+    n_best = min(beam_size, 5)
+    found = native(model).search(rows, settings, n_best)
+    assert len({len(best.tokens) for best, *_ in found}) > 3
+    expected = beam_search(model, collate_source(rows), settings, n_best)
+    assert_same_results(found, expected)
+    if beam_size == 1:
+        greedy = greedy_search(model, collate_source(rows), settings)
+        assert_same_results(found, [[best] for best in greedy])
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"norm": "pre"},
+        {"activation": "gelu", "output_bias": True},
+        {"activation": "swish", "positions": "sines_first", "start_embedding": "zero"},
+        {"embeddings": "shared", "encoder_layers": 3, "decoder_layers": 1, "heads": 1},
+        {"positions": "tensor2tensor", "layer_norm_epsilon": 1e-3, "d_ff": 192},
+    ],
+    ids=["pre-norm", "gelu", "marian", "shared", "epsilon"],
+)
+def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
+    model, rows = random_model(**changes), sentences()
+    expected = beam_search(model, collate_source(rows), PLAIN, n_best=2)
+    assert_same_results(native(model).search(rows, PLAIN, n_best=2), expected)
+
+
+@needs_library
+@pytest.mark.parametrize("length", [1, 2, 7, 1024])
+def test_a_sentence_may_have_any_length(length: int) -> None:
+    model = random_model()
+    row = [5 + i % 80 for i in range(length - 1)] + [EOS]
+    search = native(model)
+    expected = beam_search(model, torch.tensor([row]), PLAIN)
+    assert_same_results(search.search([row], PLAIN, 1), expected)
+    short = [8, 9, EOS]
+    alone = search.search([short], PLAIN, 1)
+    assert_same_results(search.search([row, short], PLAIN, 1)[1:], alone)
+
+
+@needs_library
+@pytest.mark.parametrize("vocabulary", [6, 63, 64, 65, 129])
+def test_a_vocabulary_may_have_any_size_and_a_beam_may_be_wider_than_it(vocabulary: int) -> None:
+    model, rows = random_model(vocabulary=vocabulary), sentences(6, 5, vocabulary)
+    settings = PLAIN.model_copy(update={"beam_size": 8, "max_length_offset": 2})
+    expected = beam_search(model, collate_source(rows), settings, n_best=8)
+    assert_same_results(native(model).search(rows, settings, n_best=8), expected)
+
+
+class _Rounded(nn.Module):
+    """What products in 8 bits compute: both factors are rounded, each row with its own scale."""
+
+    def __init__(self, linear: Any, most: int) -> None:
+        super().__init__()
+        self.weight, self.bias = rounded(linear.weight.detach(), 127), linear.bias
+        self.most = most
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(rounded(x, self.most), self.weight, self.bias)
+
+    logits = forward
+
+
+def rounded(x: Tensor, most: int) -> Tensor:
+    scale = x.abs().amax(-1, keepdim=True) / most
+    return (x / scale).round() * scale
+
+
+def assert_rounds_both_factors(model: Transformer, most: int) -> None:
+    """An int8 search gives the scores of a float32 model whose products have rounded factors."""
+    rows = sentences()
+    rounding = copy.deepcopy(model)
+    for module in list(rounding.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, nn.Linear):
+                module.add_module(name, _Rounded(child, most))
+    rounding.add_module("output_embedding", _Rounded(model.output_embedding, most))
+    expected = beam_search(rounding, collate_source(rows), PLAIN)
+    found = native(model, "int8").search(rows, PLAIN, 1)
+    pairs = [(a[0], b[0]) for a, b in zip(found, expected, strict=True)]
+    differences = [abs(a.score - b.score) for a, b in pairs if a.tokens == b.tokens]
+    # A sum in another order may round another way; so a few sentences differ, but not most.
+    assert len(differences) >= len(rows) - 3
+    assert statistics.median(differences) < 1e-4
+
+
+@needs_library
+def test_int8_rounds_both_factors_of_each_product_and_nothing_else() -> None:
+    has_vnni = bool(processor_features() & {"avx512_vnni", "avx_vnni"})
+    assert_rounds_both_factors(random_model(), most=127 if has_vnni else 63)
+
+
+@needs_library
+def test_an_int8_translation_does_not_depend_on_its_batch() -> None:
+    search, rows = native(random_model(), "int8"), sentences()
+    together = search.search(rows, PLAIN, 2)
+    assert together == [search.search([row], PLAIN, 2)[0] for row in rows]
+
+
+@needs_library
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) -> None:
+    model, rows = random_model(), sentences()
+    ids = torch.tensor([0, 1, 2, 3, *range(10, VOCABULARY, 3)])
+    narrow = restrict_vocabulary(model, ids)
+    found = native(model, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
+    expected = beam_search(narrow, collate_source(rows), PLAIN, 2)
+    if precision == "fp32":
+        assert_same_results(found, expected)
+    tokens = [token for best, *_ in found for token in best.tokens]
+    assert tokens and max(tokens) < len(ids)
+
+
+@needs_library
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("name", ["output_embedding", "decoder.layers.1.feed_forward.inner"])
+def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> None:
+    model = random_model()
+    model.get_parameter(f"{name}.weight").data[7, 3] = float("nan")
+    with pytest.raises(NonFiniteScoresError):
+        native(model, precision).search(sentences(), PLAIN, 1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
+)
+def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
+    assert NativeSearch.of(random_model(**changes), "fp32") is None
+
+
+@pytest.fixture
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the library be looked for again, and forget what was found after the test."""
+    monkeypatch.setattr(native_search, "native_library", native_library.__wrapped__)
+
+
+@pytest.mark.parametrize("obstacle", ["no compiler", "compiler fails", "switched off", "folder"])
+def test_without_the_library_pytorch_searches(
+    obstacle: str, uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    if obstacle == "switched off":
+        monkeypatch.setenv(library.SWITCH, "0")
+    elif obstacle == "folder":
+        cache.write_text("a file, where a folder is expected")
+    else:
+        monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
+    assert NativeSearch.of(random_model(), "fp32") is None
+    assert obstacle == "folder" or not list(cache.rglob("*.so"))
+
+
+@needs_library
+def test_it_is_compiled_once_for_each_processor(
+    uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert NativeSearch.of(random_model(), "fp32")
+    (compiled,) = tmp_path.rglob("*.so")
+    written = compiled.stat().st_mtime_ns
+    assert NativeSearch.of(random_model(), "fp32")
+    assert compiled.stat().st_mtime_ns == written
+    older = processor_features() - {"avx512f"}
+    monkeypatch.setattr(library, "processor_features", lambda: older)
+    assert NativeSearch.of(random_model(), "fp32")
+    assert len(list(tmp_path.rglob("*.so"))) == 2
+
+
+@needs_library
+@pytest.mark.parametrize("processor", ["haswell", "skylake-avx512"])
+def test_instructions_of_older_processors_suffice(
+    processor: str, uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if processor == "skylake-avx512" and "avx512bw" not in processor_features():
+        pytest.skip("this processor has no AVX-512")
+    flags = tuple(f.replace("=native", f"={processor}") for f in library.FLAGS)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "FLAGS", flags)
+    model, rows = random_model(), sentences()
+    expected = beam_search(model, collate_source(rows), PLAIN)
+    assert_same_results(native(model).search(rows, PLAIN, 1), expected)
+    # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
+    assert_rounds_both_factors(model, most=63)
