@@ -134,7 +134,7 @@ def translate(
         processes = job.choose_processes(translator.searcher.device.type)
         request = options.request(translator, terminology)
         with translator.pipeline(request, processes) as pipeline:
-            _ = translator.searcher.model  # an error must come before `begin` empties the output
+            translator.searcher.prepare()  # an error must come before `begin` empties the output
             done = sink.begin(lines, lambda: _settings(translator, terminology, context.params))
             translate_lines(pipeline, file, lines, options, done, sink)
 

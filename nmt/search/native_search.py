@@ -38,6 +38,22 @@ class CSearch(ctypes.Structure):
     )
 
 
+def is_served_natively(model: Transformer) -> bool:
+    """Whether the C library is there and can translate with `model`.
+
+    It can if the model is on a CPU, is no ensemble, and has widths that fill registers.
+    """
+    library = native_library()
+    is_single = type(model) is Transformer
+    if library is None or not is_single or next(model.parameters()).device.type != "cpu":
+        return False
+    layer = model.decoder.layers[0]
+    inner = layer.feed_forward.inner
+    panel, lanes = library.nmt_panel(), library.nmt_lanes()
+    head_width = inner.in_features // layer.self_attention.heads
+    return not (inner.in_features % panel or inner.out_features % panel or head_width % lanes)
+
+
 class NativeSearch:
     """A model whose translations the C library searches for."""
 
@@ -52,22 +68,14 @@ class NativeSearch:
             UnknownModuleError: the model has a module or an activation that is not known.
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
-        is_plain = type(model) is Transformer  # an ensemble is not
-        if not is_plain or precision not in PRECISIONS:
-            return None
-        if next(model.parameters()).device.type != "cpu" or not (library := native_library()):
+        library = native_library()
+        if library is None or precision not in PRECISIONS or not is_served_natively(model):
             return None
         check_modules(model)
-        panel, lanes = library.nmt_panel(), library.nmt_lanes()
-        first = model.decoder.layers[0]
-        d_model, d_ff = first.feed_forward.inner.in_features, first.feed_forward.inner.out_features
-        head_width = d_model // first.self_attention.heads
-        if d_model % panel or d_ff % panel or head_width % lanes:
-            return None
         int8 = precision == "int8"
         if int8 and not all(weight.isfinite().all() for weight in model.parameters()):
             raise NonFiniteScoresError()
-        return cls(library, NativeWeights(model, panel, int8), model.padding)
+        return cls(library, NativeWeights(model, library.nmt_panel(), int8), model.padding)
 
     def restrict_vocabulary(self, ids: Tensor) -> Self:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""

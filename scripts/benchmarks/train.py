@@ -40,8 +40,10 @@ from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer
 
 SIZES = {
+    "tiny": ModelConfig(d_model=128, heads=4, d_ff=512, encoder_layers=3, decoder_layers=3),
     "small": ModelConfig(d_model=256, heads=4, d_ff=1024, encoder_layers=3, decoder_layers=3),
     "base": ModelConfig(),
+    "student": ModelConfig(encoder_layers=12, decoder_layers=2),
     "big": ModelConfig(d_model=1024, heads=16, d_ff=4096, dropout=0.3),
 }
 

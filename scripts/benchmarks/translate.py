@@ -5,11 +5,14 @@ All engines take the same sentences, sorted by length, with the same weights, be
 use all cores at their best setting: ours and CTranslate2 in one process or worker of one thread a
 core, of several batch sizes the fastest. On a GPU each engine translates everything once before the
 clock starts, and ours shows its steps launched kernel by kernel (`bf16-eager`) beside those that
-are replayed as graphs. With `--model` the weights are those of a run, the
-sentences real ones, and with `--reference` BLEU is given. Without it they are drawn at random, and
-every sentence has so many tokens that all engines write `--target-length`. Texts are cut into
-pieces before the clock starts. A row's `latency_ms` is the median of one sentence at a time, on
-`latency_threads`: one core or all, whichever is faster.
+are replayed as graphs. On a CPU, `int8` and `fp32` are the C library where it serves the model, and
+`int8-pytorch` and `fp32-pytorch` what is used without it.
+
+With `--model` the weights are those of a run, the sentences real ones, and with `--reference` BLEU
+is given. Without it they are drawn at random, and every sentence has so many tokens that all
+engines write `--target-length`. Texts are cut into pieces before the clock starts. A row's
+`latency_ms` is the median of one sentence at a time, on `latency_threads`: one core or all,
+whichever is faster.
 
 Each engine runs in a process of its own, in turn, `--rounds` times.
 """
@@ -40,12 +43,16 @@ from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel, find_run, load_run
 from nmt.search.beam_search import beam_search
 from nmt.search.decoding import Hypothesis
-from nmt.search.shortlist import Shortlist
+from nmt.search.native_search import NativeSearch
+from nmt.search.shortlist import Shortlist, restrict_models
 from nmt.search.windows import cut_into_batches
 from nmt.translation.process_pool import ProcessPool
 
 Rows = list[list[int]]
-OURS = {"cpu": ("fp32", "bf16", "int8"), "cuda": ("fp32", "bf16-eager", "bf16")}
+OURS = {
+    "cpu": ("fp32", "bf16", "int8", "fp32-pytorch", "int8-pytorch"),
+    "cuda": ("fp32", "bf16-eager", "bf16"),
+}
 CTRANSLATE2 = {"cpu": ("float32", "int8"), "cuda": ("float16", "int8_float16")}
 BATCH_TOKENS = {"cpu": (1024, 2048, 4096), "cuda": (4096, 8192, 16384, 32768)}
 BATCH_SENTENCES = {"cpu": (32, 64), "cuda": (64, 256, 1024)}
@@ -146,18 +153,23 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     task = Task(arguments)
     tune_memory()
     torch.set_num_threads(1)
-    precision, _, eager = kind.partition("-")
-    model = prepare_for_inference(task.model, precision, graphs=not eager)
+    precision, _, variant = kind.partition("-")
     settings = task.settings()
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
+    native = None if variant else NativeSearch.of(task.model, precision)
+    model = task.model
+    if native is None:
+        model = prepare_for_inference(task.model, precision, graphs=variant != "eager")
 
     def search(batch: Rows) -> Rows:
-        source = collate_source(batch).to(task.device)
+        def among(target_ids: torch.Tensor | None) -> list[list[Hypothesis]]:
+            if native:
+                part = native if target_ids is None else native.restrict_vocabulary(target_ids)
+                return part.search(batch, settings, 1)
+            part_of_model = model if target_ids is None else restrict_models(model, target_ids)
+            return beam_search(part_of_model, collate_source(batch).to(task.device), settings)
 
-        def best(model: Transformer) -> list[list[Hypothesis]]:
-            return beam_search(model, source, settings)
-
-        found = shortlist.search(model, batch, best) if shortlist else best(model)
+        found = shortlist.search(batch, among) if shortlist else among(None)
         return [list(hypotheses[0].tokens) for hypotheses in found]
 
     def one(rows: Rows, threads: int) -> Rows:
@@ -349,7 +361,7 @@ def main() -> None:
     parser.add_argument("--latency-sentences", type=int, default=20)
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
-    parser.add_argument("--precision", nargs="+", help="of ours; fp32, bf16 and int8 or bf16-eager")
+    parser.add_argument("--precision", nargs="+", help=f"of ours: {OURS}")
     parser.add_argument(
         "--shortlist", type=int, metavar="N", help="with --model: ours with N candidates a token"
     )

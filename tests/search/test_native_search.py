@@ -252,17 +252,30 @@ def test_it_is_compiled_once_for_each_processor(
 
 
 @needs_library
-@pytest.mark.parametrize("processor", ["haswell", "skylake-avx512"])
-def test_instructions_of_older_processors_suffice(
-    processor: str, uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("processor", "feature", "most"),
+    [
+        # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
+        ("haswell", "avx2", 63),
+        ("skylake-avx512", "avx512bw", 63),
+        ("icelake-server", "avx512_vnni", 127),
+        ("sapphirerapids", "amx_int8", 127),
+    ],
+)
+def test_instructions_of_every_generation_compute_the_same(
+    processor: str,
+    feature: str,
+    most: int,
+    uncached: None,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    if processor == "skylake-avx512" and "avx512bw" not in processor_features():
-        pytest.skip("this processor has no AVX-512")
+    if feature not in processor_features():
+        pytest.skip(f"this processor has no {feature}")
     flags = tuple(f.replace("=native", f"={processor}") for f in library.FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "FLAGS", flags)
     model, rows = random_model(), sentences()
     expected = beam_search(model, collate_source(rows), PLAIN)
     assert_same_results(native(model).search(rows, PLAIN, 1), expected)
-    # without VNNI, sums of two products have 16 bits, which only 7 bits do not overflow
-    assert_rounds_both_factors(model, most=63)
+    assert_rounds_both_factors(model, most)

@@ -83,8 +83,9 @@ class ComputeOptions(WeightsOptions):
     """Which weights of a run to use, where, and in which number format."""
 
     precision: Literal["auto", "fp32", "bf16", "int8"] = "auto"
-    """auto is bf16 if the processor supports it, else fp32. int8 is for processors without bf16.
-    Both are faster than fp32, and their translations differ slightly."""
+    """int8 is the fastest on a CPU, bf16 on a GPU; their translations differ slightly from those of
+    fp32. auto is int8 where the C library searches (see nmt/translation/README.md), else bf16 if
+    the processor multiplies it, else fp32."""
     adapter: Annotated[Path | None, typer.Option(metavar="ADAPTER")] = None
     """What was trained from the model with training.lora: a run, a checkpoint or a file."""
 

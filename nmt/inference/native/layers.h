@@ -121,7 +121,7 @@ static void activate(int activation, size_t count, float *x) {
 }
 
 static void apply(const Linear *a, int rows, const float *x, float *y, Buffers *b) {
-  multiply(a, rows, x, a->inputs, y, b->bytes, b->x_scales);
+  multiply(a, rows, x, y, b->bytes, b->x_scales);
 }
 
 static void feed_forward(const Model *m, const Layer *layer, int rows, float *x, Buffers *b) {

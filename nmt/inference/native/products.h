@@ -19,6 +19,7 @@
 #endif
 #define PANEL (LANES * VECTORS)
 #define ROWS 6
+#define AHEAD 4096 /* bytes: how far ahead of a product its matrix is loaded */
 #define INLINE static inline __attribute__((always_inline))
 
 typedef float Floats __attribute__((vector_size(4 * LANES), may_alias));
@@ -117,16 +118,28 @@ INLINE float quantize(const float *x, int count, uint8_t *q) {
   return scale;
 }
 
+/* Calls CASE(n) for each number of rows: the kernels are compiled for each. */
+#define FOR_EACH_ROW_COUNT(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
+#define PADDING_ROWS 16 /* rows behind the last one that a product may read, but does not use */
+
+/* Begin to load what the product reads some steps later: matrices stream through the caches. */
+INLINE void prefetch(const void *weights) {
+#pragma GCC unroll 4
+  for (int v = 0; v < VECTORS; v++)
+    _mm_prefetch((const char *)weights + AHEAD + v * 4 * LANES, _MM_HINT_T0);
+}
+
 /* Multiply `rows` rows (a constant, at most ROWS) by one panel of float32. */
-INLINE void multiply_panel(const Linear *a, int panel, const int rows, const float *x, int stride,
-                           float *y) {
+INLINE void multiply_panel(const Linear *a, int panel, const int rows, const float *x, float *y) {
   const Floats *w = (const Floats *)a->panels + (size_t)panel * a->inputs * VECTORS;
   Floats sums[ROWS][VECTORS] = {};
-  for (int i = 0; i < a->inputs; i++, w += VECTORS)
+  for (int i = 0; i < a->inputs; i++, w += VECTORS) {
+    prefetch(w);
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
-      for (int v = 0; v < VECTORS; v++) sums[r][v] += w[v] * x[r * stride + i];
+      for (int v = 0; v < VECTORS; v++) sums[r][v] += w[v] * x[r * a->inputs + i];
+  }
   const Floats *bias = (const Floats *)(a->bias + panel * PANEL);
 #pragma GCC unroll 6
   for (int r = 0; r < rows; r++)
@@ -135,12 +148,27 @@ INLINE void multiply_panel(const Linear *a, int panel, const int rows, const flo
       ((Floats *)(y + r * a->padded + panel * PANEL))[v] = sums[r][v] + bias[v];
 }
 
-/* The same for int8: rows of x are quantized, with their scales. */
+/* Make floats of integer sums of row r, `sums` (VECTORS), and store them in y. */
+INLINE void store_sums(const Linear *a, int panel, const Ints *sums, float x_scale, float *y) {
+  const Floats *bias = (const Floats *)(a->bias + panel * PANEL);
+  const Floats *scales = (const Floats *)(a->scales + panel * PANEL);
+  const Ints *row_sums = (const Ints *)(a->sums + panel * PANEL);
+#pragma GCC unroll 4
+  for (int v = 0; v < VECTORS; v++) {
+    /* the bytes of x are larger by QUANTIZED_MAX + 1 than what they stand for */
+    Ints exact = sums[v] - row_sums[v] * (QUANTIZED_MAX + 1);
+    Floats product = __builtin_convertvector(exact, Floats) * (scales[v] * x_scale);
+    ((Floats *)(y + panel * PANEL))[v] = product + bias[v];
+  }
+}
+
+/* multiply_panel for int8: rows of x are quantized, with their scales. */
 INLINE void multiply_panel_int8(const Linear *a, int panel, const int rows, const uint8_t *x,
                                 const float *x_scales, float *y) {
   const Ints *w = (const Ints *)a->panels + (size_t)panel * (a->inputs / 4) * VECTORS;
   Ints sums[ROWS][VECTORS] = {};
-  for (int i = 0; i < a->inputs; i += 4, w += VECTORS)
+  for (int i = 0; i < a->inputs; i += 4, w += VECTORS) {
+    prefetch(w);
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
       int32_t four;
@@ -149,40 +177,108 @@ INLINE void multiply_panel_int8(const Linear *a, int panel, const int rows, cons
       for (int v = 0; v < VECTORS; v++)
         sums[r][v] = add_dot_products(sums[r][v], (Ints){} + four, w[v]);
     }
-  const Floats *bias = (const Floats *)(a->bias + panel * PANEL);
-  const Floats *scales = (const Floats *)(a->scales + panel * PANEL);
-  const Ints *row_sums = (const Ints *)(a->sums + panel * PANEL);
+  }
 #pragma GCC unroll 6
   for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-    for (int v = 0; v < VECTORS; v++) {
-      /* the bytes of x are larger by QUANTIZED_MAX + 1 than what they stand for */
-      Ints exact = sums[r][v] - row_sums[v] * (QUANTIZED_MAX + 1);
-      Floats product = __builtin_convertvector(exact, Floats) * (scales[v] * x_scales[r]);
-      ((Floats *)(y + r * a->padded + panel * PANEL))[v] = product + bias[v];
+    store_sums(a, panel, sums[r], x_scales[r], y + (size_t)r * a->padded);
+}
+
+#ifdef __AMX_INT8__
+#define TILE_ROWS 16
+#define TILE_BYTES 64 /* of a row of a tile */
+#define TILES 8 /* 0 to 3: sums of 16 outputs each; 4: of x; 5 and 6: of W */
+
+/* Give all tiles 16 rows of 64 bytes. */
+static void configure_tiles(void) {
+  struct {
+    uint8_t palette, start_row, unused[14];
+    uint16_t bytes[16];
+    uint8_t rows[16];
+  } tiles = {.palette = 1};
+  for (int i = 0; i < TILES; i++) tiles.bytes[i] = TILE_BYTES, tiles.rows[i] = TILE_ROWS;
+  _tile_loadconfig(&tiles);
+}
+
+/* multiply_panel_int8 for up to TILE_ROWS rows in AMX's tiles; x has TILE_ROWS rows in memory. */
+static void multiply_panel_tiles(const Linear *a, int panel, int rows, const uint8_t *x,
+                                 const float *x_scales, float *y) {
+  const int stride = 4 * PANEL; /* bytes from four inputs of all outputs to the next four */
+  const uint8_t *w = (const uint8_t *)a->panels + (size_t)panel * a->inputs * PANEL;
+  Ints sums[TILE_ROWS][VECTORS];
+  __asm__ volatile("" ::: "memory"); /* x is written before tiles read it */
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int i = 0; i < a->inputs; i += TILE_BYTES, w += TILE_BYTES * PANEL) {
+    _tile_loadd(4, x + i, a->inputs);
+    _tile_loadd(5, w, stride);
+    _tile_dpbusd(0, 4, 5);
+    _tile_loadd(6, w + TILE_BYTES, stride);
+    _tile_dpbusd(1, 4, 6);
+    _tile_loadd(5, w + 2 * TILE_BYTES, stride);
+    _tile_dpbusd(2, 4, 5);
+    _tile_loadd(6, w + 3 * TILE_BYTES, stride);
+    _tile_dpbusd(3, 4, 6);
+  }
+  _tile_stored(0, &sums[0][0], sizeof sums[0]);
+  _tile_stored(1, &sums[0][1], sizeof sums[0]);
+  _tile_stored(2, &sums[0][2], sizeof sums[0]);
+  _tile_stored(3, &sums[0][3], sizeof sums[0]);
+  for (int r = 0; r < rows; r++)
+    store_sums(a, panel, sums[r], x_scales[r], y + (size_t)r * a->padded);
+}
+#endif
+
+/* y = x W^T + b of quantized rows: x (rows, inputs) -> y (rows, padded). */
+static void multiply_int8(const Linear *a, int rows, const uint8_t *x, const float *x_scales,
+                          float *y) {
+#ifdef __AMX_INT8__
+  if (rows > ROWS) configure_tiles();
+#endif
+  for (int panel = 0; panel < a->padded / PANEL; panel++) {
+    int r = 0;
+#ifdef __AMX_INT8__
+    for (; rows - r > ROWS; r += TILE_ROWS) {
+      int count = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
+      multiply_panel_tiles(a, panel, count, x + (size_t)r * a->inputs, x_scales + r,
+                           y + (size_t)r * a->padded);
+    }
+#endif
+    for (; r < rows; r += ROWS) {
+#define CASE(n) \
+  case n: \
+    multiply_panel_int8(a, panel, n, x + (size_t)r * a->inputs, x_scales + r, \
+                        y + (size_t)r * a->padded); \
+    break;
+      switch (rows - r < ROWS ? rows - r : ROWS) { FOR_EACH_ROW_COUNT(CASE) }
+#undef CASE
+    }
+  }
+}
+
+/* The same in float32. */
+static void multiply_float(const Linear *a, int rows, const float *x, float *y) {
+  for (int panel = 0; panel < a->padded / PANEL; panel++)
+    for (int r = 0; r < rows; r += ROWS) {
+#define CASE(n) \
+  case n: \
+    multiply_panel(a, panel, n, x + (size_t)r * a->inputs, y + (size_t)r * a->padded); \
+    break;
+      switch (rows - r < ROWS ? rows - r : ROWS) { FOR_EACH_ROW_COUNT(CASE) }
+#undef CASE
     }
 }
 
-#define FOR_EACH_ROW_COUNT(CASE) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6)
-
-/* y = x W^T + b: x (rows, stride) -> y (rows, padded). `bytes` has room for rows * inputs bytes. */
-static void multiply(const Linear *a, int rows, const float *x, int stride, float *y,
-                     uint8_t *bytes, float *x_scales) {
-  if (a->scales)
-    for (int r = 0; r < rows; r++)
-      x_scales[r] = quantize(x + r * stride, a->inputs, bytes + r * a->inputs);
-  for (int panel = 0; panel < a->padded / PANEL; panel++)
-    for (int r = 0; r < rows; r += ROWS) {
-      float *to = y + (size_t)r * a->padded;
-      int count = rows - r < ROWS ? rows - r : ROWS;
-      if (a->scales) {
-#define CASE(n) case n: multiply_panel_int8(a, panel, n, bytes + r * a->inputs, x_scales + r, to); break;
-        switch (count) { FOR_EACH_ROW_COUNT(CASE) }
-#undef CASE
-      } else {
-#define CASE(n) case n: multiply_panel(a, panel, n, x + (size_t)r * stride, stride, to); break;
-        switch (count) { FOR_EACH_ROW_COUNT(CASE) }
-#undef CASE
-      }
-    }
+/* y = x W^T + b: x (rows, inputs) -> y (rows, padded). `bytes` and `x_scales` receive the quantized
+ * rows of x; they have room for PADDING_ROWS more. */
+static void multiply(const Linear *a, int rows, const float *x, float *y, uint8_t *bytes,
+                     float *x_scales) {
+  if (!a->scales) {
+    multiply_float(a, rows, x, y);
+    return;
+  }
+  for (int r = 0; r < rows; r++)
+    x_scales[r] = quantize(x + (size_t)r * a->inputs, a->inputs, bytes + (size_t)r * a->inputs);
+  multiply_int8(a, rows, bytes, x_scales, y);
 }

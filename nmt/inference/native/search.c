@@ -8,7 +8,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 #define MOST_EXCLUDED 4
-#define ROWS_OF_LOGITS 24 /* whose logits fit into the second-level cache */
+#define ROWS_OF_LOGITS 96 /* so many logits fit into the caches, and the matrix is read less often */
 
 typedef struct {
   int32_t beam_size, n_best, early_stopping, min_length, bos, eos;
@@ -158,7 +158,7 @@ static void divide(Memory *block, Work *w, const Model *m, const Search *s, int 
   b->result = take(block, rows * d * 4);
   b->scores = take(block, attended * 4);
   b->x_scales = take(block, rows * 4);
-  b->bytes = take(block, rows * wide);
+  b->bytes = take(block, (rows + PADDING_ROWS) * wide);
   w->x = take(block, rows * d * 4);
   w->logits = take(block, (size_t)ROWS_OF_LOGITS * m->projection.padded * 4);
   w->queries = take(block, steps * sizeof(Query));
@@ -261,8 +261,22 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
     }
   }
   free(block.block);
+#ifdef __AMX_INT8__
+  _tile_release();
+#endif
   return 0;
 }
+
+#ifdef __AMX_INT8__
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Ask Linux once for the use of AMX's tiles, which would end the process otherwise. */
+__attribute__((constructor)) static void request_tiles(void) {
+  const int request_permission = 0x1023, tile_data = 18; /* arch_prctl(2), XFEATURE_XTILE_DATA */
+  syscall(SYS_arch_prctl, request_permission, tile_data);
+}
+#endif
 
 /* Outputs in a panel: the caller stores matrices accordingly. */
 EXPORT int nmt_panel(void) { return PANEL; }
