@@ -1,4 +1,4 @@
-"""Checks for `nmt doctor`: Python, libraries, device, precision, threads, memory and disk.
+"""Checks for `nmt doctor`: Python, libraries, device, precision, search, memory and disk.
 
 This module works without PyTorch, so that it can report a missing or broken PyTorch.
 """
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from nmt.inference.native.library import native_library, runs_on_this_processor
 from nmt.processor import CGROUP, available_cores, meminfo
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def check_machine(folders: Sequence[Path]) -> Iterator[Check]:
     yield _libraries()
     yield from _device()
     yield _threads()
+    yield _search()
     yield _memory()
     existing = [_existing_parent(folder) for folder in folders]
     for folder in dict.fromkeys(existing):  # each one once, in this order
@@ -155,6 +157,18 @@ def _threads() -> Check:
         remedy = f"set training.threads: {max(1, round(quota))}"
         return Check("threads", "warning", found, remedy)
     return Check("threads", "ok", found)
+
+
+def _search() -> Check:
+    """Whether translating on a CPU uses the search in C (`nmt.inference.native`)."""
+    if not runs_on_this_processor():
+        found = "PyTorch searches; the search in C is for x86 processors with AVX2, on Linux"
+        return Check("search", "ok", found)
+    if native_library():
+        return Check("search", "ok", "in C, compiled for this processor")
+    found = "the search in C cannot be compiled, so PyTorch searches on a CPU"
+    remedy = "install a C compiler (gcc or clang) to translate faster"
+    return Check("search", "warning", found, remedy)
 
 
 def _cpu_quota() -> float | None:

@@ -346,8 +346,8 @@ def _in_order(parts: Sequence[Sequence[int]], found: Any, count: int) -> Rows:
     return rows
 
 
-def main() -> None:
-    """Measure the engines in turn."""
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -373,6 +373,12 @@ def main() -> None:
         default=[],
         help="rivals; marian only with --model",
     )
+    return parser
+
+
+def main() -> None:
+    """Measure the engines in turn."""
+    parser = make_parser()
     arguments = parser.parse_args()
     if arguments.model and not arguments.source:
         parser.error("--model needs --source: the sentences to translate")

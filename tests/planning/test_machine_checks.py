@@ -62,6 +62,18 @@ def disk_with(free: float) -> Mock:
             "expect half the speed or less, or use a newer machine",
         ),
         (
+            "nmt.planning.machine_checks.native_library",
+            lambda: None,
+            "warning  search      the search in C cannot be compiled, so PyTorch searches on a "
+            "CPU; install a C compiler (gcc or clang) to translate faster",
+        ),
+        (
+            "nmt.planning.machine_checks.runs_on_this_processor",
+            lambda: False,
+            "ok       search      PyTorch searches; the search in C is for x86 processors with "
+            "AVX2, on Linux",
+        ),
+        (
             "shutil.which",
             lambda name: f"/usr/bin/{name}",
             f"warning  device      an NVIDIA driver is here, but PyTorch {torch.__version__} finds "
