@@ -21,12 +21,17 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
+from nmt.checkpoint_files import (
+    FORMAT,
+    MANIFEST,
+    STATE,
+    WEIGHTS,
+    Array,
+    digest_of,
+    read_verified,
+)
 from nmt.errors import CheckpointError, NewerCheckpointError
-from nmt.files import FORMAT_KEY, check_format, read_json, write_folder_atomically
-
-WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
-FORMAT = 1
-"""the version of the format that is written, and the newest that can be read"""
+from nmt.files import FORMAT_KEY, write_folder_atomically
 
 
 def trained_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
@@ -39,14 +44,18 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in trained_parameters(model).items()}
 
 
+def arrays_of(model: nn.Module) -> dict[str, Array]:
+    """Return {name: array} of all parameters, in the model's order; a CPU's share their memory."""
+    return {name: p.detach().cpu().numpy() for name, p in model.named_parameters()}
+
+
 def weights_digest(model: nn.Module) -> str:
     """Return the SHA-256 of the names, types, shapes and bytes of all parameters, in hex."""
-    digest = hashlib.sha256()
-    for name, parameter in model.named_parameters():
-        weight = parameter.detach()
-        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
-        digest.update(weight.cpu().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+    parameters = [(name, p.detach().cpu()) for name, p in model.named_parameters()]
+    return digest_of(
+        (f"{name} {p.dtype} {tuple(p.shape)}", p.reshape(-1).view(torch.uint8).numpy())
+        for name, p in parameters
+    )
 
 
 def load_into(model: nn.Module, weights: Mapping[str, Tensor], origin: Path) -> None:
@@ -126,22 +135,6 @@ def save_checkpoint(
         raise CheckpointError(message) from error
 
 
-def _read_verified(path: Path, name: str) -> bytes:
-    """Return the bytes of file `name` of a checkpoint, after their SHA-256 is checked."""
-    try:
-        manifest = read_json(path / MANIFEST)
-        check_format(manifest, FORMAT, path, "choose another checkpoint", NewerCheckpointError)
-        expected = manifest[name]["sha256"]
-        data = (path / name).read_bytes()
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(
-            f"{path}: no usable checkpoint: {name} or its entry in {MANIFEST} cannot be read"
-        ) from error
-    if hashlib.sha256(data).hexdigest() != expected:
-        raise CheckpointError(f"{path / name}: damaged: its SHA-256 is not the manifest's")
-    return data
-
-
 def load_weights(path: Path) -> dict[str, Tensor]:
     """Return the weights {name: tensor} of the checkpoint folder `path`, on the CPU.
 
@@ -158,7 +151,7 @@ def load_with_metadata(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         CheckpointError: `path` is missing, damaged or of a newer format.
     """
     try:
-        data = path.read_bytes() if path.is_file() else _read_verified(path, WEIGHTS)
+        data = path.read_bytes() if path.is_file() else read_verified(path, WEIGHTS)
         weights = safetensors.torch.load(data)
     except (OSError, SafetensorError) as error:
         file = path if path.is_file() else path / WEIGHTS
@@ -173,7 +166,7 @@ def load_state(path: Path) -> dict[str, Any]:
     Raises:
         CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
     """
-    data = io.BytesIO(_read_verified(path, STATE))
+    data = io.BytesIO(read_verified(path, STATE))
     try:
         state: dict[str, Any] = torch.load(data, map_location="cpu", weights_only=True)
     except (RuntimeError, pickle.UnpicklingError) as error:
@@ -186,7 +179,7 @@ def intact_checkpoints(paths: Sequence[Path], log: Callable[[str], None]) -> lis
     intact = []
     for path in paths:
         try:
-            _read_verified(path, WEIGHTS)
+            read_verified(path, WEIGHTS)
             intact.append(path)
         except CheckpointError as error:
             log(f"{error}; it is left out")
@@ -207,7 +200,7 @@ def newest_checkpoint(paths: Sequence[Path], log: Callable[[str], None]) -> Path
     for path in reversed(paths):
         try:
             for name in (WEIGHTS, STATE):
-                _read_verified(path, name)
+                read_verified(path, name)
         except NewerCheckpointError:
             raise
         except CheckpointError as error:

@@ -1,20 +1,15 @@
-"""Where and how to compute: device, precision, CPU threads, memory, random seeds."""
+"""Where and how to compute: device, precision, CPU threads, random seeds."""
 
 import contextlib
-import ctypes
 import hashlib
 import os
-import platform
-from collections.abc import Iterator
 from typing import Literal
 
 import torch
 
-from nmt.errors import ConfigError, NmtError
-from nmt.processor import available_cores, installed_memory, processor_features
-
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # parameters of glibc's mallopt, from malloc.h
-ONEDNN_CACHED_KERNELS = "128"
+from nmt.errors import ConfigError
+from nmt.memory import process_memory
+from nmt.processor import available_cores, processor_features
 
 
 def pick_device(name: str) -> torch.device:
@@ -108,22 +103,6 @@ def use_threads(threads: int | Literal["auto"]) -> int:
     return count
 
 
-def tune_memory() -> None:
-    """Configure glibc and oneDNN for training on a CPU: keep freed memory, cache few kernels.
-
-    Each training step frees and allocates the same hundreds of megabytes. By default glibc returns
-    them to the kernel and gets them back page by page, which costs as much as the arithmetic on
-    them. Here glibc keeps them. oneDNN caches 1,024 compiled kernels, one for each shape, with
-    megabytes of scratch memory each. Lengths of text rarely repeat, so here it caches fewer.
-    Call it before the first matrix product; it has an effect on Linux only.
-    """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", ONEDNN_CACHED_KERNELS)
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(M_MMAP_THRESHOLD, 1 << 30)
-        libc.mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)
-
-
 def memory_of(device: torch.device) -> float | None:
     """Return the bytes of memory that this process may use on a device, or None if unknown.
 
@@ -134,31 +113,7 @@ def memory_of(device: torch.device) -> float | None:
     if device.type != "cpu":
         properties = getattr(torch.get_device_module(device), "get_device_properties", None)
         return float(properties(device).total_memory) if properties else None
-    memory = installed_memory()
-    return memory and memory / int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error means that the memory of the CPU or another device ran out."""
-    if isinstance(error, torch.OutOfMemoryError | MemoryError):
-        return True
-    messages = ("can't allocate memory", "MPS backend out of memory")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in messages)
-
-
-@contextlib.contextmanager
-def memory_explained(shortage: str) -> Iterator[None]:
-    """Turn an out-of-memory error inside the block into an error that names the remedy.
-
-    Raises:
-        NmtError: memory ran out; the message is "the memory does not suffice " + `shortage`.
-    """
-    try:
-        yield
-    except (RuntimeError, MemoryError) as error:
-        if not is_out_of_memory(error):
-            raise
-        raise NmtError(f"the memory does not suffice {shortage}") from error
+    return process_memory()
 
 
 def step_seed(seed: int, step: int, rank: int = 0) -> int:

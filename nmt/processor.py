@@ -1,9 +1,12 @@
-"""The features of the processor and the size of the memory; does not import PyTorch."""
+"""Features, cores and memory of this machine; does not import PyTorch."""
 
 import functools
 import os
+import sys
 from pathlib import Path
 
+GPU_DRIVERS = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+"""files that exist if a driver is loaded: NVIDIA's, that of Windows for Linux, AMD's"""
 CGROUP = Path("/sys/fs/cgroup")
 """the folder with the limits of this process's control group, such as a container"""
 
@@ -29,6 +32,19 @@ def available_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def is_cpu(device: str) -> bool:
+    """Whether a device is certainly the CPU: "cpu", or "auto" without a driver of a GPU."""
+    has_driver = any(Path(file).exists() for file in GPU_DRIVERS)
+    return device == "cpu" or (device == "auto" and not has_driver)
+
+
+def use_one_thread() -> None:
+    """Let PyTorch compute with one thread, whether it is imported already or later."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 def meminfo(name: str) -> int | None:

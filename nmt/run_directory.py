@@ -1,4 +1,4 @@
-"""The files of a run directory, its lock, and loading a model from it.
+"""The files of a run directory, its lock, and what is loaded from it.
 
 runs/NAME/
   config.yaml  environment.json  .lock  tokenizer/  metrics.jsonl  translations/
@@ -16,17 +16,17 @@ import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from nmt.adapter import merge_adapter
-from nmt.checkpoint import WEIGHTS, check_finite, load_into, load_weights, weights_of
+from nmt.checkpoint_files import WEIGHTS
 from nmt.config import Config
-from nmt.config_file import dump_config, load_config
-from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
+from nmt.config_file import dump_config
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import CheckpointError, ConfigError, RunDirectoryBusyError
 from nmt.files import read_json_or_empty, write_atomically
-from nmt.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from nmt.model.transformer import Transformer
 
 _STEP = re.compile(r"step-\d{8,18}")
 # what nmt saves in folders of the run: checkpoints, translations of a step, averages
@@ -159,26 +159,11 @@ class LoadedModel:
 
     config: Config
     tokenizer: Tokenizer
-    model: Transformer
+    model: "Transformer"
     path: Path
     """the folder of the weights; during training, the run directory"""
     metadata: Mapping[str, str] = field(default_factory=dict)
     """text that training stores with the weights, see `adapter.AdapterOrigin`"""
-
-
-def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
-    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
-
-    Raises:
-        ConfigError: the languages should share embeddings, but their pieces differ.
-    """
-    sides = tokenizer.source, tokenizer.target
-    if config.model.embeddings == "shared" and sides[0].pieces != sides[1].pieces:
-        raise ConfigError(
-            "model.embeddings: shared needs the same pieces in both languages, but those of the "
-            "two tokenizers differ; write embeddings: target"
-        )
-    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD, BOS)
 
 
 def find_run(path: Path) -> RunDirectory:
@@ -199,49 +184,6 @@ def find_run(path: Path) -> RunDirectory:
         )
     reason = "it has no config.yaml" if path.exists() else "no such directory"
     raise CheckpointError(f"{path}: not a run directory: {reason}; give what `nmt train` wrote")
-
-
-def load_run(
-    path: str | Path,
-    device: torch.device,
-    checkpoint: str = "best",
-    adapter: str | Path | None = None,
-) -> LoadedModel:
-    """Load a run to translate, in eval mode; `checkpoint` is best, last, step-N and so on.
-
-    `adapter`, a run with `training.lora`, a checkpoint of one, or a file, is merged into the
-    weights. If `path` is itself such a run, its adapter is merged into the weights of its parent.
-
-    Raises:
-        CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite;
-            or the adapter or its parent is.
-    """
-    run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
-    config = load_config(str(run.config))
-    tokenizer = Tokenizer.load(run.tokenizer)
-    model = build_model(config, tokenizer)
-    if config.training.lora:
-        load_into(model, weights_of(_load_parent(config, run.path).model), folder)
-        merge_adapter(model, folder)
-    else:
-        load_into(model, load_weights(folder), folder)
-    check_finite(weights_of(model), folder)
-    if adapter is not None:
-        file = Path(adapter)
-        merge_adapter(model, file if file.is_file() else weights_folder(file))
-    return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
-
-
-def _load_parent(config: Config, path: Path) -> LoadedModel:
-    """Load the run that the adapter in the run directory `path` was trained from."""
-    parent = str(config.training.initialize_from)
-    try:
-        return load_run(parent, torch.device("cpu"))
-    except CheckpointError as error:
-        raise CheckpointError(
-            f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
-            f"has moved, give its new place: --model PARENT --adapter {path}"
-        ) from error
 
 
 def weights_folder(path: Path, checkpoint: str = "best") -> Path:

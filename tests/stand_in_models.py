@@ -12,8 +12,9 @@ from nmt.config import Config, DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
+from nmt.load_run import build_model
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, build_model
+from nmt.run_directory import LoadedModel
 
 STATES = 9973
 

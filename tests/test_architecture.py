@@ -1,8 +1,8 @@
 """The plan of the house, read from the source: who may import whom, and what no file may hold.
 
 cli -> serving, report, planning -> training -> evaluation -> translation -> search, exchange
-    -> inference -> checkpoint, run_directory -> data, model -> config, config_file, device
-    -> strict_yaml, processor, files -> errors
+    -> inference -> stored_model -> load_run -> checkpoint, run_directory -> data, model
+    -> config, config_file, device -> strict_yaml, memory, processor, files -> errors
 """
 
 import ast
@@ -23,10 +23,12 @@ LAYERS = [
     {"translation"},
     {"search", "exchange"},
     {"inference"},
-    {"checkpoint", "adapter", "run_directory"},
+    {"stored_model"},
+    {"load_run"},
+    {"checkpoint", "checkpoint_files", "adapter", "run_directory"},
     {"data", "model"},
     {"config", "config_file", "device"},
-    {"strict_yaml", "processor", "files"},
+    {"strict_yaml", "memory", "processor", "files"},
     {"errors"},
 ]
 STRANGERS = {"data", "model", "serving", "report", "planning", "search", "exchange"}
@@ -48,7 +50,7 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "regex": "data/",
     "matplotlib": "report/",
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
-    "safetensors": ("checkpoint.py", "adapter.py", "exchange/"),
+    "safetensors": ("checkpoint.py", "checkpoint_files.py", "adapter.py", "exchange/"),
     "transformers": "exchange/",
     "ctranslate2": "exchange/",
     "onnx": "exchange/",

@@ -15,9 +15,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.checkpoint import (
-    MANIFEST,
-    STATE,
-    WEIGHTS,
     average_weights,
     intact_checkpoints,
     load_into,
@@ -28,6 +25,7 @@ from nmt.checkpoint import (
     weights_digest,
     weights_of,
 )
+from nmt.checkpoint_files import MANIFEST, STATE, WEIGHTS
 from nmt.errors import CheckpointError
 
 STATE_CONTENT = {"step": 3, "moments": torch.arange(5.0), "best": {"bleu": None}, "names": ["a"]}

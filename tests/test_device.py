@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt import device
+from nmt import device, memory
 from nmt.device import (
     autocast,
     device_name,
@@ -12,11 +12,11 @@ from nmt.device import (
     pick_device,
     pick_precision,
     step_seed,
-    tune_memory,
     use_threads,
     widest_float,
 )
 from nmt.errors import ConfigError
+from nmt.memory import tune_memory
 from nmt.processor import available_cores
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -117,9 +117,9 @@ def test_tuning_memory_is_harmless() -> None:
 
 
 def test_processes_on_one_machine_share_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "installed_memory", lambda: 8_000)
+    monkeypatch.setattr(memory, "installed_memory", lambda: 8_000)
     assert memory_of(torch.device("cpu")) == 8_000
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
     assert memory_of(torch.device("cpu")) == 2_000
-    monkeypatch.setattr(device, "installed_memory", lambda: None)
+    monkeypatch.setattr(memory, "installed_memory", lambda: None)
     assert memory_of(torch.device("cpu")) is None

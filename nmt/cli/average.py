@@ -20,7 +20,8 @@ def average(
     ] = None,
 ) -> None:
     """Average the last checkpoints of a run. Prints the folder, which --model then takes."""
-    from nmt.checkpoint import MANIFEST, STATE, average_weights, load_with_metadata, save_checkpoint
+    from nmt.checkpoint import average_weights, load_with_metadata, save_checkpoint
+    from nmt.checkpoint_files import MANIFEST, STATE
     from nmt.run_directory import find_run
 
     run = find_run(model)

@@ -110,7 +110,7 @@ def export(run: RunArgument, options: FormatOptions, verification: VerificationO
 
     from nmt.exchange.model_card import model_card
     from nmt.files import create_folder_atomically
-    from nmt.run_directory import load_run
+    from nmt.load_run import load_run
 
     try:
         with create_folder_atomically(options.output) as folder:

@@ -71,9 +71,10 @@ def attention(options: AttentionOptions) -> None:
     """Translate a sentence and draw the attention weights of each head."""
     import torch
 
+    from nmt.load_run import load_run
     from nmt.report.attention_maps import attention_map, merge_words, record_attention
     from nmt.report.plots import draw_attention
-    from nmt.run_directory import find_run, load_run
+    from nmt.run_directory import find_run
 
     run = load_run(options.model, torch.device("cpu"))
     recorded = record_attention(run, options.sentence)

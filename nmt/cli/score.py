@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +86,7 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
     check_output_is_no_input(options.output, [source_file or Path("-"), options.reference])
     with options.open_pairs() as pairs, open_output(options.output) as sink:
         from nmt.config import DecodingConfig
+        from nmt.device import pick_device, pick_precision
         from nmt.search.windows import WINDOW_LINES
         from nmt.translation.scoring import Scorer, perplexity
 
@@ -95,8 +96,11 @@ def score(model: ModelsOption, options: PairOptions, compute: ComputeOptions = E
             raise ConfigError(
                 "--precision int8 is for translating; score in fp32 or bf16, or leave it out"
             )
-        translator = make_translator(model, compute, BeamOptions(batch_tokens=options.batch_tokens))
-        scorer = Scorer(translator.run, translator.settings.batch_tokens, translator.precision)
+        precision = pick_precision(compute.precision, pick_device(compute.device))
+        search = BeamOptions(batch_tokens=options.batch_tokens)
+        translator = make_translator(model, replace(compute, precision=precision), search)
+        batch_tokens = translator.settings.batch_tokens
+        scorer = Scorer(translator.searcher.loaded, batch_tokens, precision)
         settings = DecodingConfig(length_penalty=options.length_penalty)
         count, tokens, log_probability = 0, 0, 0.0
         with progress_bar(source_file, " pairs") as bar:

@@ -91,15 +91,14 @@ class JobOptions:
         Raises:
             ConfigError: --workers is more than 1 on a GPU.
         """
-        from nmt.device import use_threads
-        from nmt.processor import available_cores
+        from nmt.processor import available_cores, use_one_thread
 
         if self.workers == "auto":
             one_process = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
             return 1 if one_process else available_cores()
         processes = int(self.workers)
         if device == "cpu":
-            use_threads(1)
+            use_one_thread()
         elif processes > 1:
             raise ConfigError(
                 f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
@@ -131,7 +130,7 @@ def translate(
         return
     with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator = make_translator(model, compute, search, sampling.sampling())
-        processes = job.choose_processes(translator.searcher.device.type)
+        processes = job.choose_processes(translator.searcher.device_type)
         request = options.request(translator, terminology)
         with translator.pipeline(request, processes) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output
@@ -143,7 +142,8 @@ def _settings(
     translator: "Translator", terminology: "Terminology", options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return all that the translation of a line depends on, so that --resume can compare it."""
-    from nmt.checkpoint import weights_digest
+    from nmt.checkpoint_files import arrays_digest
+    from nmt.stored_model import arrays_of_run
 
     precision = translator.precision  # not "auto", which differs from machine to machine
     search = translator.settings.model_dump()
@@ -154,6 +154,6 @@ def _settings(
         del search["batch_tokens"]
     if translator.shortlist:
         others["shortlist"] = translator.shortlist.digest
-    weights = weights_digest(translator.run.model)[:16]
+    weights = arrays_digest(arrays_of_run(translator.run))[:16]
     model = {"weights": weights, "precision": precision, "terminology": terminology.digest}
     return {**model, **search, **others}

@@ -26,7 +26,8 @@ from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import ConfigError, DataError, ExchangeError
 from nmt.exchange.engine import NEVER
 from nmt.files import create_folder_atomically, read_json
-from nmt.run_directory import LoadedModel, RunDirectory, build_model, find_run
+from nmt.load_run import build_model
+from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
 PROVENANCE = "provenance.json"
 

@@ -12,7 +12,8 @@ from nmt.checkpoint import save_checkpoint, weights_digest, weights_of
 from nmt.config import Config
 from nmt.data.tokens.tokenizer import SHARED, SOURCE
 from nmt.errors import ExchangeError
-from nmt.run_directory import LoadedModel, RunDirectory, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import LoadedModel, RunDirectory
 
 
 def export_safetensors(run: LoadedModel, folder: Path) -> None:

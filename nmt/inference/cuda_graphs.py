@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import AttentionContext, AttentionRecord
-from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache, round_up_to_bucket
+from nmt.model.buckets import round_up_to_bucket
+from nmt.model.cache import GPU_SIZE_BITS, DecoderCache, LayerCache
 from nmt.model.decoder import Decoder
 
 LENGTH_MULTIPLE = 64

@@ -18,6 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nmt.model.buckets import round_up_to_bucket
+
 # Minimum of steps between two compactions. With more, attention reads more unused positions.
 STEPS_PER_COMPACTION = 4
 LENGTHS_MULTIPLE = 16  # not less: softmax is slow on fewer numbers than a register holds
@@ -139,16 +141,6 @@ def leaving_sentences(done: Tensor) -> Tensor:
     bits = CPU_SIZE_BITS if done.device.type == "cpu" else GPU_SIZE_BITS
     finished_that_remain = round_up_to_bucket(unfinished, bits) - unfinished
     return done & (done.cumsum(0) > finished_that_remain)  # the first finished ones remain
-
-
-def round_up_to_bucket(count: int, bits: int) -> int:
-    """Return the smallest number >= `count` of which only the first `bits` binary digits can be 1.
-
-    With bits = 2 these numbers are 1, 2, 3, 4, 6, 8, 12, 16, 24 and so on.
-    """
-    step: int = 1 << max(0, count.bit_length() - bits)
-    missing = -count % step  # to the next multiple of `step`
-    return count + missing
 
 
 def remaining_sentences(leaving: Tensor) -> Tensor:

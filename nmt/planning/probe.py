@@ -15,8 +15,9 @@ import torch
 from nmt.config import Config
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, PAD
-from nmt.device import device_name, pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import device_name, pick_device, pick_precision, use_threads
 from nmt.inference.prepare import prepare_for_inference
+from nmt.memory import tune_memory
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
 from nmt.training.layers import prepare_layers

@@ -24,10 +24,11 @@ from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import EvaluationSet, find_split, set_of_pairs, translate_test_set
 from nmt.exchange.imported import origin_of
 from nmt.files import read_json_or_empty
+from nmt.load_run import load_run
 from nmt.report.attention_maps import MAX_PIECES, SentenceAttention, record_attention
 from nmt.report.curves import Record, read_metrics
 from nmt.report.page import render_page
-from nmt.run_directory import LoadedModel, RunDirectory, find_run, load_run
+from nmt.run_directory import LoadedModel, RunDirectory, find_run
 from nmt.training.step_memory import parameter_count
 from nmt.training.validation import ExampleTranslation, read_examples
 from nmt.translation.translator import Translator

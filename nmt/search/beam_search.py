@@ -8,7 +8,7 @@ no live hypothesis can beat the `n_best` stored ones any more, or, with `early_s
 """
 
 from dataclasses import dataclass, fields
-from typing import Self, TypeVar
+from typing import Self
 
 import torch
 import torch.nn.functional as F
@@ -18,28 +18,13 @@ from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import NonFiniteScoresError
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, Hypothesis
+from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource
+from nmt.search.hypothesis import Hypothesis, length_penalty
 
 BLOCK = 16
 """columns of a row of log P that share one maximum in `largest`"""
 BLOCKS_PER_RESULT = 64
 """with at least this many blocks for each of the k numbers, `largest` beats `torch.topk`"""
-
-Length = TypeVar("Length", float, Tensor)
-
-
-def length_penalty(length: Length, settings: DecodingConfig) -> Length:
-    """Return the divisor of log P, ((5 + length) / 6)^alpha (Wu et al., 2016, Eq. 14; section 6.1).
-
-    `length` counts the tokens with EOS. log P only falls with length, and without the penalty
-    (alpha = 0) beam search prefers translations that are too short. If
-    `settings.length_normalization` is "average", the result is `length`; if "none", it is 1.
-    """
-    if settings.length_normalization == "average":
-        return length
-    alpha = settings.length_penalty if settings.length_normalization == "gnmt" else 0.0
-    penalty: Length = ((5.0 + length) / 6.0) ** alpha
-    return penalty
 
 
 @torch.inference_mode()

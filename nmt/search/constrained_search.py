@@ -23,13 +23,8 @@ from nmt.errors import DataError, NonFiniteScoresError
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.constrained_sentence import ConstrainedSentence, Partial, SentenceSearch
-from nmt.search.decoding import (
-    IMPOSSIBLE,
-    Decoding,
-    EncodedSource,
-    Hypothesis,
-    log_probabilities,
-)
+from nmt.search.decoding import IMPOSSIBLE, Decoding, EncodedSource, log_probabilities
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import attention_of_step, most_attended
 
 LOG_IMPROBABLE = math.log(0.01)

@@ -14,8 +14,7 @@ from typing import Self
 from nmt.config import DecodingConfig
 from nmt.data.text.words import is_opening, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK
-from nmt.search.beam_search import length_penalty
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis, length_penalty
 from nmt.search.lexical_constraints import (
     SpelledConstraints,
     Spelling,

@@ -18,21 +18,6 @@ from nmt.model.transformer import Transformer
 IMPOSSIBLE = float("-inf")  # log P of a token that may not follow
 
 
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """A translation in ids and its score: what a search returns."""
-
-    tokens: tuple[int, ...]
-    """target ids without BOS and EOS"""
-    score: float
-    """log P in nats, EOS included, divided by the length penalty where the search has one"""
-
-    @classmethod
-    def from_row(cls, row: list[int], score: float, eos: int = EOS) -> Self:
-        """Take the ids before the first EOS, or all if the length limit came before an EOS."""
-        return cls(tuple(row[: row.index(eos)] if eos in row else row), score)
-
-
 @dataclass(frozen=True)
 class EncodedSource:
     """A batch of source sentences, the encoder's output for them, and limits of translations."""

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.inference.prepare import restrict_vocabulary
+from nmt.load_run import load_run
 from nmt.model.attention import AttentionRecord
 from nmt.model.cache import DecoderCache
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, load_run
+from nmt.run_directory import LoadedModel
 
 
 def log_mean_probability(logits: Sequence[Tensor]) -> Tensor:
@@ -81,6 +83,13 @@ def members(model: nn.Module) -> list[Transformer]:
     """Return the models of an ensemble; for any other model, a list with only that model."""
     models = list(model.models) if isinstance(model, Ensemble) else [model]
     return cast(list[Transformer], models)
+
+
+def restrict_models(model: Transformer, ids: Tensor) -> Transformer:
+    """Return a copy of a model, or of an ensemble, with only the target vocabulary `ids` (V')."""
+    entries = ids.to(next(model.parameters()).device)
+    copies = [restrict_vocabulary(member, entries) for member in members(model)]
+    return cast(Transformer, Ensemble(copies)) if isinstance(model, Ensemble) else copies[0]
 
 
 def load_ensemble(

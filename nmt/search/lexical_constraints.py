@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from nmt.data.text.words import any_of, continues_word, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _DECODER = codecs.getincrementaldecoder("utf-8")
 _BYTE_AFTER_ANY = b"\xff"
@@ -46,8 +47,10 @@ class Spelling:
         return self.ends_word[token] and not self.tokenized
 
     @cached_property
-    def word_ends(self) -> Tensor:
+    def word_ends(self) -> "Tensor":
         """`ends_word` as a tensor: a mask (V,)."""
+        import torch  # only a search with constraints needs it
+
         return torch.tensor(self.ends_word)
 
     @cached_property

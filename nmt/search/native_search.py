@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from typing import Self
 
 import numpy as np
-from torch import Tensor
 
-from nmt.config import DecodingConfig
-from nmt.data.tokens.tokenizer import BOS, EOS, UNK
+from nmt.checkpoint_files import Array
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native.library import native_library
-from nmt.inference.native.weights import NativeWeights
-from nmt.inference.prepare import check_modules
-from nmt.model.transformer import Transformer
-from nmt.search.beam_search import length_penalty
-from nmt.search.decoding import Hypothesis
+from nmt.inference.native.weights import NativeWeights, UnexpectedWeightsError
+from nmt.run_directory import LoadedModel
+from nmt.search.hypothesis import Hypothesis, length_penalty
+from nmt.stored_model import StoredModel, arrays_of_run
 
 PRECISIONS = ("fp32", "int8")
 MOST_EXCLUDED = 4
@@ -38,48 +37,63 @@ class CSearch(ctypes.Structure):
     )
 
 
-def is_served_natively(model: Transformer) -> bool:
-    """Whether the C library is there and can translate with `model`.
+def is_served_natively(run: LoadedModel | StoredModel) -> bool:
+    """Whether the C library is there and can translate with this model.
 
-    It can if the model is on a CPU, is no ensemble, and has widths that fill registers.
+    It can if the model is on a CPU, is no ensemble, and fits (`fits_library`).
     """
-    library = native_library()
-    is_single = type(model) is Transformer
-    if library is None or not is_single or next(model.parameters()).device.type != "cpu":
+    if isinstance(run, LoadedModel) and not _is_transformer_on_cpu(run):
         return False
-    layer = model.decoder.layers[0]
-    inner = layer.feed_forward.inner
+    return fits_library(run.config.model)
+
+
+def fits_library(sizes: ModelConfig) -> bool:
+    """Whether the C library is there, and a model of these sizes has widths that fill registers."""
+    library = native_library()
+    if library is None:
+        return False
     panel, lanes = library.nmt_panel(), library.nmt_lanes()
-    head_width = inner.in_features // layer.self_attention.heads
-    return not (inner.in_features % panel or inner.out_features % panel or head_width % lanes)
+    head_width = sizes.d_model // sizes.heads
+    return not (sizes.d_model % panel or sizes.d_ff % panel or head_width % lanes)
+
+
+def _is_transformer_on_cpu(run: LoadedModel) -> bool:
+    from nmt.model.transformer import Transformer  # PyTorch is imported: it has made the model
+
+    on_cpu = next(run.model.parameters()).device.type == "cpu"
+    return type(run.model) is Transformer and on_cpu
 
 
 class NativeSearch:
     """A model whose translations the C library searches for."""
 
-    def __init__(self, library: ctypes.CDLL, weights: NativeWeights, padding: int) -> None:
-        self._library, self._weights, self._padding = library, weights, padding
+    def __init__(self, library: ctypes.CDLL, weights: NativeWeights) -> None:
+        self._library, self._weights = library, weights
 
     @classmethod
-    def of(cls, model: Transformer, precision: str) -> Self | None:
-        """Pack the weights of a model; None if the library cannot compute it or is not there.
+    def of(cls, run: LoadedModel | StoredModel, precision: str) -> Self | None:
+        """Pack the weights of a run; None if the library is not there or cannot compute the model.
 
         Raises:
             UnknownModuleError: the model has a module or an activation that is not known.
             NonFiniteScoresError: int8 of weights that hold NaN or infinity, which have no scale.
         """
         library = native_library()
-        if library is None or precision not in PRECISIONS or not is_served_natively(model):
+        if library is None or precision not in PRECISIONS or not is_served_natively(run):
             return None
-        check_modules(model)
-        int8 = precision == "int8"
-        if int8 and not all(weight.isfinite().all() for weight in model.parameters()):
-            raise NonFiniteScoresError()
-        return cls(library, NativeWeights(model, library.nmt_panel(), int8), model.padding)
+        if isinstance(run, LoadedModel):  # somebody may have changed its modules
+            from nmt.inference.prepare import check_modules
 
-    def restrict_vocabulary(self, ids: Tensor) -> Self:
+            check_modules(run.model)
+        arrays, int8 = arrays_of_run(run), precision == "int8"
+        try:
+            return cls(library, NativeWeights(run.config.model, arrays, library, int8))
+        except UnexpectedWeightsError:  # loading the model for PyTorch explains it
+            return None
+
+    def restrict_vocabulary(self, ids: Array) -> Self:
         """Return a search among the target ids `ids` (V'); its ids are indices into them."""
-        return type(self)(self._library, self._weights.restrict_vocabulary(ids), self._padding)
+        return type(self)(self._library, self._weights.restrict_vocabulary(ids))
 
     def search(
         self, sources: Sequence[Sequence[int]], settings: DecodingConfig, n_best: int
@@ -97,7 +111,7 @@ class NativeSearch:
         row_size = int(longest.max())
         self._weights.extend_positions(max(row_size, *lengths))
         unknown = [] if settings.allow_unknown else [UNK]
-        excluded = [self._padding, BOS, *unknown]
+        excluded = [PAD, BOS, *unknown]
         excluded += [NONE] * (MOST_EXCLUDED - len(excluded))
         penalties = [1.0] + [length_penalty(float(t), settings) for t in range(1, row_size + 1)]
         by_length = np.array(penalties, np.float32)

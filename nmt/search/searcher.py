@@ -4,28 +4,24 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from nmt.config import DecodingConfig, Sampling
-from nmt.data.tokens.batch import collate_source
-from nmt.device import memory_explained, memory_of
 from nmt.errors import ConfigError
-from nmt.inference.prepare import prepare_for_inference
-from nmt.model.transformer import Transformer
+from nmt.memory import memory_explained, process_memory
 from nmt.processor import available_cores
 from nmt.run_directory import LoadedModel
-from nmt.search.beam_search import beam_search
-from nmt.search.constrained_search import constrained_search
-from nmt.search.constrained_sentence import ConstrainedSentence, beam_width
-from nmt.search.decoding import Hypothesis
+from nmt.search.constrained_sentence import beam_width
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.lexical_constraints import SpelledConstraints, Spelling
 from nmt.search.native_search import NativeSearch
-from nmt.search.sampling import draw, greedy_search
-from nmt.search.shortlist import Shortlist, restrict_models
-from nmt.search.source_attention import rank_by_coverage
+from nmt.search.shortlist import Shortlist
 from nmt.search.windows import SHORTEST_COUNTED, cut_into_batches
+from nmt.stored_model import StoredModel
+
+if TYPE_CHECKING:
+    from nmt.checkpoint_files import Array
+    from nmt.search.torch_search import TorchSearch
 
 
 @dataclass(frozen=True)
@@ -44,9 +40,12 @@ class SearchBatch:
 
 @dataclass(eq=False)
 class Searcher:
-    """Translates batches of source ids: a model, and the settings of its search."""
+    """Translates batches of source ids: a model, and the settings of its search.
 
-    run: LoadedModel
+    The C library searches if it can; PyTorch is not imported before something needs it.
+    """
+
+    run: LoadedModel | StoredModel
     settings: DecodingConfig
     precision: str = "fp32"
     """fp32, bf16 or int8"""
@@ -56,15 +55,17 @@ class Searcher:
     """gives the target tokens whose logits are computed; None: all. It is not used if translations
     are drawn or have constraints"""
 
-    @cached_property
-    def device(self) -> torch.device:
-        """The device of the model's weights."""
-        return next(self.run.model.parameters()).device
+    @property
+    def loaded(self) -> LoadedModel:
+        """The run with PyTorch's model."""
+        return self.run.loaded if isinstance(self.run, StoredModel) else self.run
 
-    @cached_property
-    def model(self) -> Transformer:
-        """A copy of the model for fast inference in this precision, made when it is first used."""
-        return prepare_for_inference(self.run.model, self.precision)
+    @property
+    def device_type(self) -> str:
+        """The kind of device with the model's weights, such as "cpu"."""
+        if isinstance(self.run, StoredModel):
+            return "cpu"
+        return next(self.run.model.parameters()).device.type
 
     @cached_property
     def native(self) -> NativeSearch | None:
@@ -74,12 +75,19 @@ class Searcher:
         """
         if self.sampling or self.settings.no_repeat_ngram:
             return None
-        return NativeSearch.of(self.run.model, self.precision)
+        return NativeSearch.of(self.run, self.precision)
+
+    @cached_property
+    def torch(self) -> "TorchSearch":
+        """The searches that PyTorch computes."""
+        from nmt.search.torch_search import TorchSearch
+
+        return TorchSearch(self.loaded, self.settings, self.precision)
 
     def prepare(self) -> None:
         """Prepare the model now, so that processes that are forked after this share it."""
         if self.native is None:
-            _ = self.model
+            _ = self.torch.model
 
     @cached_property
     def spelling(self) -> Spelling:
@@ -96,7 +104,15 @@ class Searcher:
                 f"{n_best} translations of each line were asked for, and the beam holds "
                 f"{settings.beam_size}; raise --beam-size, or use --sample"
             )
-        check_beam_size(self.run, settings, memory_of(self.device))
+        check_beam_size(self.run, settings, self._memory())
+
+    def _memory(self) -> float | None:
+        """The bytes of memory of the model's device; None if unknown."""
+        if isinstance(self.run, StoredModel):
+            return process_memory()
+        from nmt.device import memory_of
+
+        return memory_of(next(self.run.model.parameters()).device)
 
     def batches(
         self,
@@ -135,25 +151,21 @@ class Searcher:
             f"{settings.batch_tokens}, or let fewer processes share the machine"
         ):
             if self.sampling:
-                source, count = self._collated(batch.ids), batch.n_best
-                return draw(self.model, source, settings, self.sampling, batch.numbers, count)
+                return self.torch.draw(batch.ids, self.sampling, batch.numbers, batch.n_best)
             # the coverage penalty may prefer any hypothesis of the beam
             n_best = settings.beam_size if settings.coverage_penalty else batch.n_best
             hypotheses = self._search(batch, n_best)
             if not settings.coverage_penalty:
                 return hypotheses
-            ranked = rank_by_coverage(self.run.model, batch.ids, hypotheses, settings)
+            ranked = self.torch.rank_by_coverage(batch.ids, hypotheses)
             return [best_first[: batch.n_best] for best_first in ranked]
 
     def _search(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
-        settings = self.settings
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
-            sentences = [ConstrainedSentence(c, self.spelling) for c in constraints]
-            source = self._collated(batch.ids)
-            return constrained_search(self.model, source, settings, sentences, n_best)
+            return self.torch.constrained_search(batch.ids, constraints, self.spelling, n_best)
 
-        def search_among(target_ids: Tensor | None) -> list[list[Hypothesis]]:
+        def search_among(target_ids: "Array | None") -> list[list[Hypothesis]]:
             return self._unconstrained_search(batch.ids, n_best, target_ids)
 
         if self.shortlist:
@@ -161,25 +173,18 @@ class Searcher:
         return search_among(None)
 
     def _unconstrained_search(
-        self, ids: list[list[int]], n_best: int, target_ids: Tensor | None
+        self, ids: list[list[int]], n_best: int, target_ids: "Array | None"
     ) -> list[list[Hypothesis]]:
         """Search for translations of source ids among these target ids; None: among all."""
-        settings = self.settings
-        if self.native:
-            native = (
-                self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)
-            )
-            return native.search(ids, settings, n_best)
-        model = self.model if target_ids is None else restrict_models(self.model, target_ids)
-        if settings.beam_size == 1:
-            return [[best] for best in greedy_search(model, self._collated(ids), settings)]
-        return beam_search(model, self._collated(ids), settings, n_best)
-
-    def _collated(self, ids: list[list[int]]) -> Tensor:
-        return collate_source(ids).to(self.device)
+        if self.native is None:
+            return self.torch.search(ids, n_best, target_ids)
+        native = self.native if target_ids is None else self.native.restrict_vocabulary(target_ids)
+        return native.search(ids, self.settings, n_best)
 
 
-def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | None) -> None:
+def check_beam_size(
+    run: LoadedModel | StoredModel, settings: DecodingConfig, memory: float | None
+) -> None:
     """Raise a ConfigError if the beam exceeds vocabulary or `memory` (bytes; None: no limit)."""
     beam, vocabulary = settings.beam_size, run.tokenizer.target.size
     if beam > vocabulary:
@@ -196,7 +201,7 @@ def check_beam_size(run: LoadedModel, settings: DecodingConfig, memory: float | 
         )
 
 
-def widest_beam(run: LoadedModel, memory: float | None) -> int:
+def widest_beam(run: LoadedModel | StoredModel, memory: float | None) -> int:
     """Return the widest beam for one short sentence in `memory` bytes; None means unlimited memory.
 
     In T steps the k hypotheses of a sentence store k * T positions, and k queries attend to all of
@@ -205,7 +210,7 @@ def widest_beam(run: LoadedModel, memory: float | None) -> int:
     config, vocabulary = run.config, run.tokenizer.target.size
     if memory is None:
         return vocabulary
-    if next(run.model.parameters()).device.type == "cpu":
+    if isinstance(run, StoredModel) or next(run.model.parameters()).device.type == "cpu":
         memory /= available_cores()
     steps = config.decoding.longest(SHORTEST_COUNTED)  # T
     float_bytes = 4  # of a float32; the mask has 1 byte per entry

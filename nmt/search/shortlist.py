@@ -12,23 +12,18 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self, cast
+from typing import Self
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from nmt.data.tokens.lexicon import Lexicon, Numbers, most_frequent
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from nmt.errors import CheckpointError, ConfigError
 from nmt.files import write_atomically
-from nmt.inference.prepare import restrict_vocabulary
-from nmt.model.cache import round_up_to_bucket
-from nmt.model.transformer import Transformer
-from nmt.search.decoding import Hypothesis
-from nmt.search.ensemble import Ensemble, members
+from nmt.model.buckets import round_up_to_bucket
+from nmt.search.hypothesis import Hypothesis
 
 MOST_CANDIDATES = 200
 """number of candidates of each source token in the file"""
@@ -134,7 +129,7 @@ class Shortlist:
     def search(
         self,
         sources: Sequence[Sequence[int]],
-        search_among: Callable[[Tensor], list[list[Hypothesis]]],
+        search_among: Callable[[Numbers], list[list[Hypothesis]]],
     ) -> list[list[Hypothesis]]:
         """Search among the `target_ids` of the sources only.
 
@@ -142,7 +137,7 @@ class Shortlist:
         The result of this method has the ids of the whole vocabulary.
         """
         ids = self.target_ids(sources)
-        results = search_among(torch.from_numpy(ids))
+        results = search_among(ids)
 
         def renumbered(hypothesis: Hypothesis) -> Hypothesis:  # token i is ids[i]
             return replace(hypothesis, tokens=tuple(ids[list(hypothesis.tokens)].tolist()))
@@ -156,13 +151,6 @@ class Shortlist:
             for source, target in zip(sources, targets, strict=True)
         ]
         return float(np.concatenate(inside).mean())
-
-
-def restrict_models(model: Transformer, ids: Tensor) -> Transformer:
-    """Return a copy of a model, or of an ensemble, with only the target vocabulary `ids` (V')."""
-    entries = ids.to(next(model.parameters()).device)
-    copies = [restrict_vocabulary(member, entries) for member in members(model)]
-    return cast(Transformer, Ensemble(copies)) if isinstance(model, Ensemble) else copies[0]
 
 
 def _digest_of(tokenizer: Tokenizer) -> bytes:

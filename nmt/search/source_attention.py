@@ -25,8 +25,8 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
-from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import members
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.windows import cut_into_batches
 
 UNSEEN = 1e-6

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from nmt.checkpoint import save_checkpoint, weights_of
-from nmt.device import is_out_of_memory
 from nmt.errors import CheckpointError, DivergedError
+from nmt.memory import is_out_of_memory
 from nmt.run_directory import LoadedModel, RunDirectory
 from nmt.training.distributed import ProcessGroup
 from nmt.training.monitor import Monitor

@@ -18,7 +18,8 @@ from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.batches import BatchPlan, micro_batches
 from nmt.data.tokens.token_store import Indices, TokenStore
-from nmt.device import hardware_kind, is_out_of_memory, step_seed, widest_float
+from nmt.device import hardware_kind, step_seed, widest_float
+from nmt.memory import is_out_of_memory
 from nmt.model.dropout import masks_from
 from nmt.run_directory import LoadedModel
 from nmt.training.distributed import ProcessGroup, shard

@@ -16,8 +16,9 @@ from nmt.adapter import AdapterOrigin, low_rank_update
 from nmt.checkpoint import load_into, weights_digest, weights_of
 from nmt.config import LoraConfig
 from nmt.errors import ConfigError
+from nmt.load_run import load_run
 from nmt.model.transformer import Transformer
-from nmt.run_directory import LoadedModel, load_run
+from nmt.run_directory import LoadedModel
 from nmt.training.step_memory import trained_count
 
 

@@ -28,7 +28,8 @@ from nmt.evaluation.score_sheet import score_sheet
 from nmt.evaluation.test_sets import set_of_pairs, translate_test_set
 from nmt.evaluation.text_checks import warning_about_references
 from nmt.files import read_json_or_empty, write_json
-from nmt.run_directory import RunDirectory, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import RunDirectory
 from nmt.training.environment import describe_software
 from nmt.training.retention import checkpoints_to_average
 from nmt.training.trainer import Trainer

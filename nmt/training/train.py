@@ -10,17 +10,12 @@ from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
 from nmt.data.text.parallel_text import ParallelText
-from nmt.device import (
-    memory_explained,
-    memory_of,
-    pick_device,
-    pick_precision,
-    tune_memory,
-    use_threads,
-)
+from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
-from nmt.run_directory import LoadedModel, RunDirectory, build_model, weights_folder
+from nmt.load_run import build_model
+from nmt.memory import memory_explained, tune_memory
+from nmt.run_directory import LoadedModel, RunDirectory, weights_folder
 from nmt.search.searcher import check_beam_size
 from nmt.training.distributed import ProcessGroup, join_process_group
 from nmt.training.environment import write_environment

@@ -59,10 +59,10 @@ def align(
     def cost(length: int) -> int:  # attention weights take length * length numbers
         return max(length, length * length // EVEN_LENGTH)
 
+    device = searcher.torch.device
     for indices, batch in pair_batches(sources, targets, batch_tokens, cost):
-        batch = batch.to(searcher.device)
-        with autocast(searcher.device, searcher.precision):
-            positions, log_p = attend(searcher.run.model, batch)
+        with autocast(device, searcher.precision):
+            positions, log_p = attend(searcher.loaded.model, batch.to(device))
         rows = zip(indices, positions.tolist(), log_p.tolist(), strict=True)
         for index, attended, log_probabilities in rows:  # of one translation
             i, k = searched[index]
@@ -140,9 +140,9 @@ def _with_copies(
     unknown = {k: t for k, t in enumerate(translations) if UNK in t.tokens}
     if not unknown:
         return translations
-    run = searcher.run
+    run = searcher.loaded
     batch = paired([line.ids] * len(unknown), [t.tokens for t in unknown.values()])
-    batch = batch.to(searcher.device)
+    batch = batch.to(searcher.torch.device)
     _, weights = teacher_forced_attention(run.model, batch)
     positions = most_attended(weights, batch.source, run.model.padding).tolist()
     pieces = [

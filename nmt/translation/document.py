@@ -11,6 +11,7 @@ from itertools import count
 from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.run_directory import LoadedModel
+from nmt.stored_model import StoredModel
 from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
 
 # most lines of a window: each has many sentences, and all are translated before it is written
@@ -27,7 +28,9 @@ ENDS_WITHOUT_SPACE = re.compile("[。！？｡」』]$")
 NUMBERS_PER_LINE = 1 << 32
 
 
-def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[list[Line]]:
+def split_lines(
+    run: LoadedModel | StoredModel, lines: Sequence[Line], warn: Warn
+) -> list[list[Line]]:
     """Split each line into sentences with ids and new numbers; none is too long for the model.
 
     Each sentence keeps the line's glossary and forbidden words; only the first keeps its terms and
@@ -37,7 +40,7 @@ def split_lines(run: LoadedModel, lines: Sequence[Line], warn: Warn) -> list[lis
     return [list(_sentences(run, line, warn)) for line in lines]
 
 
-def _sentences(run: LoadedModel, line: Line, warn: Warn) -> Iterator[Line]:
+def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterator[Line]:
     sentences = [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
         sentences = split_sentences(line.text, run.config.data.source_language)

@@ -18,7 +18,7 @@ from typing import Self
 
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import print_warning
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.search.windows import WINDOW_LINES, truncate, windows
 from nmt.translation.document import join, split_lines

@@ -19,9 +19,8 @@ from itertools import chain, islice
 from multiprocessing.connection import Connection
 from typing import Any, Generic, TypeVar
 
-import torch
-
 from nmt.errors import NmtError, StoppedBySignal
+from nmt.processor import use_one_thread
 
 # how many tasks per process may be submitted before their results are yielded
 TASKS_AHEAD = 4
@@ -142,7 +141,7 @@ def _start_worker(compute: Callable[[Any], Any], reader: Connection, writer: Con
     writer.close()
     threading.Thread(target=_wait_for_end, args=(reader,), daemon=True).start()
     # OpenMP's threads are not forked: an operation with more than one would wait forever.
-    torch.set_num_threads(1)
+    use_one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)

@@ -18,7 +18,7 @@ from nmt.device import autocast
 from nmt.errors import NonFiniteScoresError, print_warning
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
-from nmt.search.beam_search import length_penalty
+from nmt.search.hypothesis import length_penalty
 from nmt.search.windows import WINDOW_LINES, cut_into_batches, truncate, windows
 from nmt.translation.line import MAX_SOURCE_TOKENS, Progress, Warn
 

@@ -1,22 +1,26 @@
 """What `nmt.load` returns: strings in, strings out, for Python programs."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 
 from nmt.config import DecodingConfig, Sampling
-from nmt.config_file import replace_settings
+from nmt.config_file import load_config, replace_settings
 from nmt.data.text.lines import check_text
-from nmt.device import pick_device, pick_precision
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import find_run
-from nmt.search.ensemble import load_ensemble
-from nmt.search.native_search import is_served_natively
+from nmt.processor import is_cpu
+from nmt.run_directory import LoadedModel, find_run, weights_folder
+from nmt.search.native_search import fits_library, is_served_natively
 from nmt.search.shortlist import MOST_CANDIDATES, Shortlist
 from nmt.search.windows import WINDOW_LINES
+from nmt.stored_model import StoredModel
 from nmt.translation.line import Line, Terminology
-from nmt.translation.scoring import Scorer
 from nmt.translation.translator import TranslationRequest, Translator
+
+if TYPE_CHECKING:
+    from nmt.translation.scoring import Scorer
 
 PRECISIONS = ("auto", "fp32", "bf16", "int8")
 
@@ -49,7 +53,15 @@ class TextTranslator:
 
     def __init__(self, translator: Translator) -> None:
         self.translator = translator
-        self.scorer = Scorer(translator.run, translator.settings.batch_tokens, translator.precision)
+
+    @cached_property
+    def scorer(self) -> "Scorer":
+        """Computes log P of given translations, with PyTorch."""
+        from nmt.translation.scoring import Scorer
+
+        translator = self.translator
+        run, batch_tokens = translator.searcher.loaded, translator.settings.batch_tokens
+        return Scorer(run, batch_tokens, translator.precision)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -172,18 +184,51 @@ def load_translator(
             f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
             f"{shortlist!r}"
         )
-    torch_device = pick_device(device)
-    run = load_ensemble(models, torch_device, checkpoint, adapter)
+    run: LoadedModel | StoredModel | None = None
+    needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
+    if not needs_pytorch and is_cpu(device):
+        run = _read_for_library(Path(models[0]), checkpoint)
+    if run is None:
+        from nmt.device import pick_device
+        from nmt.search.ensemble import load_ensemble
+
+        run = load_ensemble(models, pick_device(device), checkpoint, adapter)
     settings = replace_settings(run.config.decoding, changed, "load")
     loaded_shortlist = None  # no shortlist: the whole vocabulary is searched
     if shortlist is not None:
         path = find_run(run.path).shortlist
         loaded_shortlist = Shortlist.load(path, run.tokenizer).first(shortlist)
-    if precision == "auto" and not sampling and is_served_natively(run.model):
-        precision = "int8"  # by far the fastest there, and as close to fp32 as bf16
-    elif precision != "int8":
-        precision = pick_precision(precision, torch_device)
+    precision = _pick_precision(precision, device, run, sampling)
     return Translator(run, settings, precision, sampling, loaded_shortlist)
+
+
+def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
+    """Read a run without PyTorch; None if the C library cannot translate with its model.
+
+    Raises:
+        CheckpointError: not a run directory, or the weights are missing or damaged.
+    """
+    run, folder = find_run(path), weights_folder(path, checkpoint)
+    config = load_config(str(run.config))
+    if config.training.lora or not fits_library(config.model):  # lora: weights of an adapter
+        return None
+    return StoredModel.read(config, Tokenizer.load(run.tokenizer), folder)
+
+
+def _pick_precision(
+    name: str, device: str, run: LoadedModel | StoredModel, sampling: Sampling | None
+) -> str:
+    """Return the precision `name`; auto is int8 where the C library searches.
+
+    int8 is by far the fastest there, and as close to fp32 as bf16. Elsewhere the device decides.
+    """
+    if name in ("fp32", "int8"):
+        return name
+    if name == "auto" and not sampling and is_served_natively(run):
+        return "int8"
+    from nmt.device import pick_device, pick_precision
+
+    return pick_precision(name, pick_device(device))
 
 
 def _read_texts(texts: object, name: str) -> Iterator[str]:

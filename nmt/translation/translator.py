@@ -10,7 +10,7 @@ from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
 from nmt.search.shortlist import Shortlist
 from nmt.search.windows import WINDOW_LINES
-from nmt.translation.aligner import align, copy_unknown_words
+from nmt.stored_model import StoredModel
 from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, Pipeline
@@ -45,7 +45,7 @@ class Translator:
 
     def __init__(
         self,
-        run: LoadedModel,
+        run: LoadedModel | StoredModel,
         settings: DecodingConfig | None = None,
         precision: str = "fp32",
         sampling: Sampling | None = None,
@@ -70,12 +70,16 @@ class Translator:
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
+            from nmt.translation.aligner import copy_unknown_words  # it imports PyTorch
+
             stages.append(partial(copy_unknown_words, searcher=searcher))
         if request.utilities:
             choose = partial(most_useful, utilities=request.utilities, n_best=request.n_best)
             stages.append(lambda lines, candidates: [choose(row) for row in candidates])
             result_count = request.candidates  # `choose` leaves `n_best` of them
         if request.alignments:
+            from nmt.translation.aligner import align
+
             stages.append(partial(align, searcher=searcher))
         return Pipeline(searcher, terminology, stages, result_count, request.document, processes)
 

@@ -32,9 +32,11 @@ from nmt.data.prepared import prepare
 from nmt.data.tokens.batch import collate
 from nmt.data.tokens.batches import BatchPlan
 from nmt.data.tokens.tokenizer import PAD
-from nmt.device import autocast, pick_device, pick_precision, tune_memory, use_threads
+from nmt.device import autocast, pick_device, pick_precision, use_threads
+from nmt.load_run import build_model
+from nmt.memory import tune_memory
 from nmt.planning.resources import training_operations
-from nmt.run_directory import LoadedModel, build_model
+from nmt.run_directory import LoadedModel
 from nmt.training.layers import prepare_layers
 from nmt.training.schedule import learning_rate
 from nmt.training.trainer import Trainer

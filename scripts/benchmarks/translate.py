@@ -25,26 +25,31 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from measuring import apart, report
 from train import SIZES
 
+from nmt.checkpoint_files import Array
 from nmt.config import DecodingConfig
 from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import EOS, PAD
-from nmt.device import pick_device, tune_memory
+from nmt.device import pick_device
 from nmt.evaluation.metrics import bleu, bleu_tokenizer
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.inference.prepare import prepare_for_inference
+from nmt.load_run import load_run
+from nmt.memory import tune_memory
 from nmt.model.transformer import Transformer
 from nmt.processor import available_cores
-from nmt.run_directory import LoadedModel, find_run, load_run
+from nmt.run_directory import LoadedModel, find_run
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Hypothesis
+from nmt.search.ensemble import restrict_models
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.native_search import NativeSearch
-from nmt.search.shortlist import Shortlist, restrict_models
+from nmt.search.shortlist import Shortlist
 from nmt.search.windows import cut_into_batches
 from nmt.translation.process_pool import ProcessPool
 
@@ -156,17 +161,21 @@ def nmt(arguments: argparse.Namespace, kind: str) -> dict[str, Any]:
     precision, _, variant = kind.partition("-")
     settings = task.settings()
     shortlist = task.shortlist(arguments.shortlist) if arguments.shortlist else None
-    native = None if variant else NativeSearch.of(task.model, precision)
+    config: Any = SimpleNamespace(model=task.sizes)
+    run = LoadedModel(config, task.tokenizer, task.model, Path())
+    native = None if variant else NativeSearch.of(run, precision)
     model = task.model
     if native is None:
         model = prepare_for_inference(task.model, precision, graphs=variant != "eager")
 
     def search(batch: Rows) -> Rows:
-        def among(target_ids: torch.Tensor | None) -> list[list[Hypothesis]]:
+        def among(target_ids: Array | None) -> list[list[Hypothesis]]:
             if native:
                 part = native if target_ids is None else native.restrict_vocabulary(target_ids)
                 return part.search(batch, settings, 1)
-            part_of_model = model if target_ids is None else restrict_models(model, target_ids)
+            part_of_model = model
+            if target_ids is not None:
+                part_of_model = restrict_models(model, torch.from_numpy(target_ids))
             return beam_search(part_of_model, collate_source(batch).to(task.device), settings)
 
         found = shortlist.search(batch, among) if shortlist else among(None)

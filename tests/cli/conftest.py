@@ -11,7 +11,8 @@ from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.config import Config, DataConfig, DecodingConfig, ModelConfig, TextPair, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.vocabulary import learn_vocabulary
-from nmt.run_directory import RunDirectory, build_model
+from nmt.load_run import build_model
+from nmt.run_directory import RunDirectory
 from tests.cli.commands import write_lines
 
 

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from nmt.adapter import AdapterOrigin
-from nmt.checkpoint import WEIGHTS, save_checkpoint, weights_digest
+from nmt.checkpoint import save_checkpoint, weights_digest
+from nmt.checkpoint_files import WEIGHTS
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run_directory import load_run
+from nmt.load_run import load_run
 from tests.cli.commands import invoke, succeed
 
 CPU = torch.device("cpu")

@@ -16,7 +16,7 @@ MEASURING = """
 import atexit, os, pathlib, re, sys
 import nmt.cli.translate as command
 from nmt.cli.app import main
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import Searcher
 from nmt.translation.pipeline import Pipeline
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nmt.config import DecodingConfig
-from nmt.run_directory import load_run
+from nmt.load_run import load_run
 from nmt.translation.scoring import Scorer, TargetScore
 from tests.cli.commands import invoke, lines_of, records_of, succeed, write_lines
 

@@ -10,7 +10,8 @@ from nmt.checkpoint import save_checkpoint, weights_of
 from nmt.config_file import load_config
 from nmt.data.prepared import prepare
 from nmt.errors import CheckpointError, DataError
-from nmt.run_directory import RunDirectory, build_model
+from nmt.load_run import build_model
+from nmt.run_directory import RunDirectory
 from tests.cli.commands import fail, lines_of, succeed, write_lines
 
 TEXT = "a dog sleeps here on the grass"

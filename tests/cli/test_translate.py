@@ -16,9 +16,9 @@ from nmt.cli import translate as command
 from nmt.cli.translate import JobOptions
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
-from nmt.run_directory import load_run
+from nmt.load_run import load_run
 from nmt.search import windows
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.searcher import SearchBatch, Searcher
 from nmt.translation.translator import Translator
 from tests.cli.commands import invoke, succeed, write_lines

@@ -8,7 +8,8 @@ from torch import nn
 
 from nmt.config import Config, ModelConfig
 from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.run_directory import LoadedModel, build_model
+from nmt.load_run import build_model
+from nmt.run_directory import LoadedModel
 
 
 def run_of(tokenizer: Tokenizer, **settings: Any) -> LoadedModel:

@@ -13,7 +13,8 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, PAD
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.exchange.engine import EngineTranslation
-from nmt.run_directory import LoadedModel, build_model
+from nmt.load_run import build_model
+from nmt.run_directory import LoadedModel
 from nmt.search.sampling import greedy_search
 
 LETTERS = "abcdefgh"

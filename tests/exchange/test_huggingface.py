@@ -16,7 +16,8 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.exchange.huggingface import import_huggingface
 from nmt.exchange.imported import ImportedModel, write_run
-from nmt.run_directory import LoadedModel, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.sampling import greedy_search
 from tests.exchange.huggingface_models import ODD, sentences, write_model

@@ -14,7 +14,8 @@ from nmt.exchange.huggingface_export import export_huggingface, translate_with_t
 from nmt.exchange.imported import write_run
 from nmt.exchange.safetensors_folder import export_safetensors
 from nmt.exchange.verify import EXACT, verify_translations
-from nmt.run_directory import LoadedModel, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import LoadedModel
 from tests.exchange.small_runs import TEXTS, small_run
 
 pytest.importorskip("transformers")

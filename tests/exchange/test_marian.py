@@ -17,7 +17,8 @@ from nmt.exchange.imported import write_run
 from nmt.exchange.marian import check_sayable, export_marian, import_marian
 from nmt.exchange.marian_engine import translate_with_marian
 from nmt.exchange.marian_files import parse_yaml, read_bytes
-from nmt.run_directory import LoadedModel, build_model, load_run
+from nmt.load_run import build_model, load_run
+from nmt.run_directory import LoadedModel
 from tests.exchange.marian_packages import TEXT, write_package
 
 SAYABLE: dict[str, Any] = {"positions": "tensor2tensor", "start_embedding": "zero"}

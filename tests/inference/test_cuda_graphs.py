@@ -18,8 +18,8 @@ from nmt.inference.prepare import use_cuda_graphs
 from nmt.model.attention import AttentionRecord
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import greedy_search
 from tests.inference.small_models import sentences, small_transformer
 from tests.search.plain_search import assert_same

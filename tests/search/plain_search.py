@@ -10,8 +10,7 @@ from torch import Tensor
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
-from nmt.search.beam_search import length_penalty
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis, length_penalty
 
 VOCABULARY = 12
 Path = tuple[tuple[int, ...], float]

@@ -13,8 +13,9 @@ from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.errors import CheckpointError
 from nmt.model.transformer import Transformer
-from nmt.search.beam_search import BLOCK, BLOCKS_PER_RESULT, beam_search, largest, length_penalty
+from nmt.search.beam_search import BLOCK, BLOCKS_PER_RESULT, beam_search, largest
 from nmt.search.decoding import EncodedSource
+from nmt.search.hypothesis import length_penalty
 from nmt.search.sampling import greedy_search, most_probable, single_hypotheses
 from tests.search.plain_search import (
     VOCABULARY,

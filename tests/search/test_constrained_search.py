@@ -20,7 +20,8 @@ from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, DataError
 from nmt.evaluation.metrics import bleu
-from nmt.run_directory import LoadedModel, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
 from nmt.search.constrained_search import constrained_search
 from nmt.search.constrained_sentence import (

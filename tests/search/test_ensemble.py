@@ -11,11 +11,12 @@ from torch import Tensor
 from nmt.config import DecodingConfig, Sampling
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import ConfigError
+from nmt.load_run import build_model
 from nmt.model.attention import AttentionRecord
-from nmt.run_directory import LoadedModel, build_model
+from nmt.run_directory import LoadedModel
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Hypothesis
 from nmt.search.ensemble import Ensemble, load_ensemble, log_mean_probability
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.sampling import draw, greedy_search
 from nmt.search.source_attention import attention_of_step, paired, teacher_forced_attention
 from nmt.translation.scoring import Scorer

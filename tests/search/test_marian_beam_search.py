@@ -19,7 +19,7 @@ from nmt.data.tokens.batch import collate_source
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.model.transformer import Transformer
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from tests.marian_models import AsMarian
 from tests.search.plain_search import assert_same, plain_search
 

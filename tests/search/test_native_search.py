@@ -3,8 +3,10 @@
 import copy
 import statistics
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,16 +14,17 @@ from torch import Tensor, nn
 
 from nmt.config import DecodingConfig, ModelConfig
 from nmt.data.tokens.batch import collate_source
-from nmt.data.tokens.tokenizer import EOS, PAD
+from nmt.data.tokens.tokenizer import BOS, EOS, PAD
 from nmt.errors import NonFiniteScoresError
 from nmt.inference.native import library
 from nmt.inference.native.library import native_library
 from nmt.inference.prepare import restrict_vocabulary
 from nmt.model.transformer import Transformer
 from nmt.processor import processor_features
+from nmt.run_directory import LoadedModel
 from nmt.search import native_search
 from nmt.search.beam_search import beam_search
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.native_search import NativeSearch
 from nmt.search.sampling import greedy_search
 from tests.search.plain_search import assert_same
@@ -33,18 +36,19 @@ needs_library = pytest.mark.skipif(
 PLAIN = DecodingConfig(beam_size=4, max_length_offset=8)
 
 
-def random_model(seed: int = 1, vocabulary: int = VOCABULARY, **changes: Any) -> Transformer:
+def random_run(seed: int = 1, vocabulary: int = VOCABULARY, **changes: Any) -> LoadedModel:
     """Random weights, large enough that sentences end at different steps."""
     torch.manual_seed(seed)
     sizes = ModelConfig(
         d_model=64, heads=4, d_ff=128, encoder_layers=2, decoder_layers=2, embeddings="separate"
-    )
-    model = Transformer(sizes.model_copy(update=changes), vocabulary, vocabulary, PAD).eval()
+    ).model_copy(update=changes)
+    model = Transformer(sizes, vocabulary, vocabulary, PAD, BOS).eval()
     for name, weight in model.named_parameters():
         if weight.dim() == 1:  # biases and norms too must have an effect
             nn.init.normal_(weight, mean=float("norm.weight" in name), std=0.1)
     nn.init.normal_(model.output_embedding.weight, std=0.25)
-    return model
+    config: Any = SimpleNamespace(model=sizes)
+    return LoadedModel(config, None, model, Path())  # type: ignore[arg-type]
 
 
 def sentences(count: int = 12, longest: int = 11, vocabulary: int = VOCABULARY) -> list[list[int]]:
@@ -54,8 +58,8 @@ def sentences(count: int = 12, longest: int = 11, vocabulary: int = VOCABULARY) 
     return [[*row, EOS] for row in rows]
 
 
-def native(model: Transformer, precision: str = "fp32") -> NativeSearch:
-    search = NativeSearch.of(model, precision)
+def native(run: LoadedModel, precision: str = "fp32") -> NativeSearch:
+    search = NativeSearch.of(run, precision)
     assert search is not None
     return search
 
@@ -80,15 +84,15 @@ def assert_same_results(
     ids=["plain", "early", "average", "none"],
 )
 def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any]) -> None:
-    model, rows = random_model(), sentences()
+    run, rows = random_run(), sentences()
     settings = PLAIN.model_copy(update={"beam_size": beam_size, **others})
     n_best = min(beam_size, 5)
-    found = native(model).search(rows, settings, n_best)
+    found = native(run).search(rows, settings, n_best)
     assert len({len(best.tokens) for best, *_ in found}) > 3
-    expected = beam_search(model, collate_source(rows), settings, n_best)
+    expected = beam_search(run.model, collate_source(rows), settings, n_best)
     assert_same_results(found, expected)
     if beam_size == 1:
-        greedy = greedy_search(model, collate_source(rows), settings)
+        greedy = greedy_search(run.model, collate_source(rows), settings)
         assert_same_results(found, [[best] for best in greedy])
 
 
@@ -105,18 +109,18 @@ def test_it_finds_what_beam_search_finds(beam_size: int, others: dict[str, Any])
     ids=["pre-norm", "gelu", "marian", "shared", "epsilon"],
 )
 def test_it_computes_every_kind_of_transformer(changes: dict[str, Any]) -> None:
-    model, rows = random_model(**changes), sentences()
-    expected = beam_search(model, collate_source(rows), PLAIN, n_best=2)
-    assert_same_results(native(model).search(rows, PLAIN, n_best=2), expected)
+    run, rows = random_run(**changes), sentences()
+    expected = beam_search(run.model, collate_source(rows), PLAIN, n_best=2)
+    assert_same_results(native(run).search(rows, PLAIN, n_best=2), expected)
 
 
 @needs_library
 @pytest.mark.parametrize("length", [1, 2, 7, 1024])
 def test_a_sentence_may_have_any_length(length: int) -> None:
-    model = random_model()
+    run = random_run()
     row = [5 + i % 80 for i in range(length - 1)] + [EOS]
-    search = native(model)
-    expected = beam_search(model, torch.tensor([row]), PLAIN)
+    search = native(run)
+    expected = beam_search(run.model, torch.tensor([row]), PLAIN)
     assert_same_results(search.search([row], PLAIN, 1), expected)
     short = [8, 9, EOS]
     alone = search.search([short], PLAIN, 1)
@@ -126,10 +130,10 @@ def test_a_sentence_may_have_any_length(length: int) -> None:
 @needs_library
 @pytest.mark.parametrize("vocabulary", [6, 63, 64, 65, 129])
 def test_a_vocabulary_may_have_any_size_and_a_beam_may_be_wider_than_it(vocabulary: int) -> None:
-    model, rows = random_model(vocabulary=vocabulary), sentences(6, 5, vocabulary)
+    run, rows = random_run(vocabulary=vocabulary), sentences(6, 5, vocabulary)
     settings = PLAIN.model_copy(update={"beam_size": 8, "max_length_offset": 2})
-    expected = beam_search(model, collate_source(rows), settings, n_best=8)
-    assert_same_results(native(model).search(rows, settings, n_best=8), expected)
+    expected = beam_search(run.model, collate_source(rows), settings, n_best=8)
+    assert_same_results(native(run).search(rows, settings, n_best=8), expected)
 
 
 class _Rounded(nn.Module):
@@ -151,17 +155,17 @@ def rounded(x: Tensor, most: int) -> Tensor:
     return (x / scale).round() * scale
 
 
-def assert_rounds_both_factors(model: Transformer, most: int) -> None:
+def assert_rounds_both_factors(run: LoadedModel, most: int) -> None:
     """An int8 search gives the scores of a float32 model whose products have rounded factors."""
     rows = sentences()
-    rounding = copy.deepcopy(model)
+    rounding = copy.deepcopy(run.model)
     for module in list(rounding.modules()):
         for name, child in list(module.named_children()):
             if isinstance(child, nn.Linear):
                 module.add_module(name, _Rounded(child, most))
-    rounding.add_module("output_embedding", _Rounded(model.output_embedding, most))
+    rounding.add_module("output_embedding", _Rounded(run.model.output_embedding, most))
     expected = beam_search(rounding, collate_source(rows), PLAIN)
-    found = native(model, "int8").search(rows, PLAIN, 1)
+    found = native(run, "int8").search(rows, PLAIN, 1)
     pairs = [(a[0], b[0]) for a, b in zip(found, expected, strict=True)]
     differences = [abs(a.score - b.score) for a, b in pairs if a.tokens == b.tokens]
     # A sum in another order may round another way; so a few sentences differ, but not most.
@@ -172,12 +176,12 @@ def assert_rounds_both_factors(model: Transformer, most: int) -> None:
 @needs_library
 def test_int8_rounds_both_factors_of_each_product_and_nothing_else() -> None:
     has_vnni = bool(processor_features() & {"avx512_vnni", "avx_vnni"})
-    assert_rounds_both_factors(random_model(), most=127 if has_vnni else 63)
+    assert_rounds_both_factors(random_run(), most=127 if has_vnni else 63)
 
 
 @needs_library
 def test_an_int8_translation_does_not_depend_on_its_batch() -> None:
-    search, rows = native(random_model(), "int8"), sentences()
+    search, rows = native(random_run(), "int8"), sentences()
     together = search.search(rows, PLAIN, 2)
     assert together == [search.search([row], PLAIN, 2)[0] for row in rows]
 
@@ -185,10 +189,10 @@ def test_an_int8_translation_does_not_depend_on_its_batch() -> None:
 @needs_library
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) -> None:
-    model, rows = random_model(), sentences()
-    ids = torch.tensor([0, 1, 2, 3, *range(10, VOCABULARY, 3)])
-    narrow = restrict_vocabulary(model, ids)
-    found = native(model, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
+    run, rows = random_run(), sentences()
+    ids = np.array([0, 1, 2, 3, *range(10, VOCABULARY, 3)])
+    narrow = restrict_vocabulary(run.model, torch.from_numpy(ids))
+    found = native(run, precision).restrict_vocabulary(ids).search(rows, PLAIN, 2)
     expected = beam_search(narrow, collate_source(rows), PLAIN, 2)
     if precision == "fp32":
         assert_same_results(found, expected)
@@ -200,17 +204,17 @@ def test_a_search_can_be_restricted_to_a_part_of_the_vocabulary(precision: str) 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 @pytest.mark.parametrize("name", ["output_embedding", "decoder.layers.1.feed_forward.inner"])
 def test_weights_that_are_no_numbers_are_an_error(precision: str, name: str) -> None:
-    model = random_model()
-    model.get_parameter(f"{name}.weight").data[7, 3] = float("nan")
+    run = random_run()
+    run.model.get_parameter(f"{name}.weight").data[7, 3] = float("nan")
     with pytest.raises(NonFiniteScoresError):
-        native(model, precision).search(sentences(), PLAIN, 1)
+        native(run, precision).search(sentences(), PLAIN, 1)
 
 
 @pytest.mark.parametrize(
     "changes", [{"d_model": 36, "heads": 4}, {"d_ff": 100}, {"heads": 16}], ids=str
 )
 def test_other_widths_are_left_to_pytorch(changes: dict[str, Any]) -> None:
-    assert NativeSearch.of(random_model(**changes), "fp32") is None
+    assert NativeSearch.of(random_run(**changes), "fp32") is None
 
 
 @pytest.fixture
@@ -231,7 +235,7 @@ def test_without_the_library_pytorch_searches(
         cache.write_text("a file, where a folder is expected")
     else:
         monkeypatch.setenv("CC", "no-such-compiler" if obstacle == "no compiler" else "false")
-    assert NativeSearch.of(random_model(), "fp32") is None
+    assert NativeSearch.of(random_run(), "fp32") is None
     assert obstacle == "folder" or not list(cache.rglob("*.so"))
 
 
@@ -240,14 +244,14 @@ def test_it_is_compiled_once_for_each_processor(
     uncached: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert NativeSearch.of(random_model(), "fp32")
+    assert NativeSearch.of(random_run(), "fp32")
     (compiled,) = tmp_path.rglob("*.so")
     written = compiled.stat().st_mtime_ns
-    assert NativeSearch.of(random_model(), "fp32")
+    assert NativeSearch.of(random_run(), "fp32")
     assert compiled.stat().st_mtime_ns == written
     older = processor_features() - {"avx512f"}
     monkeypatch.setattr(library, "processor_features", lambda: older)
-    assert NativeSearch.of(random_model(), "fp32")
+    assert NativeSearch.of(random_run(), "fp32")
     assert len(list(tmp_path.rglob("*.so"))) == 2
 
 
@@ -275,7 +279,7 @@ def test_instructions_of_every_generation_compute_the_same(
     flags = tuple(f.replace("=native", f"={processor}") for f in library.FLAGS)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(library, "FLAGS", flags)
-    model, rows = random_model(), sentences()
-    expected = beam_search(model, collate_source(rows), PLAIN)
-    assert_same_results(native(model).search(rows, PLAIN, 1), expected)
-    assert_rounds_both_factors(model, most)
+    run, rows = random_run(), sentences()
+    expected = beam_search(run.model, collate_source(rows), PLAIN)
+    assert_same_results(native(run).search(rows, PLAIN, 1), expected)
+    assert_rounds_both_factors(run, most)

@@ -7,22 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 import nmt
 from nmt.config import DecodingConfig, TokenizerConfig
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.lexicon import Lexicon
+from nmt.data.tokens.lexicon import Lexicon, Numbers
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS, Tokenizer
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import CheckpointError, ConfigError
-from nmt.model.cache import round_up_to_bucket
+from nmt.model.buckets import round_up_to_bucket
 from nmt.run_directory import LoadedModel
-from nmt.search.decoding import Hypothesis
-from nmt.search.ensemble import Ensemble
-from nmt.search.shortlist import Shortlist, restrict_models
-from nmt.translation import text_translator
+from nmt.search.ensemble import Ensemble, restrict_models
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.shortlist import Shortlist
 from nmt.translation.line import Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
 from tests.search.plain_search import random_transformer
@@ -119,8 +117,8 @@ def test_members_of_an_ensemble_are_narrowed_and_hypotheses_have_ids_of_the_whol
     shortlist = Shortlist(np.zeros((12, 1), np.int64), np.array([0, 1, 2, 3, 7, 9]), 12, False)
     ensemble: Any = Ensemble([random_transformer(1), random_transformer(2)])
 
-    def search(ids: Tensor) -> list[list[Hypothesis]]:
-        narrow: Any = restrict_models(ensemble, ids)
+    def search(ids: Numbers) -> list[list[Hypothesis]]:
+        narrow: Any = restrict_models(ensemble, torch.from_numpy(ids))
         with torch.inference_mode():
             cache = narrow.start(narrow.encode(source), source)
             log_p = narrow.step(torch.full((2, 1), BOS), cache)
@@ -177,9 +175,6 @@ def test_coverage_is_measured_in_the_ids_of_the_whole_vocabulary(random_run: Loa
 
 
 @pytest.mark.parametrize("candidates", [0, 201, True, "many"])
-def test_load_takes_a_number_of_candidates(
-    candidates: object, random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_translator, "load_ensemble", lambda *_: random_run)
+def test_load_takes_a_number_of_candidates(candidates: object) -> None:
     with pytest.raises(ConfigError, match=f"from 1 to 200, got {candidates!r}"):
         nmt.load("run", shortlist=candidates)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ import torch
 from nmt.config import DecodingConfig
 from nmt.data.tokens.tokenizer import EOS, PAD
 from nmt.run_directory import LoadedModel
-from nmt.search.decoding import Hypothesis
+from nmt.search.hypothesis import Hypothesis
 from nmt.search.source_attention import (
     UNSEEN,
     coverage,

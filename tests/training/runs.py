@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.checkpoint import WEIGHTS, load_state, load_weights
+from nmt.checkpoint import load_state, load_weights
+from nmt.checkpoint_files import WEIGHTS
 from nmt.config import Config
 from nmt.config_file import dump_config
 from nmt.errors import StoppedBySignal

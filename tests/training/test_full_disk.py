@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from nmt.checkpoint import MANIFEST, STATE, WEIGHTS, intact_checkpoints, newest_checkpoint
+from nmt.checkpoint import intact_checkpoints, newest_checkpoint
+from nmt.checkpoint_files import MANIFEST, STATE, WEIGHTS
 from nmt.errors import CheckpointError
 from nmt.files import read_json
 from nmt.run_directory import RunDirectory

@@ -12,7 +12,8 @@ from nmt.checkpoint import average_weights, load_weights
 from nmt.config_file import load_config
 from nmt.errors import ConfigError, NmtError, RunDirectoryBusyError
 from nmt.files import read_json
-from nmt.run_directory import RunDirectory, load_run
+from nmt.load_run import load_run
+from nmt.run_directory import RunDirectory
 from nmt.training import step as step_module
 from nmt.training.train import train
 from nmt.translation.translator import Translator

@@ -19,10 +19,11 @@ from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import EOS, UNKNOWN
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.evaluation.metrics import sentence_utilities
+from nmt.load_run import build_model
 from nmt.model.attention import AttentionRecord
-from nmt.run_directory import LoadedModel, build_model
-from nmt.search.beam_search import length_penalty
+from nmt.run_directory import LoadedModel
 from nmt.search.ensemble import Ensemble
+from nmt.search.hypothesis import length_penalty
 from nmt.search.source_attention import alignment_layer
 from nmt.translation.aligner import align_words, attend, word_spans
 from nmt.translation.line import Alignment, Terminology, Translation, numbered
@@ -165,8 +166,8 @@ def test_unknown_words_keep_their_places_and_are_copied_with_copy_unknown(
 ) -> None:
     config = TokenizerConfig(kind="word", vocabulary_size=8, normalization="identity")
     tokenizer = learn_vocabulary([SentencePair("a dog cat", "owl dog a")], config)
-    model = cast(Any, type(copier.run.model))(tokenizer.target.size)
-    run = replace(copier.run, tokenizer=tokenizer, model=model)
+    model = cast(Any, type(copier.searcher.loaded.model))(tokenizer.target.size)
+    run = replace(copier.searcher.loaded, tokenizer=tokenizer, model=model)
     settings = DecodingConfig(beam_size=1)
     ((found, found_alignment),) = aligned(Translator(run, settings), [text])
     expected = translation.format(UNKNOWN, UNKNOWN)

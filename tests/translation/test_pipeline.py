@@ -14,7 +14,7 @@ from nmt.evaluation.metrics import sentence_utilities
 from nmt.inference.prepare import prepare_for_inference
 from nmt.model.transformer import Transformer
 from nmt.run_directory import LoadedModel
-from nmt.search import searcher as searcher_module
+from nmt.search import torch_search
 from nmt.translation import pipeline as pipeline_module
 from nmt.translation.line import Line, Terminology, numbered
 from nmt.translation.translator import TranslationRequest, Translator
@@ -131,7 +131,7 @@ def exhaust(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     def hungry(*_: Any) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried ...")
 
-    monkeypatch.setattr(searcher_module, "beam_search", hungry)
+    monkeypatch.setattr(torch_search, "beam_search", hungry)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -167,9 +167,9 @@ def test_weights_are_prepared_once_and_shared(
         made.append(precision)
         return prepare_for_inference(model, precision)
 
-    monkeypatch.setattr(searcher_module, "prepare_for_inference", recorded)
+    monkeypatch.setattr(torch_search, "prepare_for_inference", recorded)
     translator = Translator(random_run, SETTINGS)
     with translator.pipeline(processes=2) as pipeline:
         next(pipeline.translate(numbered(LINES)))
         assert made == ["fp32"]  # and none of the processes that have begun adds its own
-    assert translator.searcher.model is translator.searcher.model
+    assert translator.searcher.torch.model is translator.searcher.torch.model

@@ -14,7 +14,8 @@ from nmt.data.tokens.batch import Batch, collate
 from nmt.data.tokens.token_store import TokenStore
 from nmt.data.tokens.tokenizer import BOS, EOS
 from nmt.errors import CheckpointError
-from nmt.run_directory import LoadedModel, build_model
+from nmt.load_run import build_model
+from nmt.run_directory import LoadedModel
 from nmt.translation import scoring as scoring_module
 from nmt.translation.line import numbered
 from nmt.translation.scoring import Scorer, TargetScore, perplexity, token_log_probabilities

@@ -193,7 +193,7 @@ def make_translator(
         ConfigError: the vocabularies differ, the shortlist is missing, or options exclude each
             other.
     """
-    from nmt.device import tune_memory
+    from nmt.memory import tune_memory
     from nmt.translation import text_translator
 
     changes = asdict(search)

@@ -107,7 +107,8 @@ class SubwordModel:
         kept = [[int(i) for i in row if i not in (PAD, BOS, EOS)] for row in ids]
         if self._hidden:
             return [self._decode_hidden(row) for row in kept]
-        texts: list[str] = self._processor.decode(kept) if kept else []
+        # starting threads would take longer than decoding a batch
+        texts: list[str] = self._processor.decode(kept, num_threads=1) if kept else []
         # at word level the unknown symbol includes a space, even at the start of a text
         return [text[1:] if text.startswith(" " + UNKNOWN) else text for text in texts]
 

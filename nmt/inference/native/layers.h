@@ -5,6 +5,7 @@
 #include "products.h"
 
 enum { RELU, GELU, SWISH };
+enum { INTERLEAVED, SINES_FIRST, TENSOR2TENSOR };
 
 typedef struct {
   const float *gain, *bias;
@@ -25,7 +26,7 @@ typedef struct {
   int32_t zero; /* id whose target embedding is zero, or -1 */
   float epsilon, embedding_scale;
   const float *source_embedding, *target_embedding; /* (V, d_model) */
-  const float *positions; /* (longest, d_model) */
+  float *positions; /* (longest, d_model) */
   Norm encoder_norm, decoder_norm; /* after the last pre-norm layer */
   Linear projection; /* to the logits */
 } Model;
@@ -139,6 +140,20 @@ static void embed(const Model *m, const float *embedding, int32_t id, int positi
   float scale = id == zero ? 0.0f : m->embedding_scale;
   for (int i = 0; i < m->d_model; i += LANES)
     *(Floats *)(x + i) = *(Floats *)(row + i) * scale + *(Floats *)(encoding + i);
+}
+
+/* Fill the table of positional encodings with `length` positions, see nmt/model. */
+static void fill_positions(const Model *m, int length, int kind) {
+  int d = m->d_model, pairs = d / 2;
+  int intervals = kind == TENSOR2TENSOR ? (pairs > 1 ? pairs - 1 : 1) : pairs;
+  for (int i = 0; i < pairs; i++) {
+    double frequency = pow(10000.0, -(double)i / intervals);
+    int sine = kind == INTERLEAVED ? 2 * i : i, cosine = kind == INTERLEAVED ? 2 * i + 1 : pairs + i;
+    for (int t = 0; t < length; t++) {
+      m->positions[(size_t)t * d + sine] = sin(t * frequency);
+      m->positions[(size_t)t * d + cosine] = cos(t * frequency);
+    }
+  }
 }
 
 /* Encode sentences n, the source ids starts[n] to starts[n + 1], into x (all ids, d_model). */

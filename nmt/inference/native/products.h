@@ -22,9 +22,10 @@
 #define AHEAD 4096 /* bytes: how far ahead of a product its matrix is loaded */
 #define INLINE static inline __attribute__((always_inline))
 
-typedef float Floats __attribute__((vector_size(4 * LANES), may_alias));
-typedef int32_t Ints __attribute__((vector_size(4 * LANES), may_alias));
-typedef uint8_t Bytes __attribute__((vector_size(LANES), may_alias));
+/* They may stand at any address, but are read fastest at multiples of 64. */
+typedef float Floats __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
+typedef int32_t Ints __attribute__((vector_size(4 * LANES), may_alias, aligned(4)));
+typedef uint8_t Bytes __attribute__((vector_size(LANES), may_alias, aligned(1)));
 
 /* W (outputs, inputs) and b. `padded` is `outputs` rounded up to a multiple of PANEL: W has rows of
  * zeros there, and b the value that the caller gave. */

@@ -278,6 +278,10 @@ __attribute__((constructor)) static void request_tiles(void) {
 }
 #endif
 
+EXPORT void nmt_positions(const Model *m, int32_t length, int32_t kind) {
+  fill_positions(m, length, kind);
+}
+
 /* Outputs in a panel: the caller stores matrices accordingly. */
 EXPORT int nmt_panel(void) { return PANEL; }
 

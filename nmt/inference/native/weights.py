@@ -2,25 +2,28 @@
 
 import copy
 import ctypes
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from nmt.model.attention import MultiHeadAttention
-from nmt.model.decoder import DecoderLayer
-from nmt.model.embedding import TokenEmbedding
-from nmt.model.feed_forward import ACTIVATIONS
-from nmt.model.positional_encoding import sinusoids
-from nmt.model.transformer import Transformer
+from nmt.config import ModelConfig
+from nmt.data.tokens.tokenizer import BOS
+from nmt.errors import NonFiniteScoresError
 
+ACTIVATIONS = ("relu", "gelu", "swish")
+POSITIONS = ("interleaved", "sines_first", "tensor2tensor")
+"""both in the order of layers.h"""
 IMPOSSIBLE = float("-inf")
 """the logit of an output that is no entry of the vocabulary but fills up the last panel"""
 LARGEST_INT8 = 127
+ALIGNMENT = 64
+"""bytes: the width of a line of a cache; reading across the border of two lines takes longer"""
 SMALLEST_SCALE = 1e-12
 """of a row of zeros, which has no scale"""
+Array = NDArray[Any]
 
 
 class CLinear(ctypes.Structure):
@@ -65,126 +68,184 @@ class CModel(ctypes.Structure):
     )
 
 
+class UnexpectedWeightsError(ValueError):
+    """The weights are not those of a model of the given sizes."""
+
+
 class NativeWeights:
     """Copies of a model's matrices in panels, and the C structure `model` that points to them.
 
-    A panel holds as many outputs as `nmt_panel` of the library says. Weights that are no matrices,
-    and the embeddings, are not copied: the model that is given must not change afterwards.
+    Weights that are no matrices, and the embeddings, are not copied: the arrays that are given must
+    not change afterwards.
     """
 
-    def __init__(self, model: Transformer, panel: int, int8: bool) -> None:
-        self._panel, self._int8 = panel, int8
-        self._tensors: list[Tensor] = []  # kept alive, because the structures only point to them
-        self._transformer = model
+    def __init__(
+        self, config: ModelConfig, arrays: Mapping[str, Array], library: ctypes.CDLL, int8: bool
+    ) -> None:
+        """Pack the weights, given by their names in `nmt.model`.
+
+        Raises:
+            UnexpectedWeightsError: a weight is missing, has another shape, or is one too many.
+            NonFiniteScoresError: int8 of a matrix that holds NaN or infinity, which has no scale.
+        """
+        self._library, self._config, self._arrays = library, config, arrays
+        self._int8 = int8
+        self._panel: int = library.nmt_panel()
+        self._used: set[str] = set()
+        self._kept: list[object] = []  # kept alive, because the structures only point to them
         self._longest = 0  # positions in the table
-        encoder = _array([self._layer(layer) for layer in model.encoder.layers])
-        decoder = _array([self._layer(layer) for layer in model.decoder.layers])
-        self._layers = (encoder, decoder)  # kept alive too
-        first: DecoderLayer = model.decoder.layers[0]
-        sublayer = first.self_attention_sublayer
-        target: TokenEmbedding = model.target_embedding
-        output: TokenEmbedding = model.output_embedding
+        embeddings = config.embeddings
+        source = "target" if embeddings == "shared" else "source"
+        self._output = "output" if embeddings == "separate" else "target"
+        encoder = self._layers("encoder", config.encoder_layers)
+        decoder = self._layers("decoder", config.decoder_layers)
         self.model = CModel(
             encoder=encoder,
             decoder=decoder,
             encoder_layers=len(encoder),
             decoder_layers=len(decoder),
-            d_model=first.feed_forward.inner.in_features,
-            heads=first.self_attention.heads,
-            d_ff=first.feed_forward.inner.out_features,
-            is_pre_norm=sublayer.pre,
-            activation=list(ACTIVATIONS.values()).index(first.feed_forward.activation),
-            zero=-1 if target.zero is None else target.zero,
-            epsilon=sublayer.norm.eps,
-            embedding_scale=target.scale,
-            source_embedding=self._pointer(model.source_embedding.weight),
-            target_embedding=self._pointer(target.weight),
-            encoder_norm=self._norm(model.encoder.norm),
-            decoder_norm=self._norm(model.decoder.norm),
-            projection=self._linear([output.weight], [output.bias], IMPOSSIBLE),
+            d_model=config.d_model,
+            heads=config.heads,
+            d_ff=config.d_ff,
+            is_pre_norm=config.norm == "pre",
+            activation=ACTIVATIONS.index(config.activation),
+            zero=BOS if config.start_embedding == "zero" else -1,
+            epsilon=config.layer_norm_epsilon,
+            embedding_scale=math.sqrt(config.d_model),
+            source_embedding=self._pointer(self._embedding(source)),
+            target_embedding=self._pointer(self._embedding("target")),
+            projection=self._projection(self._embedding(self._output), self._output_bias()),
         )
+        if config.norm == "pre":
+            self.model.encoder_norm = self._norm("encoder.norm")
+            self.model.decoder_norm = self._norm("decoder.norm")
+        if self._used != set(arrays):
+            raise UnexpectedWeightsError(*sorted(set(arrays) - self._used))
 
     def extend_positions(self, length: int) -> None:
         """Make the table of positional encodings at least `length` positions long."""
-        if length > self._longest:
-            self._longest = 2 * length  # twice, so that it rarely grows
-            positions = self._transformer.positions.positions
-            table = sinusoids(self._longest, self.model.d_model, positions)
-            self.model.positions = self._pointer(table)
+        if length <= self._longest:
+            return
+        self._longest = 2 * length  # twice, so that it rarely grows
+        table = np.empty((self._longest, self._config.d_model), np.float32)
+        kind = POSITIONS.index(self._config.positions)
+        self.model.positions = self._pointer(table)
+        self._library.nmt_positions(ctypes.byref(self.model), self._longest, kind)
 
-    def restrict_vocabulary(self, ids: Tensor) -> Self:
+    def restrict_vocabulary(self, ids: Array) -> Self:
         """Return the same weights with only the entries `ids` (V') as the target vocabulary.
 
         A target id of the result is an index into `ids`, which begin with the special ids.
         """
         narrow = copy.copy(self)
-        narrow._tensors = list(self._tensors)
+        narrow._kept = list(self._kept)
         narrow.model = CModel.from_buffer_copy(self.model)
-        target, output = self._transformer.target_embedding, self._transformer.output_embedding
-        bias = None if output.bias is None else output.bias[ids]
-        narrow.model.target_embedding = narrow._pointer(target.weight[ids])
-        narrow.model.projection = narrow._linear([output.weight[ids]], [bias], IMPOSSIBLE)
+        bias = self._output_bias()
+        narrow.model.target_embedding = narrow._pointer(self._embedding("target")[ids])
+        narrow.model.projection = narrow._projection(
+            self._embedding(self._output)[ids], None if bias is None else bias[ids]
+        )
         return narrow
 
-    def _pointer(self, x: Tensor) -> int:
-        """Return the address of the numbers of `x`, or of a contiguous copy of them."""
-        x = x.detach().contiguous()
-        self._tensors.append(x)
-        return x.data_ptr()
+    def _array(self, name: str, *shape: int | None) -> Array:
+        """Return a weight after a check of its shape; None: any size."""
+        array = self._arrays.get(name)
+        sizes = () if array is None else array.shape
+        differs = any(size not in (None, found) for size, found in zip(shape, sizes, strict=False))
+        if array is None or len(sizes) != len(shape) or differs:
+            raise UnexpectedWeightsError(name, sizes, shape)
+        self._used.add(name)
+        return np.ascontiguousarray(array, np.float32)
 
-    def _norm(self, norm: nn.Module) -> CNorm:
-        if not isinstance(norm, nn.LayerNorm):  # nn.Identity: this model has no such norm
-            return CNorm()
-        return CNorm(self._pointer(norm.weight), self._pointer(norm.bias))
+    def _embedding(self, side: str) -> Array:
+        return self._array(f"{side}_embedding.weight", None, self._config.d_model)
 
-    def _layer(self, layer: Any) -> CLayer:  # EncoderLayer or DecoderLayer
-        attention, network = layer.self_attention, layer.feed_forward
+    def _output_bias(self) -> Array | None:
+        if not self._config.output_bias:
+            return None
+        entries = len(self._embedding(self._output))
+        return self._array(f"{self._output}_embedding.bias", entries)
+
+    def _pointer(self, array: Array) -> int:
+        """Return the address of the numbers of `array`, or of a contiguous copy of them."""
+        contiguous = np.ascontiguousarray(array)
+        self._kept.append(contiguous)
+        return int(contiguous.ctypes.data)
+
+    def _aligned(self, array: Array) -> int:
+        """Return the address of a contiguous copy, a multiple of `ALIGNMENT`."""
+        memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+        start = -memory.ctypes.data % ALIGNMENT
+        copied = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        copied[...] = array
+        return self._pointer(copied)
+
+    def _norm(self, name: str) -> CNorm:
+        weight, bias = (self._array(f"{name}.{part}", self._config.d_model) for part in _PARTS)
+        return CNorm(self._pointer(weight), self._pointer(bias))
+
+    def _layers(self, side: str, count: int) -> "ctypes.Array[CLayer]":
+        layers = [self._layer(f"{side}.layers.{i}", side == "decoder") for i in range(count)]
+        array = (CLayer * count)(*layers)
+        self._kept.append(array)
+        return array
+
+    def _layer(self, name: str, is_decoder: bool) -> CLayer:
+        width, inner = self._config.d_model, self._config.d_ff
+        attention, cross = f"{name}.self_attention", f"{name}.cross_attention"
+        query, key, value = (f"{attention}.{part}" for part in ("query", "key", "value"))
+        network = f"{name}.feed_forward"
         result = CLayer(
-            query_key_value=self._joined(attention.query, attention.key, attention.value),
-            output=self._joined(attention.output),
-            inner=self._joined(network.inner),
-            outer=self._joined(network.outer),
-            self_norm=self._norm(layer.self_attention_sublayer.norm),
-            feed_forward_norm=self._norm(layer.feed_forward_sublayer.norm),
+            query_key_value=self._linear([query, key, value], width, width),
+            output=self._linear([f"{attention}.output"], width, width),
+            inner=self._linear([f"{network}.inner"], inner, width),
+            outer=self._linear([f"{network}.outer"], width, inner),
+            self_norm=self._norm(f"{attention}_sublayer.norm"),
+            feed_forward_norm=self._norm(f"{network}_sublayer.norm"),
         )
-        if isinstance(layer, DecoderLayer):
-            cross: MultiHeadAttention = layer.cross_attention
-            result.cross_query = self._joined(cross.query)
-            result.cross_key_value = self._joined(cross.key, cross.value)
-            result.cross_output = self._joined(cross.output)
-            result.cross_norm = self._norm(layer.cross_attention_sublayer.norm)
+        if is_decoder:
+            keys_values = [f"{cross}.key", f"{cross}.value"]
+            result.cross_query = self._linear([f"{cross}.query"], width, width)
+            result.cross_key_value = self._linear(keys_values, width, width)
+            result.cross_output = self._linear([f"{cross}.output"], width, width)
+            result.cross_norm = self._norm(f"{cross}_sublayer.norm")
         return result
 
-    def _joined(self, *maps: nn.Linear) -> CLinear:
-        """Return several linear maps of one input as one: their outputs stand side by side."""
-        return self._linear([m.weight for m in maps], [m.bias for m in maps])
+    def _linear(self, names: Sequence[str], outputs: int, inputs: int) -> CLinear:
+        """Return linear maps of one input as one: their outputs stand side by side."""
+        weights = [self._array(f"{name}.weight", outputs, inputs) for name in names]
+        biases = [self._array(f"{name}.bias", outputs) for name in names]
+        return self._packed(np.concatenate(weights), np.concatenate(biases), fill=0.0)
 
-    def _linear(
-        self, weights: Sequence[Tensor], biases: Sequence[Tensor | None], fill: float = 0.0
-    ) -> CLinear:
+    def _projection(self, weight: Array, bias: Array | None) -> CLinear:
+        """Return the map to the logits of the vocabulary entries with these rows of weights."""
+        bias = np.zeros(len(weight), np.float32) if bias is None else bias
+        return self._packed(weight, bias, fill=IMPOSSIBLE)
+
+    def _packed(self, weight: Array, bias: Array, fill: float) -> CLinear:
         """Store x W^T + b in panels; the last one is filled up with outputs that are `fill`."""
-        weight = torch.cat([w.detach() for w in weights])  # (F, D)
         outputs, inputs = weight.shape
         missing = -outputs % self._panel
-        weight = F.pad(weight, (0, 0, 0, missing))
-        pairs = zip(weights, biases, strict=True)
-        known = [w.new_zeros(len(w)) if b is None else b.detach() for w, b in pairs]
-        bias = F.pad(torch.cat(known), (0, missing), value=fill)
+        weight = np.pad(weight, ((0, missing), (0, 0)))  # (F, D)
         result = CLinear(
-            bias=self._pointer(bias), inputs=inputs, outputs=outputs, padded=outputs + missing
+            bias=self._pointer(np.pad(bias, (0, missing), constant_values=fill)),
+            inputs=inputs,
+            outputs=outputs,
+            padded=outputs + missing,
         )
+        blocks = weight.reshape(-1, self._panel, inputs)
         if self._int8:
-            scales = weight.abs().amax(1).clamp(min=SMALLEST_SCALE) / LARGEST_INT8  # (F)
-            quantized = (weight / scales[:, None]).round_()
+            largest = np.maximum(weight.max(1), -weight.min(1))  # (F), of the absolute values
+            if not np.isfinite(largest).all():
+                raise NonFiniteScoresError()
+            scales = np.maximum(largest, SMALLEST_SCALE) / np.float32(LARGEST_INT8)
+            quantized = np.rint(weight / scales[:, None]).astype(np.int8)
             result.scales = self._pointer(scales)
-            result.sums = self._pointer(quantized.sum(1).int())
-            # four inputs of an output stand side by side: (panels, D / 4, PANEL, 4)
-            blocks = quantized.to(torch.int8).view(-1, self._panel, inputs // 4, 4)
-        else:
-            blocks = weight.view(-1, self._panel, inputs)
-        result.panels = self._pointer(blocks.transpose(1, 2))
+            result.sums = self._pointer(quantized.sum(1, dtype=np.int32))
+            # four inputs of an output stand side by side, as one number of 32 bits
+            blocks = quantized.view(np.int32).reshape(-1, self._panel, inputs // 4)
+        result.panels = self._aligned(blocks.transpose(0, 2, 1))
         return result
 
 
-def _array(layers: list[CLayer]) -> ctypes.Array[CLayer]:
-    return (CLayer * len(layers))(*layers)
+_PARTS = ("weight", "bias")

@@ -18,7 +18,8 @@ from nmt.data.text.parallel_text import SentencePair
 from nmt.data.text.words import any_of
 from nmt.data.tokens.vocabulary import learn_vocabulary
 from nmt.errors import ConfigError, DataError
-from nmt.run_directory import RunDirectory, build_model, load_run
+from nmt.load_run import build_model, load_run
+from nmt.run_directory import RunDirectory
 from tests.cli.commands import fail, lines_of, records_of, write_lines
 
 LINES = ["a small dog", "", "the 😀 cat .", "Hund"]

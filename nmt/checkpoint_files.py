@@ -1,0 +1,68 @@
+"""The files of a checkpoint, read without PyTorch, which takes a second to import."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+
+from nmt.errors import CheckpointError, NewerCheckpointError
+from nmt.files import check_format, read_json
+
+WEIGHTS, STATE, MANIFEST = "model.safetensors", "training_state.pt", "manifest.json"
+FORMAT = 1
+"""the version of the format that is written, and the newest that can be read"""
+Array = NDArray[Any]
+
+
+def read_verified(path: Path, name: str) -> bytes:
+    """Return the bytes of file `name` of a checkpoint, after their SHA-256 is checked.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or of a newer format.
+    """
+    try:
+        manifest = read_json(path / MANIFEST)
+        check_format(manifest, FORMAT, path, "choose another checkpoint", NewerCheckpointError)
+        expected = manifest[name]["sha256"]
+        data = (path / name).read_bytes()
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(
+            f"{path}: no usable checkpoint: {name} or its entry in {MANIFEST} cannot be read"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != expected:
+        raise CheckpointError(f"{path / name}: damaged: its SHA-256 is not the manifest's")
+    return data
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Return the weights {name: array} of the checkpoint folder `path`.
+
+    Raises:
+        CheckpointError: the checkpoint is missing, incomplete, damaged or of a newer format.
+    """
+    try:
+        return safetensors.numpy.load(read_verified(path, WEIGHTS))
+    except SafetensorError as error:
+        raise CheckpointError(f"{path / WEIGHTS}: not readable: {error}") from error
+
+
+def digest_of(weights: Iterable[tuple[str, Array]]) -> str:
+    """Return the SHA-256 of descriptions of weights and of their bytes (uint8), in hex."""
+    digest = hashlib.sha256()
+    for description, content in weights:
+        digest.update(description.encode())
+        digest.update(content.data)
+    return digest.hexdigest()
+
+
+def arrays_digest(arrays: Mapping[str, Array]) -> str:
+    """Return the `digest_of` arrays, in the order of their names."""
+    return digest_of(
+        (f"{name} {array.dtype} {array.shape}", np.ascontiguousarray(array).view(np.uint8))
+        for name, array in sorted(arrays.items())
+    )

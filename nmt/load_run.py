@@ -1,0 +1,72 @@
+"""Loads the model of a run: configuration, tokenizer, weights, and an adapter if there is one."""
+
+from pathlib import Path
+
+import torch
+
+from nmt.adapter import merge_adapter
+from nmt.checkpoint import check_finite, load_into, load_weights, weights_of
+from nmt.config import Config
+from nmt.config_file import load_config
+from nmt.data.tokens.tokenizer import BOS, PAD, Tokenizer
+from nmt.errors import CheckpointError, ConfigError
+from nmt.model.transformer import Transformer
+from nmt.run_directory import LoadedModel, find_run, weights_folder
+
+
+def build_model(config: Config, tokenizer: Tokenizer) -> Transformer:
+    """Return a Transformer with random weights, with the vocabulary sizes of `tokenizer`.
+
+    Raises:
+        ConfigError: the languages should share embeddings, but their pieces differ.
+    """
+    sides = tokenizer.source, tokenizer.target
+    if config.model.embeddings == "shared" and sides[0].pieces != sides[1].pieces:
+        raise ConfigError(
+            "model.embeddings: shared needs the same pieces in both languages, but those of the "
+            "two tokenizers differ; write embeddings: target"
+        )
+    return Transformer(config.model, tokenizer.source.size, tokenizer.target.size, PAD, BOS)
+
+
+def load_run(
+    path: str | Path,
+    device: torch.device,
+    checkpoint: str = "best",
+    adapter: str | Path | None = None,
+) -> LoadedModel:
+    """Load a run to translate, in eval mode; `checkpoint` is best, last, step-N and so on.
+
+    `adapter`, a run with `training.lora`, a checkpoint of one, or a file, is merged into the
+    weights. If `path` is itself such a run, its adapter is merged into the weights of its parent.
+
+    Raises:
+        CheckpointError: not a run directory, or its weights are missing, damaged, NaN or infinite;
+            or the adapter or its parent is.
+    """
+    run, folder = find_run(Path(path)), weights_folder(Path(path), checkpoint)
+    config = load_config(str(run.config))
+    tokenizer = Tokenizer.load(run.tokenizer)
+    model = build_model(config, tokenizer)
+    if config.training.lora:
+        load_into(model, weights_of(_load_parent(config, run.path).model), folder)
+        merge_adapter(model, folder)
+    else:
+        load_into(model, load_weights(folder), folder)
+    check_finite(weights_of(model), folder)
+    if adapter is not None:
+        file = Path(adapter)
+        merge_adapter(model, file if file.is_file() else weights_folder(file))
+    return LoadedModel(config, tokenizer, model.to(device).eval(), folder)
+
+
+def _load_parent(config: Config, path: Path) -> LoadedModel:
+    """Load the run that the adapter in the run directory `path` was trained from."""
+    parent = str(config.training.initialize_from)
+    try:
+        return load_run(parent, torch.device("cpu"))
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{path}: holds an adapter, and its parent cannot be loaded: {error}; if the parent "
+            f"has moved, give its new place: --model PARENT --adapter {path}"
+        ) from error

@@ -1,0 +1,94 @@
+"""All searches as PyTorch computes them: every kind of model, device and constraint."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from nmt.checkpoint_files import Array
+from nmt.config import DecodingConfig, Sampling
+from nmt.data.tokens.batch import collate_source
+from nmt.inference.prepare import prepare_for_inference
+from nmt.model.transformer import Transformer
+from nmt.run_directory import LoadedModel
+from nmt.search.beam_search import beam_search
+from nmt.search.constrained_search import constrained_search
+from nmt.search.constrained_sentence import ConstrainedSentence
+from nmt.search.ensemble import restrict_models
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.lexical_constraints import SpelledConstraints, Spelling
+from nmt.search.sampling import draw, greedy_search
+from nmt.search.source_attention import rank_by_coverage
+
+
+class TorchSearch:
+    """A model, or an ensemble, with the settings of its search. Sources are lists of ids."""
+
+    def __init__(self, run: LoadedModel, settings: DecodingConfig, precision: str) -> None:
+        self._run, self._settings, self._precision = run, settings, precision
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the model's weights."""
+        return next(self._run.model.parameters()).device
+
+    @cached_property
+    def model(self) -> Transformer:
+        """A copy of the model for fast inference in this precision, made when it is first used."""
+        return prepare_for_inference(self._run.model, self._precision)
+
+    def search(
+        self, sources: list[list[int]], n_best: int, target_ids: Array | None
+    ) -> list[list[Hypothesis]]:
+        """Return up to `n_best` hypotheses of each source, best first, by greedy or beam search.
+
+        With `target_ids` (V'), only these may occur, and the tokens found are indices into them.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+        """
+        model = self.model
+        if target_ids is not None:
+            model = restrict_models(model, torch.from_numpy(target_ids))
+        source = self._collated(sources)
+        if self._settings.beam_size == 1:
+            return [[best] for best in greedy_search(model, source, self._settings)]
+        return beam_search(model, source, self._settings, n_best)
+
+    def constrained_search(
+        self,
+        sources: list[list[int]],
+        constraints: Sequence[SpelledConstraints],
+        spelling: Spelling,
+        n_best: int,
+    ) -> list[list[Hypothesis]]:
+        """Return up to `n_best` hypotheses of each source that meet its constraints, best first.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+            DataError: no translation meets all constraints on a sentence.
+        """
+        sentences = [ConstrainedSentence(of_source, spelling) for of_source in constraints]
+        source = self._collated(sources)
+        return constrained_search(self.model, source, self._settings, sentences, n_best)
+
+    def draw(
+        self, sources: list[list[int]], sampling: Sampling, numbers: Sequence[int], count: int
+    ) -> list[list[Hypothesis]]:
+        """Draw `count` translations of each source, unsorted; `numbers` seed the sources.
+
+        Raises:
+            NonFiniteScoresError: the model's scores are NaN or infinite.
+        """
+        source = self._collated(sources)
+        return draw(self.model, source, self._settings, sampling, numbers, count)
+
+    def rank_by_coverage(
+        self, sources: list[list[int]], hypotheses: list[list[Hypothesis]]
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source, the one of the best penalised score first."""
+        return rank_by_coverage(self._run.model, sources, hypotheses, self._settings)
+
+    def _collated(self, sources: list[list[int]]) -> Tensor:
+        return collate_source(sources).to(self.device)

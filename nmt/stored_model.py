@@ -1,0 +1,60 @@
+"""A model of a run without PyTorch, which takes a second to import and is not always needed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from nmt.checkpoint_files import Array, read_arrays
+from nmt.config import Config
+from nmt.data.tokens.tokenizer import Tokenizer
+from nmt.run_directory import LoadedModel
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """The weights of a run as arrays, with the configuration and tokenizer of the run."""
+
+    config: Config
+    tokenizer: Tokenizer
+    arrays: Mapping[str, Array]
+    """the weights by their names in the model"""
+    path: Path
+    """the folder of the weights"""
+
+    @classmethod
+    def read(cls, config: Config, tokenizer: Tokenizer, folder: Path) -> Self | None:
+        """Read the weights in a checkpoint folder; None if they hold NaN or infinity.
+
+        Raises:
+            CheckpointError: the weights are missing or damaged.
+        """
+        arrays = read_arrays(folder)
+        if not all(np.isfinite(array.sum()) for array in arrays.values()):
+            return None  # `load_run` explains it
+        return cls(config, tokenizer, arrays, folder)
+
+    @cached_property
+    def loaded(self) -> LoadedModel:
+        """The same with PyTorch's model, which is loaded on the CPU when it is first asked for.
+
+        Raises:
+            CheckpointError: the weights are those of another model than the configuration's.
+        """
+        import torch
+
+        from nmt.load_run import load_run
+
+        return load_run(self.path, torch.device("cpu"))
+
+
+def arrays_of_run(run: LoadedModel | StoredModel) -> Mapping[str, Array]:
+    """Return all weights of a run by name."""
+    if isinstance(run, StoredModel):
+        return run.arrays
+    from nmt.checkpoint import arrays_of
+
+    return arrays_of(run.model)

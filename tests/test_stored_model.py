@@ -1,0 +1,122 @@
+"""A run is read as arrays, without PyTorch, and translates as PyTorch's model does."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import nmt
+from nmt.checkpoint import arrays_of, save_checkpoint, weights_digest, weights_of
+from nmt.checkpoint_files import arrays_digest, read_arrays
+from nmt.config import ModelConfig
+from nmt.errors import CheckpointError
+from nmt.inference.native.library import native_library
+from nmt.load_run import build_model, load_run
+from nmt.run_directory import LoadedModel, RunDirectory
+from nmt.stored_model import StoredModel
+
+needs_library = pytest.mark.skipif(
+    native_library() is None, reason="needs a C compiler and an x86 processor with AVX2"
+)
+SIZES = ModelConfig(d_model=64, heads=4, d_ff=64, encoder_layers=1, decoder_layers=1)
+TEXTS = ["A dog sleeps.", "Two men", "", "A woman reads a book near the river."]
+
+
+@pytest.fixture
+def run(random_run: LoadedModel, tmp_path: Path) -> Path:
+    """A run directory whose model is served by the C library."""
+    config = replace_model(random_run, SIZES)
+    torch.manual_seed(5)
+    model = build_model(config.config, config.tokenizer)
+    folder = RunDirectory(tmp_path / "run")
+    folder.checkpoints.mkdir(parents=True)
+    folder.write_config(config.config)
+    config.tokenizer.save(folder.tokenizer)
+    save_checkpoint(folder.checkpoint(1), weights_of(model))
+    return folder.path
+
+
+def replace_model(run: LoadedModel, sizes: ModelConfig) -> LoadedModel:
+    return replace(run, config=run.config.model_copy(update={"model": sizes}))
+
+
+def translate(run: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run `nmt translate`, and print at its end whether PyTorch was imported."""
+    program = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('torch' in sys.modules, file=sys.stderr))\n"
+        "from nmt.__main__ import main\nmain()"
+    )
+    command = [sys.executable, "-c", program, "translate", "--model", str(run), *options]
+    return subprocess.run(
+        command, input="\n".join(TEXTS) + "\n", capture_output=True, text=True, check=False
+    )
+
+
+@needs_library
+def test_translating_imports_no_pytorch_and_finds_what_pytorch_finds(run: Path) -> None:
+    without = translate(run, "--device", "cpu", "--precision", "fp32")
+    assert without.returncode == 0, without.stderr
+    assert without.stderr.split()[-1] == "False"
+    with_it = translate(run, "--device", "cpu", "--precision", "fp32", "--no-repeat-ngram", "50")
+    assert with_it.stderr.split()[-1] == "True"
+    assert without.stdout == with_it.stdout
+    assert len(without.stdout.split("\n")) == len(TEXTS) + 1
+
+
+@needs_library
+@pytest.mark.parametrize(
+    "options",
+    [["--alignments"], ["--sample"], ["--coverage-penalty", "0.2"], ["--precision", "bf16"]],
+    ids=lambda options: options[0],
+)
+def test_what_needs_pytorch_gets_it(run: Path, options: list[str]) -> None:
+    done = translate(run, "--device", "cpu", *options)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.split()[-1] == "True"
+
+
+@needs_library
+def test_weights_of_another_model_are_an_error_as_with_pytorch(run: Path) -> None:
+    config = RunDirectory(run).config
+    config.write_text(config.read_text().replace("decoder_layers: 1", "decoder_layers: 2"))
+    with pytest.raises(CheckpointError, match="weights of another model: decoder"):
+        nmt.load(run, device="cpu").translate("A dog")
+
+
+@needs_library
+def test_damaged_weights_are_an_error(run: Path) -> None:
+    file = RunDirectory(run).checkpoint(1) / "model.safetensors"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    with pytest.raises(CheckpointError, match="damaged: its SHA-256"):
+        nmt.load(run, device="cpu")
+
+
+def test_arrays_are_the_weights_of_the_model(run: Path) -> None:
+    loaded = load_run(run, torch.device("cpu"))
+    stored = StoredModel.read(loaded.config, loaded.tokenizer, loaded.path)
+    assert stored is not None
+    model = loaded.model
+    arrays = arrays_of(model)
+    assert set(stored.arrays) == set(arrays)
+    assert all((stored.arrays[name] == arrays[name]).all() for name in arrays)
+    assert arrays_digest(stored.arrays) == arrays_digest(arrays)
+    assert stored.loaded is stored.loaded
+    assert weights_digest(stored.loaded.model) == weights_digest(model)
+
+
+def test_weights_that_are_not_finite_are_left_to_pytorch_which_says_so(run: Path) -> None:
+    loaded = load_run(run, torch.device("cpu"))
+    checkpoint = RunDirectory(run).checkpoint(1)
+    arrays = read_arrays(checkpoint)
+    weights = {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    weights["target_embedding.weight"][5, 5] = float("inf")
+    save_checkpoint(checkpoint, weights)
+    assert StoredModel.read(loaded.config, loaded.tokenizer, checkpoint) is None
+    with pytest.raises(CheckpointError, match="holds NaN or infinity"):
+        nmt.load(run, device="cpu")
