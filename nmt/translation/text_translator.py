@@ -176,14 +176,7 @@ def load_translator(
             f"load: 'precision': expected one of {', '.join(PRECISIONS)}, got {precision!r}"
         )
     changed = {name: value for name, value in changes.items() if value is not None}
-    shortlist = changed.pop("shortlist", None)
-    if shortlist is not None and (
-        type(shortlist) is not int or not 1 <= shortlist <= MOST_CANDIDATES
-    ):
-        raise ConfigError(
-            f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got "
-            f"{shortlist!r}"
-        )
+    candidates = _check_candidates(changed.pop("shortlist", None))
     run: LoadedModel | StoredModel | None = None
     needs_pytorch = len(models) > 1 or adapter or sampling or precision == "bf16"
     if not needs_pytorch and is_cpu(device):
@@ -194,12 +187,20 @@ def load_translator(
 
         run = load_ensemble(models, pick_device(device), checkpoint, adapter)
     settings = replace_settings(run.config.decoding, changed, "load")
-    loaded_shortlist = None  # no shortlist: the whole vocabulary is searched
-    if shortlist is not None:
-        path = find_run(run.path).shortlist
-        loaded_shortlist = Shortlist.load(path, run.tokenizer).first(shortlist)
+    shortlist = None  # the whole vocabulary is searched
+    if candidates is not None:
+        shortlist = Shortlist.load(find_run(run.path).shortlist, run.tokenizer).first(candidates)
     precision = _pick_precision(precision, device, run, sampling)
-    return Translator(run, settings, precision, sampling, loaded_shortlist)
+    return Translator(run, settings, precision, sampling, shortlist)
+
+
+def _check_candidates(count: object) -> int | None:
+    """Return a number of candidates of each source token after a check; None: no shortlist."""
+    if count is None or (type(count) is int and 1 <= count <= MOST_CANDIDATES):
+        return count
+    raise ConfigError(
+        f"load: 'shortlist': expected a whole number from 1 to {MOST_CANDIDATES}, got {count!r}"
+    )
 
 
 def _read_for_library(path: Path, checkpoint: str) -> StoredModel | None:
