@@ -72,16 +72,17 @@ static void add_result(const Model *m, const Norm *norm, int rows, const float *
   }
 }
 
-/* softmax(q k^T / sqrt(d_k)) v for one query and all heads. Keys and values are rows of `stride`
- * floats; `positions` are the `count` rows that the query may attend to, NULL: the first ones. */
+/* softmax(q k^T / sqrt(d_k)) v for one query and all heads. The keys of position i begin at
+ * keys + i * stride, and with slots slots[i] * slot_size behind that; so do the values. */
 static void attend(const Model *m, const float *query, const float *keys, const float *values,
-                   int stride, const int32_t *positions, int count, float *scores, float *y) {
+                   size_t stride, const int32_t *slots, size_t slot_size, int count, float *scores,
+                   float *y) {
   int width = m->d_model / m->heads, padded = (count + LANES - 1) / LANES * LANES;
   float factor = 1.0f / sqrtf(width);
   for (int h = 0; h < m->heads; h++) {
     const float *q = query + h * width;
     for (int i = 0; i < count; i++) {
-      const float *k = keys + (size_t)(positions ? positions[i] : i) * stride + h * width;
+      const float *k = keys + i * stride + (slots ? slots[i] * slot_size : 0) + h * width;
       Floats sum = {};
       for (int j = 0; j < width; j += LANES) sum += *(Floats *)(q + j) * *(Floats *)(k + j);
       scores[i] = sum_of(sum) * factor;
@@ -100,7 +101,7 @@ static void attend(const Model *m, const float *query, const float *keys, const 
     for (int j = 0; j < width; j += LANES) {
       Floats sum = {};
       for (int i = 0; i < count; i++) {
-        const float *v = values + (size_t)(positions ? positions[i] : i) * stride + h * width;
+        const float *v = values + i * stride + (slots ? slots[i] * slot_size : 0) + h * width;
         sum += *(Floats *)(v + j) * scores[i];
       }
       *(Floats *)(y + h * width + j) = sum * inverse;
@@ -171,7 +172,7 @@ static void encode(const Model *m, int sentences, const int32_t *source, const i
       const float *first = b->projected + (size_t)starts[n] * 3 * d;
       int length = starts[n + 1] - starts[n];
       for (int i = 0; i < length; i++)
-        attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, length, b->scores,
+        attend(m, first + i * 3 * d, first + d, first + 2 * d, 3 * d, NULL, 0, length, b->scores,
                b->attended + (starts[n] + i) * d);
     }
     apply(&layer->output, rows, b->attended, b->result, b);
@@ -185,31 +186,33 @@ static void encode(const Model *m, int sentences, const int32_t *source, const i
 /* One position of a hypothesis, and where its past and its source are stored. Keys and values of a
  * position stand side by side: rows of 2 * d_model. */
 typedef struct {
-  const int32_t *past; /* rows of the cache of its sentence, the new position as the last */
+  const int32_t *past; /* the slot of each position, the new one as the last */
   int32_t past_count;
-  int32_t first_cached; /* row of the cache at which its sentence begins */
+  int32_t first_slot; /* of its sentence */
   int32_t first_source, source_length; /* rows of the projected memory */
 } Query;
 
-/* Apply all decoder layers to x (rows, d_model). Layer l has the keys and values of earlier
- * positions in cache[l], to which those of x are added, and those of the source in memory[l]. */
-static void decode(const Model *m, int rows, const Query *queries, float *const *cache,
+/* Apply all decoder layers to x (rows, d_model). `cache` (positions, layers, slots, 2 * d_model)
+ * has the keys and values of earlier positions; those of x are added. Layer l has those of the
+ * source in memory[l]. */
+static void decode(const Model *m, int rows, const Query *queries, int slots, float *cache,
                    float *const *memory, float *x, Buffers *b) {
-  int d = m->d_model;
+  size_t d = m->d_model, slot_size = 2 * d, stride = m->decoder_layers * slots * slot_size;
   for (int l = 0; l < m->decoder_layers; l++) {
     const Layer *layer = &m->decoder[l];
+    float *of_layer = cache + l * slots * slot_size;
     apply(&layer->query_key_value, rows, sublayer_input(m, &layer->self_norm, rows, x, b),
           b->projected, b);
     for (int r = 0; r < rows; r++) {
       const Query *query = &queries[r];
-      float *stored = cache[l] + (size_t)query->first_cached * 2 * d;
-      size_t latest = (size_t)query->past[query->past_count - 1] * 2 * d;
-      memcpy(stored + latest, b->projected + r * 3 * d + d, 2 * d * sizeof(float));
+      int latest = query->past_count - 1, slot = query->first_slot + query->past[latest];
+      memcpy(of_layer + latest * stride + slot * slot_size, b->projected + r * 3 * d + d,
+             slot_size * sizeof(float));
     }
     for (int r = 0; r < rows; r++) {
       const Query *query = &queries[r];
-      const float *stored = cache[l] + (size_t)query->first_cached * 2 * d;
-      attend(m, b->projected + r * 3 * d, stored, stored + d, 2 * d, query->past,
+      const float *keys = of_layer + query->first_slot * slot_size;
+      attend(m, b->projected + r * 3 * d, keys, keys + d, stride, query->past, slot_size,
              query->past_count, b->scores, b->attended + r * d);
     }
     apply(&layer->output, rows, b->attended, b->result, b);
@@ -219,7 +222,7 @@ static void decode(const Model *m, int rows, const Query *queries, float *const 
           b->projected, b);
     for (int r = 0; r < rows; r++) {
       const float *stored = memory[l] + (size_t)queries[r].first_source * 2 * d;
-      attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, queries[r].source_length,
+      attend(m, b->projected + r * d, stored, stored + d, 2 * d, NULL, 0, queries[r].source_length,
              b->scores, b->attended + r * d);
     }
     apply(&layer->cross_output, rows, b->attended, b->result, b);

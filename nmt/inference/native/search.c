@@ -1,8 +1,9 @@
 /* Beam search of nmt/search/beam_search.py over the layers of layers.h: the same rules and scores.
  *
- * All live hypotheses of all sentences are the rows of one step. The keys and values of a
- * hypothesis are never copied: position t of slot j is row t * k + j of its sentence's cache, and
- * each hypothesis knows the rows of its past.
+ * All live hypotheses of all sentences are the rows of one step. A sentence has k slots at each
+ * position; the keys and values of a slot are never copied, and each hypothesis knows in which slot
+ * each position of its past stands. Positions follow one another in memory, so that only as much
+ * memory is touched as the longest translation needs, not as the longest one might need.
  */
 #include "layers.h"
 
@@ -27,8 +28,8 @@ typedef struct {
   int32_t ended; /* hypotheses that have ended so far, kept or not */
   float *scores; /* (k) log P of the live ones */
   int32_t *latest; /* (k) their last tokens */
-  int32_t *past, *next_past; /* (k, T) rows of the cache with their past; the second for the next step */
-  int32_t *tokens; /* (T, k) the token that follows each row of the cache: its input at t + 1 */
+  int32_t *past, *next_past; /* (k, T) the slots of their past; the second for the next step */
+  int32_t *tokens; /* (T, k) the token in each slot, at position t the input of step t */
 } Sentence;
 
 /* Insert into the `count` best so far, `most` at most, sorted by falling score. */
@@ -87,7 +88,7 @@ static void store_ended(const Search *s, const Sentence *x, const Candidate *end
     memcpy(tokens + i * row_size, tokens + (i - 1) * row_size, row_size * sizeof(int32_t));
   }
   const int32_t *past = x->past + ended->parent * row_size;
-  for (int t = 0; t + 1 < length; t++) tokens[i * row_size + t] = x->tokens[past[t + 1]];
+  for (int t = 0; t + 1 < length; t++) tokens[i * row_size + t] = x->tokens[(t + 1) * s->beam_size + past[t + 1]];
   tokens[i * row_size + length - 1] = ended->token;
   lengths[i] = length - (ended->token == s->eos);
   scores[i] = score;
@@ -108,7 +109,7 @@ static void extend(const Search *s, Sentence *x, Candidate *best, int count, int
     } else if (live < k && c->score > -INFINITY) {
       int32_t *past = x->next_past + live * row_size;
       memcpy(past, x->past + c->parent * row_size, (size_t)length * sizeof(int32_t));
-      past[length] = length * k + live; /* the row of the new position */
+      past[length] = live;
       x->latest[live] = x->tokens[length * k + live] = c->token;
       live_scores[live++] = c->score;
     }
@@ -140,7 +141,7 @@ typedef struct {
   Query *queries;
   Candidate *candidates, *best;
   int32_t *row_sentence, *row_slot, *row_counts;
-  float *x, *logits, **cache, **memory;
+  float *x, *logits, *cache, **memory;
 } Work;
 
 /* Divide the block; without a block, count how large it must be. */
@@ -167,13 +168,11 @@ static void divide(Memory *block, Work *w, const Model *m, const Search *s, int 
   w->row_counts = take(block, steps * 4);
   w->candidates = take(block, steps * (k + 1) * sizeof(Candidate));
   w->best = take(block, 2 * k * sizeof(Candidate));
-  w->cache = take(block, m->decoder_layers * sizeof(float *));
   w->memory = take(block, m->decoder_layers * sizeof(float *));
   w->sentences = take(block, sentences * sizeof(Sentence));
   for (int l = 0; l < m->decoder_layers; l++) {
-    float *cache = take(block, steps * longest * 2 * d * 4);
     float *memory = take(block, source_rows * 2 * d * 4);
-    if (block->block) w->cache[l] = cache, w->memory[l] = memory;
+    if (block->block) w->memory[l] = memory;
   }
   for (int n = 0; n < sentences; n++) {
     Sentence x = {0};
@@ -184,6 +183,7 @@ static void divide(Memory *block, Work *w, const Model *m, const Search *s, int 
     x.tokens = take(block, k * (longest + 1) * 4);
     if (block->block) w->sentences[n] = x;
   }
+  w->cache = take(block, (size_t)longest * m->decoder_layers * steps * 2 * d * 4); /* the last one */
 }
 
 /* Collect the rows of step t: embed the latest tokens of all live hypotheses. */
@@ -195,7 +195,7 @@ static int collect(const Model *m, const Search *s, Work *w, int sentences, int 
     for (int j = 0; j < x->live; j++, rows++) {
       w->row_sentence[rows] = n;
       w->row_slot[rows] = j;
-      w->queries[rows] = (Query){x->past + j * row_size, t + 1, n * row_size * s->beam_size,
+      w->queries[rows] = (Query){x->past + j * row_size, t + 1, n * s->beam_size,
                                  starts[n], starts[n + 1] - starts[n]};
       embed(m, m->target_embedding, x->latest[j], t, m->zero, w->x + (size_t)rows * m->d_model);
     }
@@ -249,7 +249,7 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
   for (int t = 0; t < row_size; t++) {
     int rows = collect(m, s, &w, sentences, t, row_size, starts);
     if (!rows) break;
-    decode(m, rows, w.queries, w.cache, w.memory, w.x, &w.buffers);
+    decode(m, rows, w.queries, sentences * k, w.cache, w.memory, w.x, &w.buffers);
     find_candidates(m, s, &w, rows, t);
     for (int r = 0; r < rows;) {
       int n = w.row_sentence[r], count = 0;
