@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from nmt.data.text.words import any_of, continues_word, is_unspaced
+from nmt.data.text.words import any_of, continues_word, exactly, is_unspaced
 from nmt.data.tokens.tokenizer import EOS, UNK, Tokenizer
 from nmt.errors import DataError
 
@@ -254,10 +254,20 @@ class SpelledConstraints:
         return any(UNK in ids for ids in self.terms)
 
     def are_met_by(self, text: str) -> bool:
-        """Whether the text has no forbidden word; False if a term or prefix is asked for at all."""
-        if self.text.terms or self.text.prefix:
+        """Whether a text has every term, each in a place of its own, and no forbidden word.
+
+        Terms are whole words. False if a prefix or a term that has no ids is asked for.
+        """
+        if self.text.prefix or self.has_unknown:
             return False
-        return not contains_any(self.forbidden, text.encode("utf-8"))
+        if contains_any(self.forbidden, text.encode("utf-8")):
+            return False
+        unused = text  # the text without the terms that are found already
+        for term in sorted(self.text.terms, key=len, reverse=True):
+            unused, found = exactly(term).subn(" ", unused, count=1)
+            if not found:
+                return False
+        return True
 
 
 def contains_any(words: tuple[str, ...], text: bytes, may_grow: bool = False) -> bool:

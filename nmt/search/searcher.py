@@ -163,7 +163,7 @@ class Searcher:
     def _search(self, batch: SearchBatch, n_best: int) -> list[list[Hypothesis]]:
         constraints = [c for c in batch.constraints if c]
         if constraints:  # then all sentences of the batch have some
-            return self.torch.constrained_search(batch.ids, constraints, self.spelling, n_best)
+            return self._constrained_search(batch.ids, constraints, n_best)
 
         def search_among(target_ids: "Array | None") -> list[list[Hypothesis]]:
             return self._unconstrained_search(batch.ids, n_best, target_ids)
@@ -171,6 +171,32 @@ class Searcher:
         if self.shortlist:
             return self.shortlist.search(batch.ids, search_among)
         return search_among(None)
+
+    def _constrained_search(
+        self, ids: list[list[int]], constraints: Sequence[SpelledConstraints], n_best: int
+    ) -> list[list[Hypothesis]]:
+        """Search without constraints, and with them only where what was found does not meet them.
+
+        The latter takes several times as long, and most sentences have no forbidden word anyway.
+        """
+        results = self._unconstrained_search(ids, n_best, None)
+
+        def meets(i: int, hypothesis: Hypothesis) -> bool:
+            has_ended = len(hypothesis.tokens) < self.settings.longest(len(ids[i]))
+            return has_ended and constraints[i].are_met_by(self._text(hypothesis))
+
+        unmet = [i for i, found in enumerate(results) if not all(meets(i, h) for h in found)]
+        if unmet:
+            of_unmet = [constraints[i] for i in unmet]
+            sources = [ids[i] for i in unmet]
+            found = self.torch.constrained_search(sources, of_unmet, self.spelling, n_best)
+            for i, hypotheses in zip(unmet, found, strict=True):
+                results[i] = hypotheses
+        return results
+
+    def _text(self, hypothesis: Hypothesis) -> str:
+        text = self.spelling.text_of(hypothesis.tokens)
+        return text.decode("utf-8", errors="replace")
 
     def _unconstrained_search(
         self, ids: list[list[int]], n_best: int, target_ids: "Array | None"

@@ -183,8 +183,8 @@ def huggingface(arguments: argparse.Namespace, folder: str, precision: str) -> d
     return {**figures(losses, tokens, ends, arguments.warm_up), "precision": precision}
 
 
-def main() -> None:
-    """Measure the engines in turn."""
+def make_parser() -> argparse.ArgumentParser:
+    """The options of this benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -199,7 +199,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1, help="times that each engine runs")
     parser.add_argument("--device", default="auto", choices=["auto", "cpu", "cuda"])
     parser.add_argument("--precision", default="auto", choices=["auto", "fp32", "bf16"])
-    arguments = parser.parse_args()
+    return parser
+
+
+def main() -> None:
+    """Measure the engines in turn."""
+    arguments = make_parser().parse_args()
     with tempfile.TemporaryDirectory() as folder:
         prepare(recipe(arguments, folder), lambda message: None)
         for number in range(arguments.rounds):

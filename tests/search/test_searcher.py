@@ -1,11 +1,15 @@
-"""A beam that cannot work is refused with a width that does."""
+"""Beams that cannot work are refused, and only sentences that need it are searched again."""
+
+from typing import Any
 
 import pytest
 
 from nmt.config import DecodingConfig
 from nmt.errors import ConfigError
 from nmt.run_directory import LoadedModel
+from nmt.search.lexical_constraints import LexicalConstraints, SpelledConstraints, Spelling
 from nmt.search.searcher import check_beam_size, widest_beam
+from nmt.search.torch_search import TorchSearch
 from nmt.translation.text_translator import TextTranslator
 from nmt.translation.translator import Translator
 
@@ -28,6 +32,51 @@ def test_the_width_that_a_refusal_names_is_allowed_and_grows_with_memory(
         with pytest.raises(ConfigError, match=f"needs more memory.*at most {widest}$"):
             check_beam_size(random_run, DecodingConfig(beam_size=widest + 1), memory)
         check_beam_size(random_run, DecodingConfig(beam_size=widest), memory)
+
+
+def test_only_sentences_whose_translation_breaks_constraints_are_searched_with_them(
+    random_run: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched: list[int] = []
+
+    def recorded(self: TorchSearch, sources: list[list[int]], *others: Any) -> Any:
+        searched.append(len(sources))
+        return found_with_constraints(self, sources, *others)
+
+    found_with_constraints = TorchSearch.constrained_search
+    monkeypatch.setattr(TorchSearch, "constrained_search", recorded)
+    translator = Translator(random_run, DecodingConfig(beam_size=2, max_length_offset=12))
+    text = TextTranslator(translator)
+    lines = ["A dog sleeps.", "Two men read.", "Her small cat"]
+    free = text.translate(lines)
+    assert text.translate(lines, forbidden=["Rhabarber"]) == free
+    ended = sum(not t.is_truncated for t in translator.translate(lines))
+    assert sum(searched) == len(lines) - ended
+    [term, *_] = free[0].split()
+    searched.clear()
+    with_term = text.translate(lines, forbidden=[term])
+    assert term not in with_term[0].split()
+    assert sum(searched) >= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "is_met"),
+    [
+        ("Der Hund und die Katze", True),
+        ("Der Hund", False),
+        ("Der hund und die Katze", False),  # a term is written as asked
+        ("Die Hundehütte und die Katze", False),  # and is a whole word
+        ("Der Hund und die Katze im Haus", False),
+    ],
+)
+def test_a_text_meets_constraints_if_it_has_the_terms_and_no_forbidden_word(
+    random_run: LoadedModel, text: str, is_met: bool
+) -> None:
+    asked = LexicalConstraints(terms=("Hund", "die Katze"), forbidden=("haus",))
+    spelling = Spelling(random_run.tokenizer)
+    assert SpelledConstraints.spell(asked, spelling).are_met_by(text) == is_met
+    twice = LexicalConstraints(terms=("Hund", "Hund"))
+    assert not SpelledConstraints.spell(twice, spelling).are_met_by(text)
 
 
 def test_every_way_to_translate_refuses_too_wide_a_beam(random_run: LoadedModel) -> None:

@@ -58,13 +58,19 @@ def any_of(terms: tuple[str, ...]) -> "regex.Pattern[str]":
     White space inside a term matches any white space. A term that begins or ends with a
     punctuation mark needs no word boundary there.
     """
-    return regex.compile("|".join(_whole(term) for term in terms), regex.V1)
+    return regex.compile("|".join(_whole(term, has_capital(term)) for term in terms), regex.V1)
 
 
-def _whole(term: str) -> str:
-    """Return the pattern of one term."""
+@functools.lru_cache(maxsize=4096)
+def exactly(term: str) -> "regex.Pattern[str]":
+    """Return a pattern that finds the term as whole words, spelled and cased as it is."""
+    return regex.compile(_whole(term, cased=True), regex.V1)
+
+
+def _whole(term: str, cased: bool) -> str:
+    """Return the pattern of one term as whole words; not `cased`: in any casing."""
     spelled = r"\s+".join(regex.escape(part, literal_spaces=True) for part in term.split())
     before = _BEFORE if continues_word(term[0]) else ""
     after = _AFTER if continues_word(term[-1]) else ""
-    cased = spelled if has_capital(term) else f"(?i:{spelled})"
-    return f"(?:{before}{cased}{after})"
+    pattern = spelled if cased else f"(?i:{spelled})"
+    return f"(?:{before}{pattern}{after})"
