@@ -19,9 +19,9 @@ _SMOOTHING = 0.02
 def is_synchronous(device: torch.device) -> bool:
     """Return whether Python reads the result of each check before it updates the weights.
 
-    This costs nothing on a CPU. A CUDA GPU would be idle until Python has read the result.
+    This costs nothing on a CPU. An accelerator would be idle until Python has read the result.
     """
-    return device.type != "cuda"
+    return device.type == "cpu"
 
 
 class PendingCheck:
@@ -31,9 +31,10 @@ class PendingCheck:
         """`figures` (5,): rejected, summed loss, loss per token, running mean, gradient norm."""
         self.rejected = rejected
         """scalar float32 on the device: 1 if the weights must not change, else 0"""
-        # copied into pinned memory by the GPU itself, when the step is computed
-        self._figures = figures.to("cpu", non_blocking=figures.is_cuda)
-        self._copied = torch.cuda.Event(blocking=True) if figures.is_cuda else None
+        on_accelerator = not figures.is_cpu
+        # copied into pinned memory by the accelerator itself, when the step is computed
+        self._figures = figures.to("cpu", non_blocking=on_accelerator)
+        self._copied = torch.Event(figures.device, blocking=True) if on_accelerator else None
         if self._copied:
             self._copied.record()
 
@@ -76,7 +77,7 @@ class DivergenceDetector:
     def reset(self, running_loss: float | None) -> None:
         """Accept steps again, compared with this mean (nats per token); None: begin a new mean."""
         mean, dtype = math.nan if running_loss is None else running_loss, widest_float(self._device)
-        self._running_loss = torch.tensor(mean, dtype=dtype, device=self._device)
+        self._running_loss = torch.full((), mean, dtype=dtype, device=self._device)
         self._rejected = torch.zeros((), device=self._device)
 
     @torch.no_grad()

@@ -170,8 +170,8 @@ class GradientComputer:
                     raise
             # outside of `except`, which would keep the tensors of the failed attempt alive
             self._run.model.zero_grad(set_to_none=True)
-            if self._device.type == "cuda":
-                torch.cuda.empty_cache()
+            if self._device.type != "cpu":
+                torch.get_device_module(self._device).empty_cache()
 
     def _compute_less_at_once(self, store: TokenStore, rows: Indices) -> bool:
         """Use smaller micro-batches, or one thread; returns False if nothing smaller is left."""

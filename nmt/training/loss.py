@@ -128,8 +128,8 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         ctx: Any, grad_total: Tensor, grad_cross_entropy: Tensor
     ) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors  # of x, the embedding and the bias
-        # On a GPU, `item` would wait for the GPU.
-        if grad_total.is_cuda or grad_total.item() != 1.0:
+        # On an accelerator, `item` would wait for it.
+        if not grad_total.is_cpu or grad_total.item() != 1.0:
             gradients = [None if g is None else g * grad_total for g in gradients]
         return (*gradients, None, None, None)
 

@@ -9,6 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __AMX_INT8__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #ifdef __AVX512F__
 #define LANES 16 /* floats in a register */
@@ -187,6 +191,13 @@ INLINE void multiply_panel_int8(const Linear *a, int panel, const int rows, cons
 #ifdef __AMX_INT8__
 #define TILE_ROWS 16
 #define TILE_BYTES 64 /* of a row of a tile */
+/* Whether Linux lets this process use tiles; without asking first it would be ended. */
+static int may_use_tiles;
+__attribute__((constructor)) static void ask_for_tiles(void) {
+  const int request_permission = 0x1023, tile_data = 18; /* arch_prctl(2), XFEATURE_XTILE_DATA */
+  may_use_tiles = !syscall(SYS_arch_prctl, request_permission, tile_data);
+}
+
 #define TILES 8 /* 0 to 3: sums of 16 outputs each; 4: of x; 5 and 6: of W */
 
 /* Give all tiles 16 rows of 64 bytes. */
@@ -235,12 +246,13 @@ static void multiply_panel_tiles(const Linear *a, int panel, int rows, const uin
 static void multiply_int8(const Linear *a, int rows, const uint8_t *x, const float *x_scales,
                           float *y) {
 #ifdef __AMX_INT8__
-  if (rows > ROWS) configure_tiles();
+  int tile_rows = may_use_tiles ? rows : 0; /* rows for which tiles pay are computed by them */
+  if (tile_rows > ROWS) configure_tiles();
 #endif
   for (int panel = 0; panel < a->padded / PANEL; panel++) {
     int r = 0;
 #ifdef __AMX_INT8__
-    for (; rows - r > ROWS; r += TILE_ROWS) {
+    for (; tile_rows - r > ROWS; r += TILE_ROWS) {
       int count = rows - r < TILE_ROWS ? rows - r : TILE_ROWS;
       multiply_panel_tiles(a, panel, count, x + (size_t)r * a->inputs, x_scales + r,
                            y + (size_t)r * a->padded);

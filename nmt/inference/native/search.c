@@ -262,21 +262,10 @@ EXPORT int nmt_translate(const Model *m, const Search *s, int32_t sentences, con
   }
   free(block.block);
 #ifdef __AMX_INT8__
-  _tile_release();
+  if (may_use_tiles) _tile_release();
 #endif
   return 0;
 }
-
-#ifdef __AMX_INT8__
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/* Ask Linux once for the use of AMX's tiles, which would end the process otherwise. */
-__attribute__((constructor)) static void request_tiles(void) {
-  const int request_permission = 0x1023, tile_data = 18; /* arch_prctl(2), XFEATURE_XTILE_DATA */
-  syscall(SYS_arch_prctl, request_permission, tile_data);
-}
-#endif
 
 EXPORT void nmt_positions(const Model *m, int32_t length, int32_t kind) {
   fill_positions(m, length, kind);
