@@ -55,7 +55,7 @@ class TerminologyOptions:
         from nmt.data.text.glossary import read_glossary, read_words
         from nmt.translation.line import Terminology
 
-        terms = read_glossary(self.glossary).terms if self.glossary else {}
+        terms = read_glossary(self.glossary) if self.glossary else None
         forbidden = list(self.forbid or ())
         if self.forbid_file:
             forbidden += read_words(self.forbid_file)

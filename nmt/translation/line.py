@@ -32,7 +32,7 @@ class Terminology:
     @classmethod
     def of(
         cls,
-        glossary: Mapping[str, str] | None = None,
+        glossary: Glossary | Mapping[str, str] | None = None,
         terms: Iterable[str] = (),
         forbidden: Iterable[str] = (),
         prefix: str = "",
@@ -52,7 +52,8 @@ class Terminology:
                 check_term(text, name)
         stripped_terms = tuple(term.strip() for term in terms)
         distinct = tuple(dict.fromkeys(word.strip() for word in forbidden))
-        return cls(Glossary(glossary), stripped_terms, distinct, prefix if prefixes else "")
+        checked = glossary if isinstance(glossary, Glossary) else Glossary(glossary)
+        return cls(checked, stripped_terms, distinct, prefix if prefixes else "")
 
     def __bool__(self) -> bool:
         return bool(self.glossary.terms or self.terms or self.forbidden or self.prefix)

@@ -133,6 +133,8 @@ def check_term(text: str, where: str) -> None:
     Raises:
         DataError: the term is blank, or holds a line end or half a surrogate pair.
     """
+    if text.isprintable() and text.strip():  # then it has neither line ends nor surrogates
+        return
     problem = None
     if not words(text):
         problem = "is blank; write a word or a phrase"
