@@ -15,7 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from nmt.inference.native.library import native_library, runs_on_this_processor
+from nmt.inference.native.library import (
+    SWITCH,
+    is_turned_off,
+    native_library,
+    runs_on_this_processor,
+)
 from nmt.processor import CGROUP, available_cores, meminfo
 
 if TYPE_CHECKING:
@@ -164,6 +169,8 @@ def _search() -> Check:
     if not runs_on_this_processor():
         found = "PyTorch searches; the search in C is for x86 processors with AVX2, on Linux"
         return Check("search", "ok", found)
+    if is_turned_off():
+        return Check("search", "ok", f"PyTorch searches: {SWITCH}=0 turns the search in C off")
     if native_library():
         return Check("search", "ok", "in C, compiled for this processor")
     found = "the search in C cannot be compiled, so PyTorch searches on a CPU"

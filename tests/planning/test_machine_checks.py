@@ -68,6 +68,11 @@ def disk_with(free: float) -> Mock:
             "CPU; install a C compiler (gcc or clang) to translate faster",
         ),
         (
+            "nmt.planning.machine_checks.is_turned_off",
+            lambda: True,
+            "ok       search      PyTorch searches: NMT_NATIVE=0 turns the search in C off",
+        ),
+        (
             "nmt.planning.machine_checks.runs_on_this_processor",
             lambda: False,
             "ok       search      PyTorch searches; the search in C is for x86 processors with "

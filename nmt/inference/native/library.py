@@ -35,7 +35,7 @@ def native_library() -> ctypes.CDLL | None:
     Returns None where it cannot be used: another kind of processor, no C compiler, no folder to
     store it in, or the variable `NMT_NATIVE` is 0.
     """
-    if os.environ.get(SWITCH) == "0" or not runs_on_this_processor():
+    if is_turned_off() or not runs_on_this_processor():
         return None
     compiler = os.environ.get("CC", "cc")
     path = cache_folder() / f"search-{_digest(compiler)}.so"
@@ -45,6 +45,11 @@ def native_library() -> ctypes.CDLL | None:
         return ctypes.CDLL(str(path))
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def is_turned_off() -> bool:
+    """Whether the user has turned the library off by the variable `NMT_NATIVE`."""
+    return os.environ.get(SWITCH) == "0"
 
 
 def runs_on_this_processor() -> bool:
