@@ -1,9 +1,9 @@
 """How the cost grows: seconds against length, lines, beam, glossary, batch, vocabulary and depth.
 
-Each curve changes one number and keeps the others. It is fitted with a power, seconds = a * n^b,
-over the larger half of its points, where the fixed costs matter least: b = 1 is linear. The model
-for translating is `tiny` with random weights, in int8, on one core; `--run` and `--source` name a
-run and a text for the curves of whole commands. `--plot` draws all curves into a PNG.
+Each curve changes one number n and keeps the others. Its exponent b, as in seconds = a * n^b, is
+that between the two largest points, where fixed costs matter least: b = 1 is linear. The model for
+translating is `tiny` with random weights, in int8, on one core; `--run` and `--source` name a run
+and a text for the curves of whole commands. `--plot` draws all curves into a PNG.
 """
 
 import argparse
@@ -44,12 +44,9 @@ STEPS = 8
 
 
 def exponent(points: Sequence[Point]) -> float:
-    """The slope of the larger half of the points, both axes logarithmic."""
-    half = sorted(points)[len(points) // 2 - 1 :]
-    logs = [(math.log(x), math.log(y)) for x, y in half]
-    mean_x, mean_y = (sum(column) / len(logs) for column in zip(*logs, strict=True))
-    covariance = sum((x - mean_x) * (y - mean_y) for x, y in logs)
-    return covariance / sum((x - mean_x) ** 2 for x, _ in logs)
+    """The slope between the two largest points, both axes logarithmic."""
+    (x, seconds), (larger_x, larger_seconds) = sorted(points)[-2:]
+    return math.log(larger_seconds / seconds) / math.log(larger_x / x)
 
 
 def searched(sentences: int, length: int, beam: int, n_best: int) -> dict[str, Any]:
