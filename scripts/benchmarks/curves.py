@@ -168,6 +168,8 @@ def draw(curves: dict[str, list[Point]], path: Path) -> None:
         field.loglog(*zip(*points, strict=True), marker="o")
         field.set_title(f"{name}, exponent {exponent(points):.2f}", fontsize=10)
         field.set_ylabel("seconds")
+        seconds = [value for _, value in points]
+        field.set_ylim(min(seconds) / 3, max(seconds) * 3)  # so that chance does not look steep
     figure.savefig(path)
 
 
