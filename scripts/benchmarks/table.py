@@ -45,9 +45,9 @@ COLUMNS = (
     "over_huggingface",
 )
 START, END = "<!-- what scripts/benchmark table writes -->", "<!-- end of the table -->"
-HEAD = (
-    "| size | entries | int8: throughput | latency | fp32: throughput | latency | int8 over "
-    "Hugging Face's float32 |\n|---|---|---|---|---|---|---|\n"
+HEADINGS = (
+    *("size", "entries", "int8: throughput", "latency", "fp32: throughput", "latency"),
+    "int8 over Hugging Face's float32",
 )
 
 
@@ -102,9 +102,12 @@ def markdown(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         machine, cores, date, commit = (
             of_kind[0][name] for name in ("machine", "cores", "date", "commit")
         )
-        yield f"**{kind}** ({machine}, {cores} cores, {date}, commit {commit})\n\n{HEAD}"
+        columns = [name for name in COLUMNS if any(name in row for row in of_kind)]
+        headings = HEADINGS[: 2 + len(columns)]  # without the last one if nothing stands there
+        yield f"**{kind}** ({machine}, {cores} cores, {date}, commit {commit})\n\n"
+        yield f"| {' | '.join(headings)} |\n|{'---|' * len(headings)}\n"
         for row in of_kind:
-            cells = [f"{row[name]:.2f}" if name in row else "" for name in COLUMNS]
+            cells = [f"{row[name]:.2f}" if name in row else "" for name in columns]
             yield f"| {row['size']} | {row['vocabulary']:,} | " + " | ".join(cells) + " |\n"
         yield "\n"
 
