@@ -25,6 +25,7 @@ Activation = Literal["relu", "gelu", "swish"]
 Positions = Literal["interleaved", "sines_first", "tensor2tensor"]
 FilePath = Annotated[str, Field(min_length=1)]
 Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
+Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 
 
 class TextPair(Section):
@@ -45,6 +46,8 @@ class TextPair(Section):
     """the same for the target text; null: column 2, or the key named like the language code"""
     weight: float = Field(1.0, gt=0, le=1000)
     """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
+    tags: list[Tag] = []
+    """words that say something about this text; each source begins with them, as `>>word<<`"""
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
@@ -62,6 +65,18 @@ class TextPair(Section):
     def paths(self) -> list[str]:
         """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
+
+
+class SyntheticText(Section):
+    """A folder that `nmt synthesize` wrote: training text of which a model made one side."""
+
+    folder: FilePath
+    """the folder, relative to the current directory"""
+    ratio: float | None = Field(None, gt=0, le=1000)
+    """how many of its pairs an epoch has for each pair of data.train; null: each of them once"""
+    tags: list[Tag] = []
+    """as in a text of data.train; [bt] tells the model what was translated back (Caswell et al.,
+    2019)"""
 
 
 def _one_or_several(value: object) -> object:
@@ -87,6 +102,23 @@ class CleaningConfig(Section):
     or Cyrillic"""
     target_script: Script | None = None
     """the same for the target"""
+    copied: bool = False
+    """drop a pair if six of ten words of the longer side are on the other side, too"""
+    numbers: bool = False
+    """drop a pair whose digits disagree"""
+    links: bool = False
+    """drop a pair with an address of the web or of mail that only one side has"""
+    language: bool = False
+    """drop a pair if a side is clearly in another language than it should be (py3langid; needs the
+    extra `clean`)"""
+    mojibake: bool = False
+    """drop a pair that was once decoded with a wrong encoding, as "schÃ¶n" (ftfy; needs the extra
+    `clean`)"""
+    near_duplicates: bool = False
+    """drop a pair that shares about nine tenths of its text with one before (MinHash)"""
+    held_out_words: int | None = Field(None, ge=3)
+    """drop a pair that shares this many words in a row with a sentence of the validation or test
+    set, or equals a shorter one; null: synthetic text alone is compared, by whole sentences"""
     invalid_utf8: bool = False
     """drop a pair with bytes that are not UTF-8; if false, they are an error with file and line"""
 
@@ -102,6 +134,8 @@ class DataConfig(Section):
     """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
     train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
     """your own training text: one text, or a list of several with weights"""
+    synthetic: list[SyntheticText] = []
+    """more training text, of which a model made one side"""
     validation: TextPair | None = None
     """your own validation text: scored during training, never trained on"""
     test: TextPair | None = None

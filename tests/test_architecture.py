@@ -48,6 +48,8 @@ HOMES: dict[str, str | tuple[str, ...]] = {
     "pydantic": "config",
     "pyarrow": "data/text/",
     "regex": "data/",
+    "py3langid": "data/text/rules.py",
+    "ftfy": "data/text/rules.py",
     "matplotlib": "report/",
     "jinja2": ("report/page.py", "report/tables.py", "planning/plan.py"),
     "safetensors": ("checkpoint.py", "checkpoint_files.py", "adapter.py", "exchange/"),

@@ -27,6 +27,7 @@ from nmt.cli import (
     report,
     score,
     shortlist,
+    synthesize,
     train,
     translate,
     watch,
@@ -40,7 +41,7 @@ app = typer.Typer(
 for command in (
     *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
     *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
-    *(doctor.doctor, report.report, watch.watch, export.export),
+    *(doctor.doctor, report.report, watch.watch, export.export, synthesize.synthesize),
 ):
     app.command(cls=CommandWithGroups)(command)
 app.command("import", cls=CommandWithGroups)(import_model.import_model)

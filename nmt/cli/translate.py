@@ -1,7 +1,5 @@
 """`nmt translate`: raw text in, raw text out, a line for a line."""
 
-import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,9 @@ from nmt.cli.options.model import (
     ComputeOptions,
     ModelsOption,
     SamplingOptions,
+    WorkerOptions,
     make_translator,
 )
-from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.translation.line import Terminology
@@ -62,15 +60,9 @@ class TerminologyOptions:
         return Terminology.of(terms, forbidden=forbidden)
 
 
-def _check_workers(text: str) -> str:
-    if text != "auto" and not re.fullmatch("[1-9][0-9]{0,2}", text):
-        raise typer.BadParameter(f"'{text[:20]}': expected auto or a number from 1 to 999")
-    return text
-
-
 @dataclass(frozen=True)
 class JobOptions:
-    """The text to translate, where its translation goes, and how many processes share the work."""
+    """The text to translate, and where its translation goes."""
 
     file: Annotated[Path | None, typer.Argument(metavar="FILE")] = None
     """The text to translate; stdin by default."""
@@ -78,33 +70,6 @@ class JobOptions:
     """The file to write; stdout by default."""
     resume: Annotated[bool, typer.Option("--resume")] = False
     """Continue an output that was interrupted."""
-    workers: Annotated[str, typer.Option(callback=_check_workers, metavar="auto|N")] = "auto"
-    """Number of processes that translate, with one thread each. auto is one per core, but one in
-    all on a GPU, for typed input and for a few lines."""
-
-    def choose_processes(self, device: str) -> int:
-        """Return how many processes are to translate on a type of device, such as cpu or cuda.
-
-        With --workers auto, that is one per core of a CPU, but one for typed input and outside of
-        Linux. With a number, on a CPU, this process is limited to one PyTorch thread too.
-
-        Raises:
-            ConfigError: --workers is more than 1 on a GPU.
-        """
-        from nmt.processor import available_cores, use_one_thread
-
-        if self.workers == "auto":
-            one_process = device != "cpu" or is_typed(self.file) or sys.platform != "linux"
-            return 1 if one_process else available_cores()
-        processes = int(self.workers)
-        if device == "cpu":
-            use_one_thread()
-        elif processes > 1:
-            raise ConfigError(
-                f"--workers {processes} divides the cores of a CPU, and this is a GPU, which one "
-                "process fills; leave out --workers, or give a larger --batch-tokens"
-            )
-        return processes
 
 
 @with_option_groups
@@ -117,6 +82,7 @@ def translate(
     terms: TerminologyOptions,
     compute: ComputeOptions,
     job: JobOptions,
+    workers: WorkerOptions,
 ) -> None:
     """Translate text line by line; typed lines are translated at once, and Ctrl-D ends."""
     file, output = job.file, job.output
@@ -130,7 +96,7 @@ def translate(
         return
     with open_lines(file) as lines, open_window_output(file, output, job.resume) as sink:
         translator = make_translator(model, compute, search, sampling.sampling())
-        processes = job.choose_processes(translator.searcher.device_type)
+        processes = workers.choose_processes(translator.searcher.device_type, is_typed(file))
         request = options.request(translator, terminology)
         with translator.pipeline(request, processes) as pipeline:
             translator.searcher.prepare()  # an error must come before `begin` empties the output

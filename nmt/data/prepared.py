@@ -6,38 +6,32 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
-import hashlib
-import json
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import CleaningConfig, Config, TextPair
+from nmt.config import Config, DataConfig, TextPair
 from nmt.data.corpora.folders import Log, locked, new_folder
-from nmt.data.corpora.registry import find_splits, resolve
-from nmt.data.text.cleaning import RULES, Cleaner, Counts, SeenHashes
-from nmt.data.text.lines import read_errors
+from nmt.data.corpora.registry import Splits, find_splits, resolve
+from nmt.data.fingerprint import fingerprint
+from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
+from nmt.data.text.contamination import HeldOutPairs
+from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks
 from nmt.data.tokens.token_store import TokenStore, side_writer
-from nmt.data.tokens.tokenizer import Tokenizer
-from nmt.data.tokens.vocabulary import adopt_vocabulary, learn_vocabulary
+from nmt.data.tokens.tokenizer import Tokenizer, spell_tag
+from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.errors import DataError
-from nmt.files import FORMAT_KEY, check_format, read_json, read_json_or_empty, write_json
+from nmt.files import FORMAT_KEY, check_format, read_json, write_json
 from nmt.processor import available_cores
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
 
-CONTENT_VERSION = 2
-"""Increase this when a change of the code gives other ids for the same inputs and settings."""
-
 _MANIFEST = "manifest.json"
-# A file changed more recently than this may change again within the same time stamp.
-_UNSETTLED_NS = 2_000_000_000
 # The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
 _TOKENIZER_PAIRS = 1_000_000
 # With fewer pairs for each process, starting it takes longer than it saves.
@@ -70,19 +64,20 @@ def prepare(config: Config, log: Log) -> Prepared:
         ConfigError: the configuration names no training text, or an unknown script.
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
-    Cleaner(config.data.cleaning)  # raises here, and not in a process that encodes
     splits = resolve(config.data, log)
     for path in splits.validation.paths:  # before the training text, which takes long
         if not Path(path).is_file():
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
+    job = _Job.of(config, splits)
+    Cleaner(job.rules[0])  # raises here, and not in a process that encodes
     root = Path(config.data.directory) / "prepared"
-    name = fingerprint(config, splits.train, root)
+    name = fingerprint(config, job.texts, root, job.held_out)
     directory = root / name
     if _read_manifest(directory) is None:
         with locked(root, name, log):
             if _read_manifest(directory) is None:
-                _prepare_folder(config, splits.train, directory, log)
-    return _open(directory, splits.train)
+                _prepare_folder(config, job, directory, log)
+    return _open(directory, config.data, job.texts)
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -95,8 +90,41 @@ def find_prepared(config: Config) -> Prepared | None:
     splits, root = find_splits(config.data), Path(config.data.directory) / "prepared"
     if splits is None or not root.is_dir():
         return None
-    directory = root / fingerprint(config, splits.train, root, remember=False)
-    return _open(directory, splits.train) if _read_manifest(directory) else None
+    job = _Job.of(config, splits)
+    directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
+    return _open(directory, config.data, job.texts) if _read_manifest(directory) else None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The training texts of a configuration, and how each of them is cleaned."""
+
+    texts: list[TextPair]
+    rules: list[TextRules]
+    held_out: HeldOutPairs | None
+    """the pairs that may not stand in the texts, if that is checked"""
+
+    @classmethod
+    def of(cls, config: Config, splits: Splits) -> "_Job":
+        """Read the validation and test set if they must be compared with the training text."""
+        data, held_out = config.data, None
+        words = data.cleaning.held_out_words
+        if words or data.synthetic:
+            sets = [text for text in (splits.validation, splits.test) if text is not None]
+            pairs = [pair for text in sets for pair in ParallelText(text, data.languages)]
+            held_out = HeldOutPairs(pairs, words)
+        rules = []
+        for number, text in enumerate(splits.train):
+            is_synthetic = number >= len(splits.train) - len(data.synthetic)
+            compared = held_out if words or is_synthetic else None
+            tags = tuple(spell_tag(tag) for tag in text.tags)
+            rules.append(TextRules(data.cleaning, data.languages, compared, tags))
+        return cls(splits.train, rules, held_out)
+
+    @property
+    def tags(self) -> list[str]:
+        """All tags of the texts, each once, as they are spelled."""
+        return list(dict.fromkeys(tag for each in self.rules for tag in each.tags))
 
 
 def read_counts(folder: Path) -> dict[str, Any]:
@@ -115,62 +143,10 @@ def read_counts(folder: Path) -> dict[str, Any]:
 def describe_dropped(counts: dict[str, Any]) -> str:
     """Return a phrase from `Prepared.counts` on how many pairs each rule left out: "3 empty"."""
     dropped = counts["dropped"]
-    phrases = [f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped[reason]]
+    phrases = [
+        f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped.get(reason)
+    ]
     return ", ".join(phrases) or "none left out"
-
-
-def fingerprint(
-    config: Config, texts: list[TextPair], directory: Path, *, remember: bool = True
-) -> str:
-    """Return a hash (16 hex digits) of `texts` and all settings that change the prepared data.
-
-    `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
-    an unchanged corpus is not read again. With `remember=False` hashes.json is not written.
-
-    Raises:
-        DataError: a file of `texts` cannot be read.
-    """
-    cache_file = directory / "hashes.json"
-    known = read_json_or_empty(cache_file)
-    inputs = {
-        "format": CONTENT_VERSION,
-        "texts": [
-            {
-                "files": [_hash_file(Path(path), known) for path in text.paths],
-                "fields": [text.source_field, text.target_field],
-                # the keys of records if `fields` names none
-                "languages": config.data.languages if text.file else None,
-            }
-            for text in texts
-        ],
-        "tokenizer": {
-            **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
-            "models": [_hash_file(Path(path), known) for path in config.tokenizer.models],
-        },
-        "cleaning": config.data.cleaning.model_dump(),
-    }
-    if remember:
-        with contextlib.suppress(OSError):  # the directory may be read-only
-            directory.mkdir(parents=True, exist_ok=True)
-            write_json(cache_file, known)
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _hash_file(path: Path, known: dict[str, Any]) -> str:
-    """Return the suffix of a file, which decides how it is decompressed, and its SHA-256.
-
-    `known` is the cache {path: [size, time stamp, hash]}; the file is added to it.
-    """
-    with read_errors(path):
-        stat = path.stat()
-        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
-        if known.get(key, [])[:2] == state:
-            return str(known[key][2])
-        with open(path, "rb") as file:
-            digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
-    if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
-        known[key] = [*state, digest]
-    return digest
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -191,38 +167,54 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if complete else None
 
 
-def _open(directory: Path, train: list[TextPair]) -> Prepared:
+def _open(directory: Path, data: DataConfig, texts: Sequence[TextPair]) -> Prepared:
     counts = read_counts(directory)
+    weights = _corpus_weights(data, texts, counts["kept_of_each_text"])
     return Prepared(
         directory=directory,
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        corpus_weights=[
-            CorpusWeight(pairs, text.weight)
-            for pairs, text in zip(counts["kept_of_each_text"], train, strict=True)
-        ],
+        corpus_weights=weights,
         counts=counts,
     )
 
 
-def _prepare_folder(config: Config, train: list[TextPair], directory: Path, log: Log) -> None:
+def _corpus_weights(
+    data: DataConfig, texts: Sequence[TextPair], kept_of_each_text: Sequence[int]
+) -> list[CorpusWeight]:
+    """Return how often the pairs of each text occur; the last texts are those of data.synthetic."""
+    given = len(texts) - len(data.synthetic)
+    weights = [
+        CorpusWeight(pairs, text.weight)
+        for pairs, text in zip(kept_of_each_text, texts, strict=True)
+    ]
+    parallel = sum(each.pair_count * each.weight for each in weights[:given])
+    for i, synthetic in enumerate(data.synthetic, given):
+        pairs = weights[i].pair_count
+        if synthetic.ratio and parallel and pairs:
+            weights[i] = CorpusWeight(pairs, synthetic.ratio * parallel / pairs)
+    return weights
+
+
+def _prepare_folder(config: Config, job: _Job, directory: Path, log: Log) -> None:
     """Write the folder of prepared data; reads the texts to count, to learn and to encode."""
-    texts = [ParallelText(text, config.data.languages) for text in train]
+    texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with new_folder(directory) as folder:
         total = sum(len(block) for text in texts for block in text.blocks())
         if config.tokenizer.models:
             tokenizer = adopt_vocabulary(config.tokenizer)
+            check_tags(tokenizer, job.tags, "data")
         else:
             log(f"learning a {config.tokenizer.kind} vocabulary from {total:,} pairs")
-            sample = _VocabularySample(texts, -(-total // _TOKENIZER_PAIRS), config.data.cleaning)
-            tokenizer = learn_vocabulary(sample, config.tokenizer)
+            sample = _VocabularySample(texts, -(-total // _TOKENIZER_PAIRS), job.rules)
+            tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
         processes = min(available_cores(), total // _PAIRS_PER_PROCESS)
-        counts = _write_ids(texts, tokenizer, config.data.cleaning, folder, processes)
+        counts = _write_ids(texts, tokenizer, job.rules, folder, processes)
         if counts["kept"] == 0:
-            named = ", ".join(path for text in train for path in text.paths)
+            named = ", ".join(path for text in job.texts for path in text.paths)
             raise DataError(
                 f"{named}: all {total:,} training pairs are left out "
                 f"({describe_dropped(counts)}); check the text and data.cleaning"
@@ -234,44 +226,45 @@ def _prepare_folder(config: Config, train: list[TextPair], directory: Path, log:
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, if the cleaning rules keep it."""
+    """Every `stride`-th pair of all texts, if the cleaning rules of its text keep it."""
 
     texts: list[ParallelText]
     stride: int
-    cleaning: CleaningConfig
+    rules: list[TextRules]
 
     def __iter__(self) -> Iterator[SentencePair]:
-        cleaner = Cleaner(self.cleaning)
         skip = 0
-        for block in (block for text in self.texts for block in text.blocks()):
-            pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
-            skip = (skip - len(block)) % self.stride
-            yield from (pair for pair in pairs if cleaner.reason(pair) is None)
+        for text, rules in zip(self.texts, self.rules, strict=True):
+            cleaner = Cleaner(rules)
+            for block in text.blocks():
+                pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
+                skip = (skip - len(block)) % self.stride
+                yield from (pair for pair in pairs if cleaner.reason(pair) is None)
 
 
 def _write_ids(
-    texts: list[ParallelText],
+    texts: Sequence[ParallelText],
     tokenizer: Tokenizer,
-    cleaning: CleaningConfig,
+    rules: Sequence[TextRules],
     directory: Path,
     processes: int,
 ) -> dict[str, Any]:
     """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
-    counts, kept_of_each_text, seen = Counts(), list[int](), SeenHashes()
+    counts, kept_of_each_text = Counts(), list[int]()
+    finder = DuplicateFinder(rules[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
         side_writer(directory, "target", tokenizer.target.size) as target,
     ):
-        for text in texts:
+        for text, rules_of_text in zip(texts, rules, strict=True):
             before = counts.kept
-            blocks = encode_blocks(text.blocks(), directory / "tokenizer", cleaning, processes)
+            blocks = encode_blocks(text.blocks(), directory / "tokenizer", rules_of_text, processes)
             with contextlib.closing(blocks):  # ends the processes before the folder is removed
                 for block, encoded in blocks:
-                    if cleaning.duplicates:
-                        encoded = encoded.without_duplicates(block, seen)
-                    source.add(encoded.source)
-                    target.add(encoded.target)
-                    counts.add(encoded.counts)
+                    new = encoded.without_duplicates(block, finder)
+                    source.add(new.source)
+                    target.add(new.target)
+                    counts.add(new.counts)
             kept_of_each_text.append(counts.kept - before)
     return {
         "read": counts.read,

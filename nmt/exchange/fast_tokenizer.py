@@ -91,7 +91,7 @@ def tokenizer_json(model: SubwordModel) -> dict[str, Any]:
         "added_tokens": [
             _added_token(i, piece.piece)
             for i, piece in enumerate(proto.pieces)
-            if piece.type == _USER_DEFINED or piece.piece in model.language_tags
+            if piece.type == _USER_DEFINED or piece.piece in model.tags
         ],
         "normalizer": {"type": "Sequence", "normalizers": list(_normalizers(proto))},
         "pre_tokenizer": None,
@@ -172,7 +172,7 @@ def _model(proto: Any, model: SubwordModel) -> dict[str, Any]:
         vocabulary = [[p.piece, p.score if p.type in readable else NEVER] for p in proto.pieces]
         for i, piece in enumerate(proto.pieces):
             if (
-                piece.type == _UNUSED and piece.piece not in model.language_tags
+                piece.type == _UNUSED and piece.piece not in model.tags
             ):  # of the other language: it is decoded, but never read
                 vocabulary[i][0] = UNREADABLE + piece.piece
         return {

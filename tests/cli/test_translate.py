@@ -12,8 +12,7 @@ import torch
 
 import nmt
 from nmt import processor
-from nmt.cli import translate as command
-from nmt.cli.translate import JobOptions
+from nmt.cli.options.model import WorkerOptions
 from nmt.device import pick_precision
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.load_run import load_run
@@ -231,14 +230,13 @@ def test_auto_is_one_process_a_core_where_that_helps_and_a_number_gives_each_one
     monkeypatch.setattr(processor, "available_cores", lambda: 6)
     threads: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
-    assert (JobOptions().choose_processes("cpu"), JobOptions().choose_processes("cuda")) == (6, 1)
+    assert [WorkerOptions().choose_processes(device) for device in ("cpu", "cuda")] == [6, 1]
     assert threads == []
-    assert [JobOptions(workers=n).choose_processes("cpu") for n in ("3", "1")] == [3, 1]
+    assert [WorkerOptions(workers=n).choose_processes("cpu") for n in ("3", "1")] == [3, 1]
     assert threads == [1, 1]
-    assert JobOptions(workers="1").choose_processes("cuda") == 1
+    assert WorkerOptions(workers="1").choose_processes("cuda") == 1
     with pytest.raises(ConfigError, match="--workers 2 divides the cores of a CPU.*leave out"):
-        JobOptions(workers="2").choose_processes("cuda")
-    for place, name, value in ((command, "is_typed", lambda _: True), (sys, "platform", "darwin")):
-        with monkeypatch.context() as patched:
-            patched.setattr(place, name, value)
-            assert JobOptions().choose_processes("cpu") == 1
+        WorkerOptions(workers="2").choose_processes("cuda")
+    assert WorkerOptions().choose_processes("cpu", is_typed=True) == 1
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert WorkerOptions().choose_processes("cpu") == 1

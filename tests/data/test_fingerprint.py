@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, TextPair
-from nmt.data.prepared import fingerprint
+from nmt.data.fingerprint import fingerprint
 from nmt.errors import DataError
 
 

@@ -109,12 +109,17 @@ def count_lines(path: Path | None) -> int | None:
         return sum(chunk.count(b"\n") for chunk in chunks)
 
 
-def progress_bar(path: Path | None, unit: str, done: int = 0) -> "tqdm[NoReturn]":
-    """Return a bar that counts a file's lines from `done`; hidden for stdin or without terminal."""
+def progress_bar(path: Path | None | Sequence[Path], unit: str, done: int = 0) -> "tqdm[NoReturn]":
+    """Return a bar that counts the lines of a file, or of several, from `done` on.
+
+    It is hidden for stdin or without a terminal.
+    """
     from tqdm import tqdm
 
-    show = not is_stdin(path) and sys.stderr.isatty()
-    total = count_lines(path) if show else None
+    paths = path if isinstance(path, Sequence) else [path]
+    show = not any(map(is_stdin, paths)) and sys.stderr.isatty()
+    counts = [count_lines(each) for each in paths] if show else [None]
+    total = None if None in counts else sum(count or 0 for count in counts)
     return tqdm(total=total, initial=done, unit=unit, disable=not show)
 
 

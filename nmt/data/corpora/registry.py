@@ -26,6 +26,7 @@ from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
 from nmt.data.corpora.origin import Origin, RemoteText, obtain
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, split_files, write_split
+from nmt.data.text.pair_folder import synthetic_text
 from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import ConfigError
 
@@ -99,7 +100,10 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """The files of each split; training may have several texts, `test` None means no test set."""
+    """The files of each split; training may have several texts, `test` None means no test set.
+
+    The last training texts are those of data.synthetic.
+    """
 
     train: list[TextPair]
     validation: TextPair
@@ -226,6 +230,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
         train = train or splits.train
         validation = validation or splits.validation
         test = test or splits.test
+    train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
     if not train or validation is None:
         missing = "data.validation" if train else "data.train"
         raise ConfigError(

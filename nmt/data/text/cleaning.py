@@ -1,44 +1,40 @@
 """Rules that leave pairs out of the training text, and the counts of what each rule left out."""
 
-import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import regex
-
 from nmt.config import CleaningConfig
+from nmt.data.text import rules
+from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, SentencePair
-from nmt.errors import ConfigError
 
 RULES = {
     "invalid_utf8": "not UTF-8",
     "empty": "empty",
     "control_characters": "with control characters",
     "identical": "target repeats source",
+    "copied": "most words copied",
     "source_script": "source in another script",
     "target_script": "target in another script",
+    "mojibake": "decoded with a wrong encoding",
+    "numbers": "with other numbers",
+    "links": "with other links",
+    "language": "in another language",
+    "held_out": "of the validation or test set",
     "too_long": "longer than data.cleaning.max_length",
     "length_ratio": "beyond data.cleaning.max_length_ratio",
     "duplicate": "duplicate",
+    "near_duplicate": "almost a duplicate",
+    "score": "with a low score",
 }
 """Each reason to leave a pair out with its words in reports, in the order of the checks."""
 
-Hashes = npt.NDArray[np.uint64]
 DroppedPair = dict[str, Any]
 """a pair that was left out: `source` and `target`, shortened, `file` and `line` of the source"""
-_Rule = Callable[[SentencePair], object]  # true if the pair is to be left out
 
 EXAMPLES = 3
 """The most left-out pairs that are reported as examples of each reason."""
-
-_LETTER = regex.compile(r"\p{L}")
-# control characters but tab, and the replacement character
-_CONTROL = regex.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ufffd]")
-# what `surrogateescape` makes of a byte that is not UTF-8
-_UNDECODED = regex.compile(r"[\udc80-\udcff]")
 
 
 @dataclass
@@ -86,28 +82,54 @@ class Counts:
             examples += other.examples[reason][: EXAMPLES - len(examples)]
 
 
-class Cleaner:
-    """The rules that need only the pair itself; `SeenHashes` finds duplicates."""
+@dataclass(frozen=True)
+class TextRules:
+    """How the pairs of a training text are cleaned and marked."""
 
-    def __init__(self, config: CleaningConfig) -> None:
+    cleaning: CleaningConfig
+    languages: tuple[str, str] | None = None
+    """the codes of source and target, for the rule `language`"""
+    held_out: HeldOutPairs | None = None
+    """pairs with a side in it are left out"""
+    tags: tuple[str, ...] = ()
+    """the tags before each source, as they are spelled: ">>de<<" """
+
+
+_SIMPLE_RULES: dict[str, rules.Rule] = {
+    "invalid_utf8": rules.is_undecoded,
+    "control_characters": rules.has_control_character,
+    "identical": lambda pair: pair.source == pair.target,
+    "copied": rules.is_copied,
+    "numbers": rules.numbers_differ,
+    "links": rules.links_differ,
+}
+"""the rules that need the pair alone, by the key of `data.cleaning` that turns them on"""
+
+
+class Cleaner:
+    """The rules that need only the pair itself; `DuplicateFinder` finds repeated pairs."""
+
+    def __init__(self, settings: TextRules) -> None:
         """Build the rules that the configuration turns on; empty pairs are always left out.
 
         Raises:
-            ConfigError: Unicode has no script of a configured name.
+            ConfigError: Unicode has no script of a configured name, or the language is unknown.
+            MissingExtraError: a rule needs a library that is not installed.
         """
-        self._config = config
-        self._rules: dict[str, _Rule] = {}
-        if config.invalid_utf8:
-            self._rules["invalid_utf8"] = lambda pair: any(map(_UNDECODED.search, pair))
-        self._rules["empty"] = lambda pair: not all(map(str.strip, pair))
-        if config.control_characters:
-            self._rules["control_characters"] = lambda pair: any(map(_has_control, pair))
-        if config.identical:
-            self._rules["identical"] = lambda pair: pair.source == pair.target
+        self._config = config = settings.cleaning
+        found: dict[str, rules.Rule] = {"empty": rules.is_empty}
+        found.update({key: rule for key, rule in _SIMPLE_RULES.items() if getattr(config, key)})
         if config.source_script:
-            self._rules["source_script"] = _other_script(config.source_script, 0)
+            found["source_script"] = rules.other_script(config.source_script, 0)
         if config.target_script:
-            self._rules["target_script"] = _other_script(config.target_script, 1)
+            found["target_script"] = rules.other_script(config.target_script, 1)
+        if config.mojibake:
+            found["mojibake"] = rules.mojibake()
+        if config.language and settings.languages:
+            found["language"] = rules.other_language(settings.languages)
+        if settings.held_out:
+            found["held_out"] = settings.held_out.occur_in
+        self._rules = {reason: found[reason] for reason in RULES if reason in found}
 
     @property
     def decoding_errors(self) -> str:
@@ -132,67 +154,3 @@ class Cleaner:
         if ratio and longer > ratio * shorter:
             return "length_ratio"
         return None
-
-
-def _has_control(text: str) -> bool:
-    # `isprintable` is much cheaper than the search, and printable text has no other control
-    # characters than U+FFFD
-    suspicious = "\ufffd" in text or not text.isprintable()
-    return suspicious and _CONTROL.search(text) is not None
-
-
-def _other_script(script: str, side: int) -> _Rule:
-    """Return a rule: under half the letters of the source (0) or target (1) are in `script`."""
-    try:
-        inside = regex.compile(rf"\p{{Script={script}}}")
-    except regex.error as error:
-        key = ("source_script", "target_script")[side]
-        raise ConfigError(
-            f"data.cleaning.{key}: '{script}' is not a script of Unicode; "
-            "write for instance Latin, Cyrillic, Greek, Arabic, Han"
-        ) from error
-
-    def is_other(pair: SentencePair) -> bool:
-        letters = _LETTER.findall(pair[side])
-        return 2 * sum(1 for c in letters if inside.match(c)) < len(letters)
-
-    return is_other
-
-
-def pair_hashes(pairs: Sequence[SentencePair]) -> Hashes:
-    """Return the 64-bit hashes (N,) of N pairs.
-
-    Among 40 million pairs the chance that any two share a hash is 1 in 20,000.
-    """
-    texts = (f"{source}\n{target}".encode("utf-8", "surrogatepass") for source, target in pairs)
-    digests = b"".join(hashlib.blake2b(text, digest_size=8).digest() for text in texts)
-    return np.frombuffer(digests, np.uint64)
-
-
-class SeenHashes:
-    """A set of 64-bit hashes for tens of millions of pairs, at 8 to 16 bytes a hash.
-
-    It consists of sorted arrays, each at least twice as long as the next one; a new array is
-    merged with shorter ones.
-    """
-
-    def __init__(self) -> None:
-        self._arrays: list[Hashes] = []
-
-    def add(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
-        """Add `hashes` (N,); return a mask (N,), True where an equal hash was added before."""
-        values, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        known = np.zeros(len(values), bool)
-        for array in self._arrays:
-            indices = np.searchsorted(array, values)
-            indices[indices == len(array)] = 0  # larger than all: equal to none
-            known |= array[indices] == values
-        seen = known[inverse]
-        seen |= first[inverse] != np.arange(len(hashes))
-        if not known.all():
-            new = values[~known]
-            while self._arrays and len(self._arrays[-1]) < 2 * len(new):
-                new = np.concatenate((self._arrays.pop(), new))
-                new.sort(kind="stable")  # merges two sorted arrays
-            self._arrays.append(new)
-        return seen

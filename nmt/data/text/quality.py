@@ -3,18 +3,17 @@
 A leak is a sentence of the validation or test set that occurs in the training text as well.
 """
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import regex
 
 from nmt.config import Config
 from nmt.data.corpora.folders import Log
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import prepare
+from nmt.data.text.contamination import normalize
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.token_store import Lengths
 from nmt.data.tokens.tokenizer import UNK
@@ -23,8 +22,6 @@ PERCENTILES = (1, 5, 25, 50, 75, 95, 99, 100)
 BINS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024)
 """The lower ends of the bins of a length histogram, in tokens."""
 EXAMPLES = 3
-
-_NO_WORD = regex.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
@@ -155,10 +152,3 @@ def find_leaks(
             )
         )
     return leaks
-
-
-def normalize(text: str) -> str:
-    """Return a text in NFKC, case folded; each run of punctuation and spaces becomes one space."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    plain: str = _NO_WORD.sub(" ", folded)
-    return plain.strip()

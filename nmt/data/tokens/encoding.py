@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import Cleaner, Counts, Hashes, SeenHashes, pair_hashes
+from nmt.data.text.cleaning import Cleaner, Counts, TextRules
+from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.parallel_text import Block
 from nmt.data.tokens.token_store import Indices, Sentences
 from nmt.data.tokens.tokenizer import EOS, SubwordModel, Tokenizer
@@ -47,7 +47,7 @@ class EncodedBlock:
     indices: Indices
     """the index of each kept pair in the block, from 0"""
     hashes: Hashes
-    """the hash of each kept pair if duplicates are to be left out, else empty"""
+    """the hashes (N, C) of the N kept pairs, by which a `DuplicateFinder` finds them again"""
     counts: Counts
 
     def select(self, indices: list[int]) -> "EncodedBlock":
@@ -56,27 +56,27 @@ class EncodedBlock:
             return self
         kept = np.flatnonzero(np.isin(self.indices, indices))
         sides = self.source.gather(kept), self.target.gather(kept)
-        hashes = self.hashes[kept] if len(self.hashes) else self.hashes
-        return EncodedBlock(*sides, self.indices[kept], hashes, self.counts)
+        return EncodedBlock(*sides, self.indices[kept], self.hashes[kept], self.counts)
 
-    def without_duplicates(self, block: Block, seen: SeenHashes) -> "EncodedBlock":
-        """Return the pairs whose hash is new, and add it to `seen`; count the others as left out.
+    def without_duplicates(self, block: Block, finder: DuplicateFinder) -> "EncodedBlock":
+        """Return the pairs that `finder` has not seen before; count the others as left out.
 
         `block` is the block that was encoded; the examples of left-out pairs come from it.
         """
-        reasons = ("duplicate" if repeated else None for repeated in seen.add(self.hashes))
+        reasons = finder.reasons(self.hashes)
         return self.select(self.counts.count_and_drop(block, self.indices.tolist(), reasons))
 
 
 class BlockEncoder:
-    """Cleans and encodes blocks, with one tokenizer and one set of cleaning rules."""
+    """Cleans and encodes blocks, with one tokenizer and one set of rules."""
 
-    def __init__(self, tokenizer: Tokenizer, cleaning: CleaningConfig, threads: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, rules: TextRules, threads: int) -> None:
         self._encode_source = self._encode_target = bulk_encoder(tokenizer.source, threads)
         if not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
-        self._duplicates = cleaning.duplicates
-        self._cleaner = Cleaner(cleaning)
+        self._cleaning = rules.cleaning
+        self._cleaner = Cleaner(rules)
+        self._tags, self._tag_count = "".join(rules.tags), len(rules.tags)
 
     def __call__(self, block: Block) -> EncodedBlock:
         """Decode, clean and encode the pairs of a block; duplicates stay.
@@ -89,19 +89,20 @@ class BlockEncoder:
         indices = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
         kept = [pairs[index] for index in indices]
         encoded = EncodedBlock(
-            source=self._encode_source([pair.source for pair in kept]),
+            source=self._encode_source([self._tags + pair.source for pair in kept]),
             target=self._encode_target([pair.target for pair in kept]),
             indices=np.array(indices, np.int64),
-            hashes=pair_hashes(kept if self._duplicates else []),
+            hashes=hash_pairs(kept, self._cleaning),
             counts=counts,
         )
-        lengths = ((side.lengths - 1).tolist() for side in (encoded.source, encoded.target))
+        source_lengths = encoded.source.lengths - 1 - self._tag_count  # without EOS
+        lengths = source_lengths.tolist(), (encoded.target.lengths - 1).tolist()
         reasons = map(self._cleaner.reason_by_length, *lengths)
         return encoded.select(counts.count_and_drop(block, indices, reasons))
 
 
 def encode_blocks(
-    blocks: Iterable[Block], tokenizer_folder: Path, cleaning: CleaningConfig, processes: int
+    blocks: Iterable[Block], tokenizer_folder: Path, rules: TextRules, processes: int
 ) -> Generator[tuple[Block, EncodedBlock]]:
     """Yield each block with its encoded pairs, in the order of `blocks`.
 
@@ -112,12 +113,12 @@ def encode_blocks(
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
     if processes <= 1:
-        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, available_cores())
+        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), rules, available_cores())
         yield from ((block, encoder(block)) for block in blocks)
         return
     # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer_folder, cleaning))
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer_folder, rules))
     pending: deque[tuple[Block, Future[EncodedBlock]]] = deque()
     try:
         for block in blocks:
@@ -165,12 +166,12 @@ def _interrupts_delayed() -> Iterator[None]:
 _encoder: BlockEncoder
 
 
-def _start_worker(tokenizer_folder: Path, cleaning: CleaningConfig) -> None:
+def _start_worker(tokenizer_folder: Path, rules: TextRules) -> None:
     """Load the tokenizer in a new process."""
     global _encoder
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), cleaning, threads=1)
+    _encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), rules, threads=1)
 
 
 def _end_with_parent() -> None:
@@ -194,7 +195,6 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
     trainer, normalizer = proto.trainer_spec, proto.normalizer_spec
     by_word = (
         trainer.model_type == _BPE
-        and not model.language_tags
         and not trainer.treat_whitespace_as_suffix
         and normalizer.escape_whitespaces
         # SentencePiece merges unknown neighbours, so the space must be known
@@ -211,22 +211,28 @@ def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sen
     proto.DiscardUnknownFields()
     if "self_test_data" in proto.DESCRIPTOR.fields_by_name:
         proto.ClearField("self_test_data")
-    return WordEncoder(model.model, proto.SerializeToString(), threads)
+    return WordEncoder(model, proto.SerializeToString(), threads)
 
 
 class WordEncoder:
     """Encodes texts word by word, with a cache of the ids of short words."""
 
-    def __init__(self, model: bytes, without_normalization: bytes, threads: int) -> None:
-        """Take a serialised SentencePiece model, and the same one without its normalisation."""
-        self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model)
+    def __init__(self, model: SubwordModel, without_normalization: bytes, threads: int) -> None:
+        """Take a model, and the same one without its normalisation as SentencePiece stores it."""
+        self._subwords = model
+        self._normalizer = sentencepiece.SentencePieceProcessor(model_proto=model.model)
         self._model = sentencepiece.SentencePieceProcessor(model_proto=without_normalization)
         self._threads = threads
         self._ids: dict[str, bytes] = {}
         """the ids of each cached word, as the bytes of an array"""
 
     def __call__(self, texts: list[str]) -> Sentences:
-        """Return the ids of each text, with EOS at the end."""
+        """Return the ids of each text: its tags, its words, EOS."""
+        tags = [b""] * len(texts)
+        if self._subwords.tags:
+            divided = [self._subwords.divide_tags(text) for text in texts]
+            tags = [np.array(ids, _ID).tobytes() for ids, _ in divided]
+            texts = [text for _, text in divided]
         words_of_texts = [
             text.replace(_SPACE, " " + _SPACE).split(" ")
             for text in self._normalizer.normalize(texts)
@@ -237,7 +243,10 @@ class WordEncoder:
             self._ids[word] = np.array(ids, _ID).tobytes()
         eos = _ID.type(EOS).tobytes()
         ids_of = self._ids.__getitem__
-        rows = [b"".join(map(ids_of, words)) + eos for words in words_of_texts]
+        rows = [
+            tag + b"".join(map(ids_of, words)) + eos
+            for tag, words in zip(tags, words_of_texts, strict=True)
+        ]
         # the cache is limited to few and short words; frequent ones are soon cached again
         if len(self._ids) > _WORDS:
             self._ids.clear()

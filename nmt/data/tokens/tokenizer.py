@@ -24,13 +24,18 @@ SHARED, SOURCE, TARGET = "tokenizer.model", "source.model", "target.model"
 
 # With fewer texts for each thread, starting it takes longer than it saves.
 _TEXTS_PER_THREAD = 256
-_TAG = re.compile(">>[^<>]+<<")
+_TAG = re.compile("(>>[^<> ]+<<) ?")
 ERRORS_ONLY = 2
 """The log level of SentencePiece that hides warnings."""
 HIDDEN = -1.0
 """The score of a control piece that is one only because BPE shall not build it: it is text."""
 
 sentencepiece.set_min_log_level(ERRORS_ONLY)
+
+
+def spell_tag(word: str) -> str:
+    """Return the tag of a word of a recipe: de becomes `>>de<<`."""
+    return f">>{word}<<"
 
 
 class SubwordModel:
@@ -71,10 +76,11 @@ class SubwordModel:
         return int(self._processor.get_piece_size())
 
     @functools.cached_property
-    def language_tags(self) -> dict[str, int]:
-        """The id of each tag such as `>>fra<<`, which at the start of a text asks for a language.
+    def tags(self) -> dict[str, int]:
+        """The id of each tag, such as `>>fr<<`, which says something about the text after it.
 
-        Models of OPUS-MT with several target languages have them; they are no part of the text.
+        It may ask for a target language, or say where a training pair comes from. A tag is no part
+        of the text. Models of OPUS-MT with several target languages have tags, too.
         """
         if b"<<" not in self.model:  # then the pieces need not be listed
             return {}
@@ -87,20 +93,22 @@ class SubwordModel:
         """
         threads = threads or min(available_cores(), 1 + len(texts) // _TEXTS_PER_THREAD)
         encode = functools.partial(self._processor.encode, add_eos=True, num_threads=threads)
-        if not self.language_tags:
+        if not self.tags:
             return list(encode(list(texts)))
-        tags = [self._tag(text) for text in texts]
-        plain = [text.removeprefix(tag) for text, tag in zip(texts, tags, strict=True)]
-        rows: list[list[int]] = encode(plain)
-        for row, tag in zip(rows, tags, strict=True):
-            if tag:
-                row.insert(0, self.language_tags[tag])
+        divided = [self.divide_tags(text) for text in texts]
+        rows: list[list[int]] = encode([text for _, text in divided])
+        for row, (tags, _) in zip(rows, divided, strict=True):
+            row[:0] = tags
         return rows
 
-    def _tag(self, text: str) -> str:
-        """Return the language tag at the start of a text, or an empty string."""
-        found = _TAG.match(text)
-        return found[0] if found and found[0] in self.language_tags else ""
+    def divide_tags(self, text: str) -> tuple[list[int], str]:
+        """Return the ids of the tags at the start of a text, and the text after them."""
+        ids: list[int] = []
+        end = 0
+        while (found := _TAG.match(text, end)) and found[1] in self.tags:
+            ids.append(self.tags[found[1]])
+            end = found.end()
+        return ids, text[end:]
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each sequence of ids; PAD, BOS and EOS are ignored."""
@@ -129,9 +137,9 @@ class SubwordModel:
 
     def split(self, text: str) -> list[str]:
         """Return the pieces of a text without EOS; an unknown piece is spelled as in the text."""
-        tag = self._tag(text)
-        pieces: list[str] = self._processor.encode(text.removeprefix(tag), out_type=str)
-        return [tag, *pieces] if tag else pieces
+        tags, plain = self.divide_tags(text)
+        pieces: list[str] = self._processor.encode(plain, out_type=str)
+        return [*(self.pieces[tag] for tag in tags), *pieces]
 
     def spell(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""
@@ -158,7 +166,7 @@ class SubwordModel:
         BPE-dropout (Provilkov et al., 2020) leaves out each merge with probability alpha; a unigram
         model draws a segmentation with probability proportional to its likelihood to the power
         alpha (Kudo, 2018). `ids` with an unknown symbol are returned unchanged, because they do not
-        say which text the symbol stands for. `ids` and the result end with EOS.
+        say which text the symbol stands for. Tags stay. `ids` and the result end with EOS.
 
         Equal arguments give equal results within one process only: SentencePiece 0.2.3 adds random
         numbers of the process to the seed.
@@ -166,12 +174,17 @@ class SubwordModel:
         plain = list(ids[:-1])
         if UNK in plain:
             return [*plain, EOS]
+        tags = [token for token in plain if token in self._tag_ids]
         sentencepiece.set_random_generator_seed(seed)
         text = self._processor.decode(plain)
         sampled: list[int] = self._processor.encode(
             text, enable_sampling=True, alpha=alpha, nbest_size=-1, add_eos=True
         )
-        return sampled
+        return [*tags, *sampled]
+
+    @functools.cached_property
+    def _tag_ids(self) -> frozenset[int]:
+        return frozenset(self.tags.values())
 
 
 class Tokenizer:

@@ -28,20 +28,34 @@ UNKNOWN_TYPE, CONTROL_TYPE = 2, 3
 SPECIALS = {"pad": "<pad>", "unk": "<unk>", "bos": "<s>", "eos": "</s>"}  # in order of their ids
 
 
-def learn_vocabulary(pairs: Iterable[SentencePair], config: TokenizerConfig) -> Tokenizer:
+def learn_vocabulary(
+    pairs: Iterable[SentencePair], config: TokenizerConfig, tags: Sequence[str] = ()
+) -> Tokenizer:
     """Learn a vocabulary from `pairs`; equal pairs and settings give an equal vocabulary.
 
-    `pairs` is iterated once if the vocabulary is shared, else once for each language.
+    `pairs` is iterated once if the vocabulary is shared, else once for each language. The source
+    side has an entry for each of `tags`, such as `>>fr<<`, among its `vocabulary_size`.
 
     Raises:
         DataError: the text is blank, or too small or too varied for `vocabulary_size`.
     """
     if config.shared:
         both = (text for pair in pairs for text in pair)
-        return Tokenizer(_learn(both, config, "both languages"))
-    source = _learn((pair.source for pair in pairs), config, "the source language")
+        return Tokenizer(_learn(both, config, "both languages", tags))
+    source = _learn((pair.source for pair in pairs), config, "the source language", tags)
     target = _learn((pair.target for pair in pairs), config, "the target language")
     return Tokenizer(source, target)
+
+
+def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
+    """Raise a ConfigError if the source vocabulary lacks one of `tags`; `where` names it."""
+    for tag in tags:
+        if tag not in tokenizer.source.tags:
+            known = ", ".join(tokenizer.source.tags) or "none"
+            raise ConfigError(
+                f"{where}: the vocabulary has no tag {tag} (its tags: {known}); use one of them, "
+                "or learn a vocabulary (leave out tokenizer.model)"
+            )
 
 
 def adopt_vocabulary(config: TokenizerConfig) -> Tokenizer:
@@ -154,7 +168,9 @@ def _cut(texts: Iterable[str]) -> Iterator[str]:
         yield text
 
 
-def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordModel:
+def _learn(
+    texts: Iterable[str], config: TokenizerConfig, side: str, tags: Sequence[str] = ()
+) -> SubwordModel:
     """Learn one SentencePiece model."""
     model = io.BytesIO()
     exact = config.normalization == "identity"
@@ -171,6 +187,7 @@ def _learn(texts: Iterable[str], config: TokenizerConfig, side: str) -> SubwordM
             normalization_rule_name=config.normalization,
             remove_extra_whitespaces=not exact,
             **special_ids,
+            control_symbols=list(tags),
             unk_surface=unknown_surface(config.kind),
             minloglevel=ERRORS_ONLY,
         )

@@ -1,13 +1,11 @@
 """Each rule drops what it names, counts it, and leaves the rest."""
 
-import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from nmt.config import CleaningConfig
-from nmt.data.text.cleaning import Cleaner, Counts, SeenHashes, pair_hashes
+from nmt.data.text.cleaning import Cleaner, Counts, TextRules
 from nmt.data.text.parallel_text import Block, SentencePair
 from nmt.errors import ConfigError
 
@@ -46,7 +44,7 @@ NONE = CleaningConfig()
     ],
 )
 def test_rules(config: CleaningConfig, source: str, target: str, reason: str | None) -> None:
-    assert Cleaner(config).reason(SentencePair(source, target)) == reason
+    assert Cleaner(TextRules(config)).reason(SentencePair(source, target)) == reason
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,7 @@ def test_rules(config: CleaningConfig, source: str, target: str, reason: str | N
     + [(4, 8, None), (3, 7, "length_ratio"), (7, 3, "length_ratio"), (1, 2, None)],
 )
 def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
-    cleaner = Cleaner(CleaningConfig(max_length=10, max_length_ratio=2.0))
+    cleaner = Cleaner(TextRules(CleaningConfig(max_length=10, max_length_ratio=2.0)))
     assert cleaner.reason_by_length(source, target) == reason
 
 
@@ -63,7 +61,7 @@ def test_rules_of_length(source: int, target: int, reason: str | None) -> None:
 def test_an_unknown_script_is_refused(key: str) -> None:
     message = rf"cleaning\.{key}: 'Klingon' is not a script of Unicode"
     with pytest.raises(ConfigError, match=message):
-        Cleaner(CleaningConfig.model_validate({key: "Klingon"}))
+        Cleaner(TextRules(CleaningConfig.model_validate({key: "Klingon"})))
 
 
 def test_counts_add_up_and_keep_the_first_examples() -> None:
@@ -75,23 +73,3 @@ def test_counts_add_up_and_keep_the_first_examples() -> None:
         total.add(counts)
     assert (total.read, total.kept, total.dropped["empty"]) == (40, 32, 8)
     assert [example["line"] for example in total.examples["empty"]] == [4, 8, 4]
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_hashes_are_known_from_their_second_time_on(seed: int) -> None:
-    draw = random.Random(seed)
-    known: set[int] = set()
-    seen = SeenHashes()
-    for _ in range(60):
-        top = draw.choice([50, 1 << 64])
-        hashes = [draw.randrange(top) for _ in range(draw.randrange(1, 40))]
-        expected = []
-        for value in hashes:
-            expected.append(value in known)
-            known.add(value)
-        assert seen.add(np.array(hashes, np.uint64)).tolist() == expected
-
-
-def test_the_border_between_the_sides_counts() -> None:
-    pairs = [SentencePair("a b", "c"), SentencePair("a", "b c"), SentencePair("c", "a b")]
-    assert len(set(pair_hashes([*pairs, *pairs]))) == 3

@@ -13,6 +13,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from nmt.config import CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
+from nmt.data.text.cleaning import TextRules
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens import encoding
@@ -25,7 +26,7 @@ from tests.data.tokens.tokenizers import ALPHABET, SIZES, TEXTS, foreign_model, 
 
 LINES = [f"{'the small dog ' * (n % 5)}number {n} ." for n in range(50)]
 LINES[7] = LINES[20] = ""
-CLEANING = CleaningConfig(max_length=12, duplicates=True)
+CLEANING = TextRules(CleaningConfig(max_length=12, duplicates=True))
 
 
 @pytest.fixture
@@ -44,9 +45,9 @@ def written(folder: Path, lines: list[str], vocabulary_size: int) -> ParallelTex
 
 
 def encoded(
-    text: ParallelText, folder: Path, processes: int, cleaning: CleaningConfig = CLEANING
+    text: ParallelText, folder: Path, processes: int, rules: TextRules = CLEANING
 ) -> list[EncodedBlock]:
-    blocks = encode_blocks(text.blocks(), folder / "tokenizer", cleaning, processes)
+    blocks = encode_blocks(text.blocks(), folder / "tokenizer", rules, processes)
     return [block for _, block in blocks]
 
 
@@ -57,7 +58,7 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     for processes in (1, 2):
         with pytest.raises(DataError, match=r"text\.en:34: not valid UTF-8 \(byte 0xe4\)"):
             encoded(text, tmp_path, processes)
-    rule = CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True)
+    rule = TextRules(CleaningConfig(max_length=12, duplicates=True, invalid_utf8=True))
     alone, together = (encoded(text, tmp_path, processes, rule) for processes in (1, 2))
     assert len(alone) == len(together) == 7
     for one, other in zip(alone, together, strict=True):
@@ -99,7 +100,7 @@ def test_a_process_that_dies_is_reported(
 def test_lines_of_a_megabyte_are_kept_or_counted(tmp_path: Path) -> None:
     """SentencePiece learns nothing from such lines, but nothing may break or be lost."""
     lines = ["a b c " * 10, "long " * 200_000, "d e f " * 10, "x" * 1_000_000]
-    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, CleaningConfig())
+    (block,) = encoded(written(tmp_path, lines, 40), tmp_path, 1, TextRules(CleaningConfig()))
     assert block.counts.read - block.counts.kept == block.counts.dropped["too_long"] == 2
     assert block.indices.tolist() == [0, 2]
     assert [len(e["source"]) for e in block.counts.examples["too_long"]] == [200, 200]

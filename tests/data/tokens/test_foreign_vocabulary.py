@@ -134,7 +134,7 @@ def test_pieces_without_a_row_are_split_and_never_read(
 
 def test_known_tags_count_at_the_start_of_a_text_alone(sides: Sides) -> None:
     source = adopt_foreign(*sides)[0].model
-    tags = source.language_tags
+    tags = source.tags
     assert list(tags) == [TAG] * (TAG in sides[0].rows)
     plain, tagged, inside, unknown, spaced = source.encode(
         ["bari", f"{TAG} bari", f"bari {TAG}", ">>xyz<< bari", f" {TAG}bari"]

@@ -1,0 +1,165 @@
+"""`nmt synthesize`: training text from monolingual text, whose other side a model writes."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import (
+    ComputeOptions,
+    ModelsOption,
+    SamplingOptions,
+    SearchOptions,
+    WorkerOptions,
+    make_translator,
+)
+from nmt.errors import ConfigError, NmtError
+
+if TYPE_CHECKING:
+    from nmt.translation.synthesis import DualScores
+    from nmt.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class MonolingualOptions:
+    """The text to translate, and what becomes of it."""
+
+    text: Annotated[
+        list[Path], typer.Option("--input", "-i", metavar="FILE", help="The text; may be repeated.")
+    ]
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER")]
+    """The folder for the pairs; an interrupted one is continued."""
+    forward: Annotated[bool, typer.Option("--forward")] = False
+    """The text is the source of the pairs. By default it is their target (back-translation)."""
+    noise: Annotated[bool, typer.Option("--noise")] = False
+    """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
+    held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
+    """Sentences that are left out, such as a test set; may be repeated. Those of the validation and
+    test set of the model's run are always left out, if their files exist."""
+    reverse: Annotated[str | None, typer.Option(metavar="RUN")] = None
+    """A model of the opposite direction, to score each pair with both (Junczys-Dowmunt, 2018)."""
+    keep: Annotated[float, typer.Option(min=0.01, max=1)] = 1.0
+    """With --reverse: the share of pairs that is kept, those with the best scores."""
+
+    def __post_init__(self) -> None:
+        if self.keep < 1 and not self.reverse:
+            raise ConfigError("--keep chooses by the scores of --reverse RUN; add it")
+        if self.noise and self.forward:
+            raise ConfigError(
+                "--noise is for sources that a model wrote; with --forward it writes targets, so "
+                "leave one of them out"
+            )
+
+
+@with_option_groups
+def synthesize(
+    model: ModelsOption,
+    text: MonolingualOptions,
+    search: SearchOptions,
+    sampling: SamplingOptions,
+    compute: ComputeOptions,
+    workers: WorkerOptions,
+) -> None:
+    """Make training text from monolingual text: a model translates it, and both sides are kept.
+
+    By default the text is the target of the pairs, so the model must be one of the opposite
+    direction. `data.synthetic` of a recipe takes the folder.
+    """
+    from nmt.data.text.contamination import HeldOutText
+    from nmt.data.text.monolingual import MonolingualText
+    from nmt.data.text.pair_folder import PairFolder
+    from nmt.translation.synthesis import PairMaker
+    from nmt.translation.synthesis import synthesize as make_pairs
+
+    lines = MonolingualText(text.text)
+    inputs = lines.facts()
+    translator = make_translator(model, compute, search, sampling.sampling())
+    lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
+    first, second = translator.run.config.data.languages
+    languages = (first, second) if text.forward else (second, first)
+    facts = {
+        "languages": list(languages),
+        "translations": "target" if text.forward else "source",
+        **translator_facts(translator, sampling),
+        "noise": text.noise,
+        "reverse": text.reverse,
+        "keep": text.keep,
+        "held_out": lines.held_out.digest,
+        "inputs": inputs,
+    }
+    with PairFolder(text.output, languages, facts) as folder:
+        if folder.is_complete:
+            log(f"{text.output} is complete; nothing to do")
+            return
+        compare = _dual_scores(translator, text.reverse, compute) if text.reverse else None
+        maker = PairMaker(not text.forward, text.noise, sampling.seed, compare=compare)
+        processes = workers.choose_processes(translator.searcher.device_type)
+        with (
+            translator.pipeline(processes=processes) as pipeline,
+            progress_bar(text.text, " lines") as bar,
+        ):
+            translator.searcher.prepare()
+            make_pairs(pipeline, lines, maker, folder, bar.update)
+        left_out = lines.left_out
+        kept = folder.finish(text.keep, {"lines_held_out": left_out})
+    said = f"; {left_out:,} lines of a validation or test set are left out" if left_out else ""
+    log(f"{text.output}: {kept:,} pairs, {'-'.join(languages)}{said}")
+
+
+def translator_facts(translator: "Translator", sampling: SamplingOptions) -> dict[str, Any]:
+    """Return what translations depend on; an interrupted folder is continued with the same."""
+    from nmt.checkpoint_files import arrays_digest
+    from nmt.stored_model import arrays_of_run
+
+    return {
+        "model": str(translator.run.path),
+        "weights": arrays_digest(arrays_of_run(translator.run))[:16],
+        "precision": translator.precision,
+        "search": translator.settings.model_dump(),
+        "shortlist": translator.shortlist.digest if translator.shortlist else None,
+        "sampling": asdict(sampling) if sampling.sample else None,
+    }
+
+
+def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator[str]:
+    """Yield the sentences of files, and the sources of the run's validation and test set."""
+    from nmt.data.corpora.registry import find_splits
+    from nmt.data.text.lines import read_lines
+    from nmt.data.text.parallel_text import ParallelText
+
+    for path in files:
+        yield from read_lines(path)
+    data = translator.run.config.data
+    try:
+        splits = find_splits(data)
+    except NmtError:  # an imported model has no text, and that of a run may be elsewhere
+        return
+    for text in (splits.validation, splits.test) if splits else ():
+        if text and all(Path(path).is_file() for path in text.paths):
+            yield from (pair.source for pair in ParallelText(text, data.languages))
+
+
+def _dual_scores(translator: "Translator", reverse: str, compute: ComputeOptions) -> "DualScores":
+    """Load the model of the opposite direction, and compare it with that of `translator`.
+
+    Raises:
+        ConfigError: the model translates between other languages.
+    """
+    from nmt.translation.scoring import Scorer
+    from nmt.translation.synthesis import DualScores
+
+    exact = replace(compute, precision="fp32", adapter=None)
+    other = make_translator([reverse], exact, SearchOptions())
+    forth = translator.run.config.data.languages
+    back = other.run.config.data.languages
+    if back != forth[::-1]:
+        raise ConfigError(
+            f"--reverse {reverse} translates {'-'.join(back)}, expected {'-'.join(forth[::-1])}, "
+            "the opposite of --model"
+        )
+    models = (each.searcher.loaded for each in (translator, other))
+    return DualScores(*(Scorer(loaded) for loaded in models))

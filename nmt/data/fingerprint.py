@@ -1,0 +1,97 @@
+"""The fingerprint of prepared data: a hash of the text and of all settings that shape its ids."""
+
+import contextlib
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.config import CleaningConfig, Config, TextPair
+from nmt.data.text.contamination import HeldOutPairs
+from nmt.data.text.lines import read_errors
+from nmt.files import read_json_or_empty, write_json
+
+CONTENT_VERSION = 2
+"""Increase this when a change of the code gives other ids for the same inputs and settings."""
+
+_LATER_RULES = (
+    *("copied", "numbers", "links", "language", "mojibake", "near_duplicates", "held_out_words"),
+)
+"""rules that count only if they are turned on, so that older prepared data keep their names"""
+# A file changed more recently than this may change again within the same time stamp.
+_UNSETTLED_NS = 2_000_000_000
+
+
+def fingerprint(
+    config: Config,
+    texts: Sequence[TextPair],
+    directory: Path,
+    held_out: HeldOutPairs | None = None,
+    *,
+    remember: bool = True,
+) -> str:
+    """Return a hash (16 hex digits) of `texts` and all settings that change the prepared data.
+
+    `directory`/hashes.json caches the hash of each file with its path, size and time stamp, so that
+    an unchanged corpus is not read again. With `remember=False` hashes.json is not written.
+    `held_out` are the pairs that no training text may hold, if that is checked.
+
+    Raises:
+        DataError: a file of `texts` cannot be read.
+    """
+    cache_file = directory / "hashes.json"
+    known = read_json_or_empty(cache_file)
+    inputs: dict[str, Any] = {
+        "format": CONTENT_VERSION,
+        "texts": [
+            {
+                "files": [hash_file(Path(path), known) for path in text.paths],
+                "fields": [text.source_field, text.target_field],
+                # the keys of records if `fields` names none
+                "languages": config.data.languages if text.file else None,
+                **({"tags": text.tags} if text.tags else {}),
+            }
+            for text in texts
+        ],
+        "tokenizer": {
+            **config.tokenizer.model_dump(exclude={"sampling", "model", "target_model"}),
+            "models": [hash_file(Path(path), known) for path in config.tokenizer.models],
+        },
+        "cleaning": _cleaning(config),
+    }
+    if held_out:
+        inputs["held_out"] = held_out.digest
+    if remember:
+        with contextlib.suppress(OSError):  # the directory may be read-only
+            directory.mkdir(parents=True, exist_ok=True)
+            write_json(cache_file, known)
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def hash_file(path: Path, known: dict[str, Any]) -> str:
+    """Return the suffix of a file, which decides how it is decompressed, and its SHA-256.
+
+    `known` is the cache {path: [size, time stamp, hash]}; the file is added to it.
+    """
+    with read_errors(path):
+        stat = path.stat()
+        key, state = str(path.resolve()), [stat.st_size, stat.st_mtime_ns]
+        if known.get(key, [])[:2] == state:
+            return str(known[key][2])
+        with open(path, "rb") as file:
+            digest = path.suffix + hashlib.file_digest(file, "sha256").hexdigest()
+    if time.time_ns() - stat.st_mtime_ns > _UNSETTLED_NS:
+        known[key] = [*state, digest]
+    return digest
+
+
+def _cleaning(config: Config) -> dict[str, Any]:
+    """Return the settings of `data.cleaning` that shape the result."""
+    settings, defaults = config.data.cleaning.model_dump(), CleaningConfig().model_dump()
+    return {
+        name: value
+        for name, value in settings.items()
+        if name not in _LATER_RULES or (value != defaults[name])
+    }

@@ -1,0 +1,62 @@
+"""Lines of monolingual files: without blank ones, and without sentences that are held out."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.data.text.contamination import HeldOutText
+from nmt.data.text.lines import open_bytes, read_lines
+from nmt.errors import DataError
+
+
+class MonolingualLine(NamedTuple):
+    """A line, and where it stands."""
+
+    text: str
+    file: int
+    """the number of its file, from 0"""
+    line: int
+    """from 1"""
+
+
+@dataclass
+class MonolingualText:
+    """The lines of several files, in order; each iteration reads the files again."""
+
+    paths: Sequence[Path]
+    held_out: HeldOutText | None = None
+    """sentences that are left out: those of validation and test sets"""
+    left_out: int = field(default=0, init=False)
+    """how many lines of the last iteration were held out"""
+
+    def __iter__(self) -> Iterator[MonolingualLine]:
+        self.left_out = 0
+        for file, path in enumerate(self.paths):
+            for number, text in enumerate(read_lines(path), start=1):
+                if not text.strip():
+                    continue
+                if self.held_out and self.held_out.occurs_in(text):
+                    self.left_out += 1
+                    continue
+                yield MonolingualLine(text, file, number)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return path and SHA-256 of each file, in order; reads all of them.
+
+        Raises:
+            DataError: a file cannot be read, or all of them are empty.
+        """
+        found, size = [], 0
+        for path in self.paths:
+            digest = hashlib.sha256()
+            with open_bytes(path) as file:
+                while block := file.read(1 << 20):  # 1 MiB
+                    digest.update(block)
+                    size += len(block)
+            found.append({"file": str(path), "sha256": digest.hexdigest()})
+        if not size:
+            names = ", ".join(map(str, self.paths))
+            raise DataError(f"{names}: no text; expected one sentence a line")
+        return found

@@ -1,0 +1,288 @@
+"""A folder of sentence pairs that a command makes: a part at a time, with the origin of each pair.
+
+While the command works, the folder holds `parts/` and `job.json`. Each part is complete or absent,
+and `job.json` counts what is done, so that the command continues after any interruption. At the end
+the parts become
+
+    text.en text.de   the pairs, line n of one being the translation of line n of the other
+    origin.tsv        for each pair: the file and the line that it comes from, and its score
+    pairs.json        how the pairs were made: models, settings, input files, counts; written last
+"""
+
+import fcntl
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from nmt.config import SyntheticText, TextPair
+from nmt.errors import ConfigError, DataError
+from nmt.files import FORMAT_KEY, check_format, read_json, write_atomically, write_json
+
+FORMAT = 1
+"""The version of the folder's format: its files and the keys of pairs.json."""
+
+MANIFEST, JOB, PARTS, ORIGIN = "pairs.json", "job.json", "parts", "origin.tsv"
+PART_PAIRS = 10_000
+"""The most pairs of a part."""
+PART_SECONDS = 10.0
+"""A part ends earlier after this time: so much work is lost by an interruption."""
+
+_REMEDY = "choose another -o FOLDER, or remove this one"
+_KEPT = "pairs"  # the key of the number of pairs in pairs.json
+
+
+class MadePair(NamedTuple):
+    """A sentence pair and where it comes from."""
+
+    source: str
+    target: str
+    file: int
+    """the number of the input file, from 0"""
+    line: int
+    """the line in it, from 1"""
+    score: float | None = None
+    """the lower, the better; None if pairs are not compared"""
+
+
+def text_name(language: str) -> str:
+    """Return the name of the file of one language in the folder."""
+    return f"text.{language}"
+
+
+class PairFolder:
+    """Writes the folder; use it in a `with` statement, which keeps other processes out.
+
+    `facts` say how the pairs are made; a folder that was begun with other facts is not continued.
+    """
+
+    def __init__(self, folder: Path, languages: tuple[str, str], facts: Mapping[str, Any]) -> None:
+        """Open or create the folder.
+
+        Raises:
+            ConfigError: the folder holds pairs that were made otherwise, or something else.
+            DataError: another process writes it.
+        """
+        self.folder, self.languages = folder, languages
+        self._facts = json.loads(json.dumps(dict(facts)))  # as JSON reads them
+        self._waiting: list[MadePair] = []
+        self._waiting_inputs = 0
+        self._last_part = time.monotonic()
+        self._lock = self._open()
+        try:
+            self._job = self._read_job()
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def __enter__(self) -> "PairFolder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all pairs are made and `finish` has written the texts."""
+        return (self.folder / MANIFEST).is_file()
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs whose pairs are in complete parts."""
+        return sum(part["inputs"] for part in self._job["parts"])
+
+    def add(self, pairs: Sequence[MadePair], inputs: int) -> None:
+        """Add the pairs that were made of the next `inputs` inputs."""
+        self._waiting += pairs
+        self._waiting_inputs += inputs
+        is_full = len(self._waiting) >= PART_PAIRS
+        if is_full or time.monotonic() - self._last_part > PART_SECONDS:
+            self._write_part()
+
+    def finish(self, keep: float = 1.0, counts: Mapping[str, Any] | None = None) -> int:
+        """Write the texts from the parts, then remove these; return the number of pairs.
+
+        Only the share `keep` of the pairs is kept, those with the lowest scores. `counts` are added
+        to pairs.json.
+        """
+        if self._waiting_inputs:
+            self._write_part()
+        worst = self._worst_score(keep)
+        pairs = (pair for pair in self._parts() if worst is None or (pair.score or 0.0) <= worst)
+        kept, digests = self._write_texts(pairs)
+        facts = {_KEPT: kept, **self._facts, **(counts or {})}
+        write_json(self.folder / MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
+        self._remove_parts()
+        return kept
+
+    def _open(self) -> IO[bytes]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = open(self.folder / ".lock", "ab")  # noqa: SIM115 - open until `__exit__`
+        except OSError as error:
+            raise DataError(f"{self.folder}: cannot be written: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise DataError(
+                f"{self.folder}: another process writes it; wait for it, or choose another -o"
+            ) from error
+        return lock
+
+    def _read_job(self) -> dict[str, Any]:
+        path = self.folder / JOB
+        if self.is_complete:
+            self._check_facts(read_manifest(self.folder))
+            self._remove_parts()  # of a process that was killed after its last file
+            return {"parts": []}
+        if not path.exists():
+            others = {entry.name for entry in self.folder.iterdir()} - {".lock", PARTS}
+            if others:
+                raise ConfigError(
+                    f"{self.folder} holds other files ({', '.join(sorted(others)[:3])}); give a "
+                    "new or empty folder as -o"
+                )
+            (self.folder / PARTS).mkdir(exist_ok=True)
+            return {**self._facts, "parts": []}
+        try:
+            job = read_json(path)
+            parts = job["parts"]
+        except (OSError, ValueError, KeyError) as error:
+            raise DataError(f"{path}: damaged ({error}); {_REMEDY}") from error
+        self._check_facts(job)
+        return {**self._facts, "parts": parts}
+
+    def _check_facts(self, found: Mapping[str, Any]) -> None:
+        before, now = _flatten(found), _flatten(self._facts)
+        for name, wanted in now.items():
+            if before.get(name) != wanted:
+                raise ConfigError(
+                    f"{self.folder} was begun with {name} {before.get(name)}, and now it is "
+                    f"{wanted}; {_REMEDY}"
+                )
+
+    def _part_path(self, number: int) -> Path:
+        return self.folder / PARTS / f"part-{number:05d}.jsonl"
+
+    def _write_part(self) -> None:
+        lines = (json.dumps(pair, ensure_ascii=False) for pair in self._waiting)
+        content = "".join(f"{line}\n" for line in lines).encode("utf-8")
+        parts = self._job["parts"]
+        write_atomically(self._part_path(len(parts)), content)
+        digest = hashlib.sha256(content).hexdigest()
+        parts.append({"inputs": self._waiting_inputs, "sha256": digest})
+        write_json(self.folder / JOB, self._job)
+        self._waiting, self._waiting_inputs = [], 0
+        self._last_part = time.monotonic()
+
+    def _parts(self) -> Iterator[MadePair]:
+        """Yield the pairs of all parts in order.
+
+        Raises:
+            DataError: a part is missing or was changed.
+        """
+        for number, part in enumerate(self._job["parts"]):
+            path = self._part_path(number)
+            content = path.read_bytes() if path.is_file() else b""
+            if hashlib.sha256(content).hexdigest() != part["sha256"]:
+                raise DataError(f"{path}: missing or changed since it was written; {_REMEDY}")
+            for line in content.decode("utf-8").removesuffix("\n").split("\n"):
+                if line:
+                    yield MadePair(*json.loads(line))
+
+    def _worst_score(self, keep: float) -> float | None:
+        """Return the highest score that is kept; None if all pairs are."""
+        if keep >= 1:
+            return None
+        scores = sorted(pair.score for pair in self._parts() if pair.score is not None)
+        return scores[max(1, round(keep * len(scores))) - 1] if scores else None
+
+    def _write_texts(self, pairs: Iterator[MadePair]) -> tuple[int, dict[str, str]]:
+        """Write text and origin of the pairs; return their number and the files' SHA-256."""
+        names = [*map(text_name, self.languages), ORIGIN]
+        files = self._facts["inputs"]
+        count = 0
+        with ExitStack() as stack:
+            temporaries = [self.folder / f".{name}.tmp" for name in names]
+            sinks = [stack.enter_context(open(path, "wb")) for path in temporaries]
+            hashes = [hashlib.sha256() for _ in names]
+            for pair in pairs:
+                count += 1
+                score = "" if pair.score is None else f"\t{pair.score:.4f}"
+                origin = f"{files[pair.file]['file']}\t{pair.line}{score}"
+                for sink, digest, line in zip(
+                    sinks, hashes, (pair.source, pair.target, origin), strict=True
+                ):
+                    encoded = f"{line}\n".encode()
+                    sink.write(encoded)
+                    digest.update(encoded)
+        for path, name in zip(temporaries, names, strict=True):
+            path.replace(self.folder / name)
+        return count, {name: digest.hexdigest() for name, digest in zip(names, hashes, strict=True)}
+
+    def _remove_parts(self) -> None:
+        shutil.rmtree(self.folder / PARTS, ignore_errors=True)
+        (self.folder / JOB).unlink(missing_ok=True)
+
+
+def _flatten(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Return nested facts as {"search.beam_size": "4"}."""
+    flat: dict[str, str] = {}
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = json.dumps(value, ensure_ascii=False)
+    return flat
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return pairs.json of a complete folder.
+
+    Raises:
+        DataError: the folder is missing, incomplete or damaged.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = read_json(path)
+    except FileNotFoundError as error:
+        begun = (folder / JOB).is_file() or (folder / PARTS).is_dir()
+        found = "is not complete: run its command again" if begun else "holds no pairs"
+        raise DataError(
+            f"{folder} {found}; expected a folder that `nmt synthesize` or `nmt data clean` wrote"
+        ) from error
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    check_format(manifest, FORMAT, folder, "make the pairs again")
+    return manifest
+
+
+def folder_text(folder: Path, languages: tuple[str, str]) -> TextPair:
+    """Return the files of the pairs in a complete folder, in the direction of `languages`.
+
+    Raises:
+        DataError: the folder is incomplete, or holds no text in these languages.
+    """
+    found = read_manifest(folder).get("languages")
+    if found != list(languages):
+        raise DataError(
+            f"{folder}: holds pairs of {'-'.join(found or ['?'])}, expected {'-'.join(languages)}, "
+            "the languages of the recipe (data.source_language, data.target_language)"
+        )
+    source, target = (str(folder / text_name(language)) for language in languages)
+    return TextPair(source=source, target=target)
+
+
+def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
+    """Return the files and tags of an entry of data.synthetic.
+
+    Raises:
+        DataError: its folder is incomplete, or holds no text in these languages.
+    """
+    files = folder_text(Path(text.folder), languages)
+    return files.model_copy(update={"tags": text.tags})

@@ -1,0 +1,115 @@
+"""Training text from monolingual text: a model writes the other side of each line.
+
+Back-translation (Sennrich et al., 2016) translates text of the target language with a model of the
+opposite direction, so the side that is learnt to be written is real. Forward translation translates
+sources: by a better model, that is distillation (Kim and Rush, 2016).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from nmt.data.text.monolingual import MonolingualLine
+from nmt.data.text.pair_folder import MadePair, PairFolder
+from nmt.search.windows import WINDOW_LINES, windows
+from nmt.translation.line import Line, Progress, Translation
+from nmt.translation.noise import add_noise
+from nmt.translation.pipeline import Pipeline
+
+if TYPE_CHECKING:  # it imports PyTorch
+    from nmt.translation.scoring import Scorer, TargetScore
+
+Choose = Callable[[Sequence[Translation], MonolingualLine], str]
+"""takes the translations of a line, best first, and returns the text of one"""
+
+
+def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> str:
+    """Return the text of the best translation by the search."""
+    return translations[0].text
+
+
+@dataclass(frozen=True)
+class PairMaker:
+    """Turns translated lines into pairs of a `PairFolder`."""
+
+    backward: bool
+    """whether the lines are targets and their translations sources; else the other way round"""
+    noise: bool = False
+    """whether words of the translations are left out, replaced and moved"""
+    seed: int = 1
+    """seed of the noise"""
+    choose: Choose = choose_first
+    """which translation of a line is used"""
+    compare: "DualScores | None" = None
+    """computes the score of each pair; None: pairs have none"""
+
+    def pairs(
+        self, lines: Sequence[MonolingualLine], translations: Sequence[Sequence[Translation]]
+    ) -> list[MadePair]:
+        """Return the pairs of lines with their translations, without empty translations."""
+        chosen = [
+            (line, self.choose(candidates, line))
+            for line, candidates in zip(lines, translations, strict=True)
+        ]
+        chosen = [(line, text) for line, text in chosen if text.strip()]
+        scores: Sequence[float | None] = [None] * len(chosen)
+        if self.compare:
+            scores = self.compare.scores([(line.text, text) for line, text in chosen])
+        return [
+            self._pair(line, text, score)
+            for (line, text), score in zip(chosen, scores, strict=True)
+        ]
+
+    def _pair(self, line: MonolingualLine, text: str, score: float | None) -> MadePair:
+        if self.noise:
+            text = add_noise(text, seed=f"{self.seed} {line.file} {line.line}")
+        sides = (text, line.text) if self.backward else (line.text, text)
+        return MadePair(*sides, line.file, line.line, score)
+
+
+def synthesize(
+    pipeline: Pipeline,
+    lines: Iterable[MonolingualLine],
+    maker: PairMaker,
+    folder: PairFolder,
+    progress: Progress = lambda lines: None,
+) -> None:
+    """Translate the lines that `folder` has not done yet, and add their pairs to it."""
+    done = folder.inputs
+    progress(done)
+    unfinished: list[list[MonolingualLine]] = []
+
+    def windows_of_lines() -> Iterator[list[Line]]:
+        rest = islice(lines, done, None)
+        number = done + 1  # seeds sampling, so it must not depend on interruptions
+        for window in windows(rest, WINDOW_LINES, lambda line: len(line.text)):
+            unfinished.append(window)
+            yield [Line(i, line.text) for i, line in enumerate(window, number)]
+            number += len(window)
+
+    for translations in pipeline.translate_windows(windows_of_lines(), progress=progress):
+        window = unfinished.pop(0)
+        folder.add(maker.pairs(window, translations), inputs=len(window))
+
+
+class DualScores:
+    """Dual conditional cross-entropy (Junczys-Dowmunt, 2018): do two models agree on a pair?
+
+    H is the cross-entropy of a translation in nats per token. A pair scores
+    |H1 - H2| + (H1 + H2) / 2 with H1 by a model of its direction and H2 by one of the opposite
+    direction: low if both models find it likely, and alike.
+    """
+
+    def __init__(self, model: "Scorer", reverse: "Scorer") -> None:
+        self._model, self._reverse = model, reverse
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """Return the score of each (source, target) in the direction of the first model."""
+        first = map(_cross_entropy, self._model.score(pairs))
+        second = map(_cross_entropy, self._reverse.score([(b, a) for a, b in pairs]))
+        return [abs(h1 - h2) + (h1 + h2) / 2 for h1, h2 in zip(first, second, strict=True)]
+
+
+def _cross_entropy(score: "TargetScore") -> float:
+    return -score.log_probability / len(score.tokens)
