@@ -16,6 +16,7 @@ from nmt.cli import (
     average,
     compare,
     data,
+    distill,
     doctor,
     eval_bleu,
     export,
@@ -42,6 +43,7 @@ for command in (
     *(init.init, prepare.prepare, train.train, translate.translate, eval_bleu.eval_bleu),
     *(score.score, shortlist.shortlist, compare.compare, average.average, plan.plan),
     *(doctor.doctor, report.report, watch.watch, export.export, synthesize.synthesize),
+    *(distill.distill,),
 ):
     app.command(cls=CommandWithGroups)(command)
 app.command("import", cls=CommandWithGroups)(import_model.import_model)

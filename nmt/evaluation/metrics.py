@@ -222,6 +222,11 @@ def _tokenizing_bleu(tokenize: str) -> BLEU:
     return BLEU(tokenize=tokenize, force=True)
 
 
+def sentence_chrf(translation: str, reference: str) -> float:
+    """Return chrF of one sentence, 0 to 100."""
+    return float(CHRF().sentence_score(translation, [reference]).score)
+
+
 def sentence_utilities(name: str, texts: Sequence[str], tokenize: str = PLAIN) -> list[list[float]]:
     """Return the score of each text against each: row i, column j has text j as the reference.
 

@@ -29,6 +29,20 @@ def choose_first(translations: Sequence[Translation], line: MonolingualLine) -> 
     return translations[0].text
 
 
+def choose_closest(similarity: Callable[[str, str], float]) -> Choose:
+    """Return a function that chooses the translation most similar to the line's reference.
+
+    `similarity` takes a translation and a reference. Kim and Rush, 2016, choose so among the
+    hypotheses of the beam, since the likeliest one may be far from what people wrote.
+    """
+
+    def choose(translations: Sequence[Translation], line: MonolingualLine) -> str:
+        closest = max(translations, key=lambda each: similarity(each.text, line.reference))
+        return closest.text  # the first, which the search prefers, if several are as similar
+
+    return choose
+
+
 @dataclass(frozen=True)
 class PairMaker:
     """Turns translated lines into pairs of a `PairFolder`."""

@@ -1,4 +1,4 @@
-"""Lines of monolingual files: without blank ones, and without sentences that are held out."""
+"""Text that a model is to translate into training text: monolingual files, or known sources."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nmt.data.text.contamination import HeldOutText
 from nmt.data.text.lines import open_bytes, read_lines
+from nmt.data.text.parallel_text import ParallelText
 from nmt.errors import DataError
 
 
@@ -19,6 +20,8 @@ class MonolingualLine(NamedTuple):
     """the number of its file, from 0"""
     line: int
     """from 1"""
+    reference: str = ""
+    """its translation by people, if it has one"""
 
 
 @dataclass
@@ -48,15 +51,39 @@ class MonolingualText:
         Raises:
             DataError: a file cannot be read, or all of them are empty.
         """
-        found, size = [], 0
-        for path in self.paths:
-            digest = hashlib.sha256()
-            with open_bytes(path) as file:
-                while block := file.read(1 << 20):  # 1 MiB
-                    digest.update(block)
-                    size += len(block)
-            found.append({"file": str(path), "sha256": digest.hexdigest()})
+        facts, size = _facts_and_size(self.paths)
         if not size:
             names = ", ".join(map(str, self.paths))
             raise DataError(f"{names}: no text; expected one sentence a line")
-        return found
+        return facts
+
+
+@dataclass(frozen=True)
+class SourceLines:
+    """The sources of parallel texts, each with its target as the reference, in order."""
+
+    texts: Sequence[ParallelText]
+
+    def __iter__(self) -> Iterator[MonolingualLine]:
+        for number, text in enumerate(self.texts):
+            for line, pair in enumerate(text, start=1):
+                if pair.source.strip():
+                    yield MonolingualLine(pair.source, number, line, pair.target)
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return path and SHA-256 of each source file, in order; reads all of them."""
+        facts, _ = _facts_and_size([Path(text.text.paths[0]) for text in self.texts])
+        return facts
+
+
+def _facts_and_size(paths: Sequence[Path]) -> tuple[list[dict[str, Any]], int]:
+    """Return path and SHA-256 of each file, and the bytes of all files together."""
+    facts, size = [], 0
+    for path in paths:
+        digest = hashlib.sha256()
+        with open_bytes(path) as file:
+            while block := file.read(1 << 20):  # 1 MiB
+                digest.update(block)
+                size += len(block)
+        facts.append({"file": str(path), "sha256": digest.hexdigest()})
+    return facts, size

@@ -1,0 +1,168 @@
+"""`nmt distill`: a small model learns what a large one, or several, write (Kim and Rush, 2016)."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.cli.lines.streams import log, progress_bar
+from nmt.cli.options.groups import with_option_groups
+from nmt.cli.options.model import (
+    BeamOptions,
+    ComputeOptions,
+    RecipeOptions,
+    SamplingOptions,
+    SearchOptions,
+    WorkerOptions,
+    make_translator,
+)
+from nmt.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt.config import Config, DataConfig
+    from nmt.translation.synthesis import Choose
+    from nmt.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class DistillOptions:
+    """Who teaches, and where the student and its text are kept."""
+
+    teacher: Annotated[list[str], typer.Option(metavar="RUN")]
+    """The model to learn from. Several of them teach together, as an ensemble."""
+    run_dir: Path | None = None
+    """Where the student's run lives; runs/<name of the recipe> if left out."""
+    text: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
+    """Where the teacher's translations are kept; <run directory>-text if left out."""
+    best_of: Annotated[int, typer.Option(metavar="N", min=1)] = 1
+    """Take, of the teacher's N best translations of a line, the one most similar to the reference
+    (chrF). 1 takes the best by the search."""
+
+
+@with_option_groups
+def distill(
+    recipe: RecipeOptions,
+    options: DistillOptions,
+    search: SearchOptions,
+    compute: ComputeOptions,
+    workers: WorkerOptions,
+) -> None:
+    """Let a teacher translate its training text, and train a student on the translations.
+
+    The student is what the recipe says; its text is the teacher's unless the recipe names its own.
+    The same command again goes on where it stopped. It ends with a table of size, BLEU and speed.
+    """
+    from nmt.config_file import replace_settings
+    from nmt.data.text.pair_folder import folder_text
+    from nmt.training.train import train
+
+    run_dir = options.run_dir or Path("runs") / recipe.path.stem
+    folder = options.text or run_dir.with_name(f"{run_dir.name}-text")
+    teacher = make_translator(options.teacher, compute, search)
+    config = _with_text_of(teacher, recipe.read())
+    _translate_training_text(teacher, config.data, options, folder, workers)
+    learnt = {"train": [folder_text(folder, config.data.languages)]}
+    data = replace_settings(config.data, learnt, "distill")
+    train(config.model_copy(update={"data": data}), run_dir, log)
+    _print_comparison([options.teacher, [str(run_dir)]], compute)
+
+
+def _with_text_of(teacher: "Translator", config: "Config") -> "Config":
+    """Return the recipe, with the text of the teacher's recipe if it names none itself.
+
+    Raises:
+        ConfigError: the teacher translates between other languages.
+    """
+    from nmt.config_file import replace_settings
+
+    theirs, own = teacher.run.config.data, config.data
+    if not (own.train or own.corpus):
+        kept = theirs.model_dump(exclude={"synthetic"}) | own.model_dump(exclude_unset=True)
+        own = replace_settings(own, kept, "distill")
+    if own.languages != theirs.languages:
+        raise ConfigError(
+            f"--teacher {teacher.run.path} translates {'-'.join(theirs.languages)}, and the recipe "
+            f"is for {'-'.join(own.languages)}; give a teacher of the recipe's direction"
+        )
+    return config.model_copy(update={"data": own})
+
+
+def _translate_training_text(
+    teacher: "Translator",
+    data: "DataConfig",
+    options: DistillOptions,
+    folder: Path,
+    workers: WorkerOptions,
+) -> None:
+    """Write the training sources with the teacher's translations into `folder`, unless it has them.
+
+    Raises:
+        ConfigError: the beam is narrower than --best-of.
+    """
+    from nmt.cli.synthesize import translator_facts
+    from nmt.data.corpora.registry import resolve
+    from nmt.data.text.monolingual import SourceLines
+    from nmt.data.text.pair_folder import PairFolder
+    from nmt.data.text.parallel_text import ParallelText
+    from nmt.translation.synthesis import PairMaker, synthesize
+    from nmt.translation.translator import TranslationRequest
+
+    texts = resolve(data.model_copy(update={"synthetic": []}), log).train
+    lines = SourceLines([ParallelText(text, data.languages) for text in texts])
+    facts = {
+        "languages": list(data.languages),
+        "translations": "target",
+        **translator_facts(teacher, SamplingOptions()),
+        "best_of": options.best_of,
+        "inputs": lines.facts(),
+    }
+    with PairFolder(folder, data.languages, facts) as pairs:
+        if pairs.is_complete:
+            return
+        maker = PairMaker(backward=False, choose=_choice(options.best_of))
+        processes = workers.choose_processes(teacher.searcher.device_type)
+        request = TranslationRequest(n_best=options.best_of)
+        files = [Path(text.paths[0]) for text in texts]
+        with (
+            teacher.pipeline(request, processes) as pipeline,
+            progress_bar(files, " lines") as bar,
+        ):
+            teacher.searcher.prepare()
+            synthesize(pipeline, lines, maker, pairs, bar.update)
+        log(f"{folder}: {pairs.finish():,} pairs of the teacher")
+
+
+def _choice(best_of: int) -> "Choose":
+    from nmt.evaluation.metrics import sentence_chrf
+    from nmt.translation.synthesis import choose_closest, choose_first
+
+    return choose_closest(sentence_chrf) if best_of > 1 else choose_first
+
+
+def _print_comparison(systems: list[list[str]], compute: ComputeOptions) -> None:
+    """Print size, BLEU and speed of teacher and student on the test set of the student."""
+    from nmt.config_file import load_config
+    from nmt.evaluation.metrics import bleu
+    from nmt.evaluation.test_sets import find_split, set_of_pairs, translate_test_set
+    from nmt.run_directory import find_run
+    from nmt.stored_model import arrays_of_run
+
+    data = load_config(str(find_run(Path(systems[-1][0])).config)).data
+    name = "test" if data.test or data.corpus else "validation"
+    test_set = set_of_pairs(name, find_split(data, name, log), data.languages, data.tokenized)
+    typer.echo(f"{name} set, {len(test_set.references):,} sentences")
+    typer.echo(f"{'':8} {'parameters':>12} {'BLEU':>6} {'times the speed':>16}")
+    first_seconds = None
+    for role, models in zip(("teacher", "student"), systems, strict=True):
+        translator = make_translator(models, compute, BeamOptions())
+        translator.searcher.prepare()
+        begin = time.perf_counter()
+        translations = translate_test_set(translator, test_set)
+        seconds = time.perf_counter() - begin
+        first_seconds = first_seconds or seconds
+        score = bleu(translations, test_set.references, test_set.tokenizer, confidence=False).value
+        parameters = sum(array.size for array in arrays_of_run(translator.run).values())
+        ratio = first_seconds / seconds
+        typer.echo(f"{role:8} {parameters:12,} {score:6.2f} {ratio:16.2f}")
