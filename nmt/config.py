@@ -28,6 +28,11 @@ Script = Annotated[str, Field(pattern=r"^[A-Za-z_]+$")]
 Tag = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
 
 
+def spell_tag(word: str) -> str:
+    """Return the tag of a word of a recipe: de becomes `>>de<<`."""
+    return f">>{word}<<"
+
+
 class TextPair(Section):
     """The paths of a parallel text: two line-aligned files, or one file with both sides."""
 

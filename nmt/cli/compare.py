@@ -63,6 +63,8 @@ def compare(
     from nmt.report.tables import render_comparison
 
     test_set = load_test_set(text, data)
+    if text.to:
+        raise ConfigError("--to is for `nmt eval-bleu`; compare files of translations instead")
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
     models = []  # for --json: weights and precision of each run

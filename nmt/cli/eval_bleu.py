@@ -14,6 +14,7 @@ from nmt.cli.options.groups import JsonObjectOption, with_option_groups
 from nmt.cli.options.model import EXACT, ComputeOptions, ModelOption, SearchOptions, make_translator
 from nmt.cli.options.test_set import (
     TextOptions,
+    into_language,
     load_test_set,
     provenance,
     read_translations,
@@ -128,7 +129,7 @@ def _translate(
         data = translator.run.config.data
         if output:
             check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
-        test_set = load_test_set(text, data)
+        test_set = into_language(load_test_set(text, data), text.to, translator)
         translations = translate_with_progress(translator, test_set)
         if sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in translations)

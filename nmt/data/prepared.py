@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, DataConfig, TextPair
+from nmt.config import Config, DataConfig, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
@@ -22,7 +22,7 @@ from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks
 from nmt.data.tokens.token_store import TokenStore, side_writer
-from nmt.data.tokens.tokenizer import Tokenizer, spell_tag
+from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json

@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,8 +154,8 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     return EvaluationSet(name, target, source, languages, known)
 
 
-def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> ParallelText:
-    """Return the "validation" or "test" set that a configuration names, to read its pairs from.
+def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
+    """Return the pairs of the "validation" or "test" set that a configuration names, tagged.
 
     A known corpus is downloaded if it is not on this machine; `log` is called with messages.
 
@@ -169,7 +169,7 @@ def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Par
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return ParallelText(pair, config.languages)
+    return ParallelText(pair, config.languages).tagged()
 
 
 def translate_test_set(

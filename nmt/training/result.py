@@ -98,7 +98,7 @@ def read_test_set(config: Config) -> list[SentencePair]:
     if text is None:
         return []
     try:
-        return list(ParallelText(text, config.data.languages))
+        return list(ParallelText(text, config.data.languages).tagged())
     except DataError as error:
         raise DataError(
             f"the test set, which is scored when training ends: {error} "

@@ -94,7 +94,7 @@ def _build_trainer(
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
     validation = resolve(config.data, log).validation
-    pairs = list(ParallelText(validation, config.data.languages))
+    pairs = list(ParallelText(validation, config.data.languages).tagged())
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     config = keep_vocabulary(config, given, directory)

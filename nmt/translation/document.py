@@ -43,7 +43,10 @@ def split_lines(
 def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterator[Line]:
     sentences = [line.text]
     if has_words(line.text):  # a line without words is copied with its spaces
-        sentences = split_sentences(line.text, run.config.data.source_language)
+        _, text = run.tokenizer.source.divide_tags(line.text)
+        tags = line.text[: len(line.text) - len(text)]  # they hold for each sentence
+        sentences = split_sentences(text, run.config.data.source_language)
+        sentences = [tags + sentence for sentence in sentences]
     terminology = line.terminology
     numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):

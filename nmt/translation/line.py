@@ -151,6 +151,14 @@ def numbered(texts: Iterable[str], first: int = 1) -> Iterator[Line]:
     return (Line(number, text) for number, text in enumerate(texts, first))
 
 
+def tagged(text: str, tag: str) -> str:
+    """Return a text after a tag such as `>>fr<<`; one without any letter or digit stays as it is.
+
+    Such a text is not translated but copied, and a tag would be copied with it.
+    """
+    return tag + text if has_words(text) else text
+
+
 def has_words(text: str) -> bool:
     """Return whether a text has any letter or digit."""
     return any(map(str.isalnum, text))

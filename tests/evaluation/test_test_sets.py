@@ -8,7 +8,7 @@ from sacrebleu.dataset import DATASETS
 
 from nmt.config import DataConfig, TextPair
 from nmt.data.text.lines import read_lines
-from nmt.data.text.parallel_text import ParallelText, SentencePair
+from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, DataError
 from nmt.evaluation import test_sets
 from nmt.evaluation.test_sets import (
@@ -166,11 +166,16 @@ def test_every_source_is_translated_and_counted(copying_run: LoadedModel) -> Non
         translate_test_set(translator, EvaluationSet("mine", ["ein Hund"]))
 
 
-def test_a_split_comes_from_the_configuration() -> None:
-    train, validation, test = (TextPair(source=name, target="de") for name in "abc")
+def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text(f"{name}\n")
+    train, validation, test = (
+        TextPair(source=str(tmp_path / name), target=str(tmp_path / "c"), tags=["de"])
+        for name in "abc"
+    )
     data = DataConfig(train=[train], validation=validation, test=test)
-    assert find_split(data, "test", print) == ParallelText(test, ("en", "de"))
-    assert find_split(data, "validation", print) == ParallelText(validation, ("en", "de"))
+    assert list(find_split(data, "test", print)) == [(">>de<<c", "c")]
+    assert list(find_split(data, "validation", print)) == [(">>de<<b", "c")]
     data = DataConfig(train=[train], validation=validation)
     with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
         find_split(data, "test", print)

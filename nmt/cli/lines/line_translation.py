@@ -13,6 +13,7 @@ import typer
 
 from nmt.cli.lines.partial_output import WindowOutput
 from nmt.cli.lines.streams import input_name, is_regular, is_typed, progress_bar
+from nmt.cli.options.model import target_tag
 from nmt.data.text.lines import check_text
 from nmt.errors import ConfigError, DataError
 
@@ -31,6 +32,9 @@ KINDS = {type(None): "null", bool: "a boolean", str: "a string", list: "a list",
 class OutputOptions:
     """Options of `nmt translate`: format of the input, what is written for a line and how."""
 
+    to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
+    """The language to translate into, for a model of several that learnt from tagged text:
+    --to fr puts the tag >>fr<< before each line. With --alignments the tag is word 0."""
     document: Annotated[bool, typer.Option("--document")] = False
     """Split each line into sentences, and join their translations."""
     json_input: Annotated[bool, typer.Option("--json-input")] = False
@@ -70,6 +74,7 @@ class OutputOptions:
         """Return the request for `translator.pipeline`; `terminology` constrains every line."""
         from nmt.translation.translator import TranslationRequest
 
+        target_tag(self.to, translator)  # checks it
         request = TranslationRequest(
             self.n_best, self.document, terminology, alignments=self.alignments
         )
@@ -139,10 +144,12 @@ def _read_windows(
     file: Path | None, lines: Iterator[str], options: OutputOptions, first: int
 ) -> Iterator[list[_InputLine]]:
     """Yield the lines in windows, numbered from `first`; typed text has windows of one line."""
+    from nmt.config import spell_tag
     from nmt.search.windows import WINDOW_LINES, windows
     from nmt.translation.document import WINDOW_PARAGRAPHS
-    from nmt.translation.line import Line
+    from nmt.translation.line import Line, tagged
 
+    tag = spell_tag(options.to) if options.to else ""
     size = WINDOW_PARAGRAPHS if options.document else WINDOW_LINES
     size = 1 if is_typed(file) else size
     for texts in windows(lines, size, len):  # `len` counts the characters of a line
@@ -153,7 +160,8 @@ def _read_windows(
                 where = f"{input_name(file)}:{number}"
                 record = read_record(text, where)
                 terminology = line_terminology(record, where)
-            window.append(_InputLine(text, record, Line(number, record["source"], terminology)))
+            line = Line(number, tagged(record["source"], tag), terminology)
+            window.append(_InputLine(text, record, line))
         yield window
         first += len(texts)
 

@@ -218,6 +218,22 @@ class WorkerOptions:
         return processes
 
 
+def target_tag(language: str | None, translator: "Translator") -> str:
+    """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
+
+    Raises:
+        ConfigError: the model has learnt no such tag.
+    """
+    if language is None:
+        return ""
+    from nmt.config import spell_tag
+    from nmt.data.tokens.vocabulary import check_tags
+
+    tag = spell_tag(language)
+    check_tags(translator.run.tokenizer, [tag], f"--to {language}")
+    return tag
+
+
 def make_translator(
     models: Sequence[str],
     compute: ComputeOptions,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.lines.streams import log
-from nmt.cli.options.model import ComputeOptions
+from nmt.cli.options.model import ComputeOptions, target_tag
 from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ class TextOptions:
     """For files without a model: source and target, such as en-de."""
     tokenized: Annotated[bool, typer.Option("--tokenized")] = False
     """For files without a model: score their tokens."""
+    to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
+    """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
+    each source. Of a set whose sources have tags, those with this one are scored."""
     no_text_checks: Annotated[bool, typer.Option("--no-text-checks")] = False
     """Score also text that looks tokenised or cut into subwords."""
 
@@ -113,6 +116,31 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
     if data and warning and not text.no_text_checks:
         print_warning(warning)
     return test_set
+
+
+def into_language(
+    test_set: "EvaluationSet", language: str | None, translator: "Translator"
+) -> "EvaluationSet":
+    """Return the sentences of a test set that `--to` asks for, with the tag; None: all as they are.
+
+    Raises:
+        ConfigError: the model has no tag of this language.
+    """
+    from nmt.translation.line import tagged
+
+    tag = target_tag(language, translator)
+    sources = test_set.sources
+    if not language or sources is None:
+        return test_set
+    texts = [translator.run.tokenizer.source.divide_tags(source)[1] for source in sources]
+    tags = [source[: len(source) - len(text)] for source, text in zip(sources, texts, strict=True)]
+    wanted = [i for i, each in enumerate(tags) if tag in each or not any(tags)]
+    return replace(
+        test_set,
+        sources=[sources[i] if tags[i] else tagged(sources[i], tag) for i in wanted],
+        references=[test_set.references[i] for i in wanted],
+        languages=test_set.languages and (test_set.languages[0], language),
+    )
 
 
 def text_files(data: "DataConfig") -> list[Path]:

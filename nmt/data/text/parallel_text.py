@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import TextPair
+from nmt.config import TextPair, spell_tag
 from nmt.data.text.lines import SUFFIXES, decode_line, raw_lines, read_errors
 from nmt.errors import DataError
 
@@ -85,6 +85,11 @@ class ParallelText:
     def __iter__(self) -> Iterator[SentencePair]:
         for block in self.blocks():
             yield from block.pairs()
+
+    def tagged(self) -> Iterator[SentencePair]:
+        """Yield the pairs in order; each source begins with the tags that the recipe gives it."""
+        tags = "".join(map(spell_tag, self.text.tags))
+        return (SentencePair(tags + source, target) for source, target in self)
 
     def blocks(self) -> Iterator[Block]:
         """Yield the pairs in order, in blocks of at most `BLOCK` pairs; fewer where lines are long.

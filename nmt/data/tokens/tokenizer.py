@@ -33,11 +33,6 @@ HIDDEN = -1.0
 sentencepiece.set_min_log_level(ERRORS_ONLY)
 
 
-def spell_tag(word: str) -> str:
-    """Return the tag of a word of a recipe: de becomes `>>de<<`."""
-    return f">>{word}<<"
-
-
 class SubwordModel:
     """A SentencePiece model: the vocabulary of one language, or of both."""
 

@@ -48,13 +48,18 @@ def learn_vocabulary(
 
 
 def check_tags(tokenizer: Tokenizer, tags: Iterable[str], where: str) -> None:
-    """Raise a ConfigError if the source vocabulary lacks one of `tags`; `where` names it."""
+    """Check that the source vocabulary has all `tags`; `where` begins the message.
+
+    Raises:
+        ConfigError: it lacks one.
+    """
     for tag in tags:
         if tag not in tokenizer.source.tags:
             known = ", ".join(tokenizer.source.tags) or "none"
             raise ConfigError(
                 f"{where}: the vocabulary has no tag {tag} (its tags: {known}); use one of them, "
-                "or learn a vocabulary (leave out tokenizer.model)"
+                "or train with a vocabulary that is learnt from tagged text (data.train.tags, "
+                "without tokenizer.model)"
             )
 
 

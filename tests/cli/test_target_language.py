@@ -1,0 +1,76 @@
+"""One model translates into several languages; a tag before each source says which one."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from tests.cli.commands import fail, invoke, lines_of, succeed, write_lines
+
+ENGLISH = ["A dog runs.", "A cat sleeps.", "The dog sleeps.", "The cat runs."]
+GERMAN = ["Ein Hund rennt.", "Eine Katze schläft.", "Der Hund schläft.", "Die Katze rennt."]
+FRENCH = ["Un chien court.", "Un chat dort.", "Le chien dort.", "Le chat court."]
+
+RECIPE = """
+data:
+  directory: {folder}/data
+  train:
+    - {{source: {folder}/text.en, target: {folder}/text.de, tags: [de]}}
+    - {{source: {folder}/text.en, target: {folder}/text.fr, tags: [fr]}}
+  validation: {{source: {folder}/text.en, target: {folder}/text.fr, tags: [fr]}}
+  test: {{source: {folder}/test.en, target: {folder}/test.both}}
+tokenizer: {{vocabulary_size: 70}}
+model: {{d_model: 32, heads: 2, d_ff: 64, encoder_layers: 1, decoder_layers: 1, dropout: 0}}
+training: {{batch_tokens: 400, max_steps: 120, warmup_steps: 20, peak_learning_rate: 1e-2,
+  validation_metric: loss, validate_every: 60, checkpoint_every: 60, average_checkpoints: 1,
+  device: cpu, threads: 1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learnt both languages of a tiny corpus by heart."""
+    folder = tmp_path_factory.mktemp("two")
+    for language, lines in (("en", ENGLISH), ("de", GERMAN), ("fr", FRENCH)):
+        write_lines(folder / f"text.{language}", lines * 20)
+    write_lines(folder / "test.en", [f">>de<< {line}" for line in ENGLISH] + [">>fr<< A dog runs."])
+    write_lines(folder / "test.both", [*GERMAN, "Un chien court."])
+    recipe = folder / "recipe.yaml"
+    recipe.write_text(RECIPE.format(folder=folder))
+    succeed("train", "--config", recipe, "--run-dir", folder / "run")
+    return folder / "run"
+
+
+def test_each_language_is_asked_for_by_its_tag(run: Path) -> None:
+    text = "\n".join(ENGLISH)
+    assert lines_of("translate", "-m", run, "--to", "de", text=text) == GERMAN
+    assert lines_of("translate", "-m", run, "--to", "fr", text=text) == FRENCH
+    written = "\n".join(f">>fr<< {line}" for line in ENGLISH)
+    assert lines_of("translate", "-m", run, text=written) == FRENCH
+
+
+def test_what_is_copied_has_no_tag(run: Path) -> None:
+    assert lines_of("translate", "-m", run, "--to", "fr", text="\n...\nA dog runs.") == [
+        *("", "...", "Un chien court.")
+    ]
+
+
+def test_each_sentence_of_a_document_is_translated_into_the_language(run: Path) -> None:
+    text = "A dog runs. A cat sleeps."
+    options = ("translate", "-m", run, "--document", "--to")
+    for language, lines in (("de", GERMAN), ("fr", FRENCH)):
+        assert lines_of(*options, language, text=text) == [" ".join(lines[:2])]
+
+
+def test_scores_are_of_one_language(run: Path, tmp_path: Path) -> None:
+    own = invoke("eval-bleu", "-m", run, "--to", "de", "--no-text-checks")
+    assert "BLEU        100.00" in own.stdout
+    assert "4 sentences" in own.stdout
+    source, reference = write_lines(tmp_path / "en", ENGLISH), write_lines(tmp_path / "fr", FRENCH)
+    files = ("--source", source, "--reference", reference)
+    assert "BLEU        100.00" in succeed("eval-bleu", "-m", run, "--to", "fr", *files)
+
+
+def test_a_language_that_the_model_lacks(run: Path) -> None:
+    message = fail(ConfigError, "translate", "-m", run, "--to", "it", text="a dog\n")
+    assert "--to it: the vocabulary has no tag >>it<< (its tags: >>de<<, >>fr<<)" in message
