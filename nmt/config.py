@@ -139,6 +139,10 @@ class DataConfig(Section):
     """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
     train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
     """your own training text: one text, or a list of several with weights"""
+    temperature: float = Field(1.0, ge=1, le=100)
+    """T in n^(1/T): a training text of n pairs is used as if it had so many, scaled so that all
+    together stay as many; above 1 small texts, such as those of rare languages, occur more often
+    (Arivazhagan et al., 2019, use 5)"""
     synthetic: list[SyntheticText] = []
     """more training text, of which a model made one side"""
     validation: TextPair | None = None

@@ -189,12 +189,29 @@ def _corpus_weights(
         CorpusWeight(pairs, text.weight)
         for pairs, text in zip(kept_of_each_text, texts, strict=True)
     ]
+    weights[:given] = _flattened(weights[:given], data.temperature)
     parallel = sum(each.pair_count * each.weight for each in weights[:given])
     for i, synthetic in enumerate(data.synthetic, given):
         pairs = weights[i].pair_count
         if synthetic.ratio and parallel and pairs:
             weights[i] = CorpusWeight(pairs, synthetic.ratio * parallel / pairs)
     return weights
+
+
+def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
+    """Return weights by which text i has n_i^(1/T) of the pairs; all together stay as many.
+
+    n_i is the number of its pairs times its weight.
+    """
+    sizes = [each.pair_count * each.weight for each in weights]
+    if temperature == 1 or not any(sizes):
+        return weights
+    shares = [size ** (1 / temperature) for size in sizes]
+    scale = sum(sizes) / sum(shares)
+    return [
+        CorpusWeight(each.pair_count, scale * share / each.pair_count) if each.pair_count else each
+        for each, share in zip(weights, shares, strict=True)
+    ]
 
 
 def _prepare_folder(config: Config, job: _Job, directory: Path, log: Log) -> None:

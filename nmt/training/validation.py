@@ -7,7 +7,7 @@ directory, such as `step-00000250.txt`.
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,8 @@ class Validation:
     """one score, {"bleu": …} or {"chrf": …}; empty if nothing was translated"""
     translations: list[str]
     """of all validation sentences, in their order; empty if nothing was translated"""
+    quality_by_tags: dict[str, float] = field(default_factory=dict)
+    """the score of the sentences with the same tags, {"bleu >>fr<<": …}; empty without tags"""
 
     @property
     def score(self) -> float:
@@ -48,11 +50,15 @@ class Validation:
 
     def figures(self) -> dict[str, float]:
         """Return loss and quality by name, for records and files."""
-        return {"loss": self.loss, **self.quality}
+        return {"loss": self.loss, **self.quality, **self.quality_by_tags}
 
     def __str__(self) -> str:
         scores = (f", {METRIC_NAMES[name]} {score:.2f}" for name, score in self.quality.items())
-        return f"validation loss {self.loss:.3f} nats/token" + "".join(scores)
+        of_tags = (
+            f"{name.split()[-1]} {score:.2f}" for name, score in self.quality_by_tags.items()
+        )
+        parts = f" ({', '.join(of_tags)})" if self.quality_by_tags else ""
+        return f"validation loss {self.loss:.3f} nats/token" + "".join(scores) + parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +95,20 @@ class Validator:
         loss = self._loss()
         translations: list[str] = []
         quality: dict[str, float] = {}
+        of_tags: dict[str, float] = {}
         if metric != "loss" and math.isfinite(loss):  # else the run has diverged
             settings = self.run.config.decoding.model_copy(update={"beam_size": beam_size})
             run = replace(self.run, model=merged(self.run.model))
             translator = Translator(run, settings, self.precision)
             sources = (pair.source for pair in self.pairs)
             translations = [translation.text for translation in translator.translate(sources)]
-            quality[metric] = self._score(metric, translations)
+            quality[metric] = self._score(metric, range(len(self.pairs)), translations)
+            of_tags = {
+                f"{metric} {tags}": self._score(metric, indices, translations)
+                for tags, indices in self._indices_by_tags().items()
+            }
         model.train()
-        return Validation(loss, quality, translations)
+        return Validation(loss, quality, translations, of_tags)
 
     def examples(self, result: Validation) -> list[ExampleTranslation]:
         """Return the first `EXAMPLES` sentences with translations; none if none were translated."""
@@ -114,9 +125,19 @@ class Validator:
             tokens += batch.tokens
         return total / tokens
 
-    def _score(self, metric: str, translations: list[str]) -> float:
-        """Return the score of the translations by the metric bleu or chrf."""
-        references = [pair.target for pair in self.pairs]
+    def _indices_by_tags(self) -> dict[str, list[int]]:
+        """Return the indices of the sentences with the same tags; empty if none has tags."""
+        indices: dict[str, list[int]] = {}
+        for i, pair in enumerate(self.pairs):
+            _, text = self.run.tokenizer.source.divide_tags(pair.source)
+            tags = pair.source[: len(pair.source) - len(text)].rstrip()
+            indices.setdefault(tags, []).append(i)
+        return indices if any(indices) else {}
+
+    def _score(self, metric: str, indices: Sequence[int], translations: Sequence[str]) -> float:
+        """Return the score by the metric bleu or chrf of the sentences with these indices."""
+        references = [self.pairs[i].target for i in indices]
+        translations = [translations[i] for i in indices]
         if metric == "chrf":
             return chrf_metric().score(translations, references, confidence=False).value
         data = self.run.config.data

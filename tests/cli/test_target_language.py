@@ -1,5 +1,6 @@
 """One model translates into several languages; a tag before each source says which one."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,12 @@ data:
   train:
     - {{source: {folder}/text.en, target: {folder}/text.de, tags: [de]}}
     - {{source: {folder}/text.en, target: {folder}/text.fr, tags: [fr]}}
-  validation: {{source: {folder}/text.en, target: {folder}/text.fr, tags: [fr]}}
+  validation: {{source: {folder}/test.en, target: {folder}/test.both}}
   test: {{source: {folder}/test.en, target: {folder}/test.both}}
 tokenizer: {{vocabulary_size: 70}}
 model: {{d_model: 32, heads: 2, d_ff: 64, encoder_layers: 1, decoder_layers: 1, dropout: 0}}
 training: {{batch_tokens: 400, max_steps: 120, warmup_steps: 20, peak_learning_rate: 1e-2,
-  validation_metric: loss, validate_every: 60, checkpoint_every: 60, average_checkpoints: 1,
+  validation_metric: chrf, validate_every: 60, checkpoint_every: 60, average_checkpoints: 1,
   device: cpu, threads: 1}}
 """
 
@@ -37,7 +38,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lines(folder / "test.both", [*GERMAN, "Un chien court."])
     recipe = folder / "recipe.yaml"
     recipe.write_text(RECIPE.format(folder=folder))
-    succeed("train", "--config", recipe, "--run-dir", folder / "run")
+    result = invoke("train", "--config", recipe, "--run-dir", folder / "run")
+    (folder / "log").write_text(result.stderr)
     return folder / "run"
 
 
@@ -69,6 +71,13 @@ def test_scores_are_of_one_language(run: Path, tmp_path: Path) -> None:
     source, reference = write_lines(tmp_path / "en", ENGLISH), write_lines(tmp_path / "fr", FRENCH)
     files = ("--source", source, "--reference", reference)
     assert "BLEU        100.00" in succeed("eval-bleu", "-m", run, "--to", "fr", *files)
+
+
+def test_validation_has_a_score_of_each_language(run: Path) -> None:
+    rows = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+    *_, last = (row for row in rows if "chrf" in row)
+    assert (last["chrf >>de<<"], last["chrf >>fr<<"]) == (100, 100)
+    assert "chrF 100.00 (>>de<< 100.00, >>fr<< 100.00)" in (run.parent / "log").read_text()
 
 
 def test_a_language_that_the_model_lacks(run: Path) -> None:

@@ -20,6 +20,7 @@ from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
+from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.token_store import _ArrayWriter
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
@@ -293,3 +294,16 @@ def running_in(group: int) -> list[str]:
             if int(its_group) == group and state != "Z":
                 found.append(name)
     return found
+
+
+@pytest.mark.parametrize(
+    ("temperature", "expected"), [(1, [30, 10, 60]), (2, [33.33, 19.25, 47.14]), (100, [33.33] * 3)]
+)
+def test_a_temperature_evens_out_how_often_texts_occur(
+    temperature: float, expected: list[float]
+) -> None:
+    weights = [CorpusWeight(30), CorpusWeight(20, 0.5), CorpusWeight(20, 3), CorpusWeight(0)]
+    flattened = prepared._flattened(weights, temperature)
+    found = [each.pair_count * each.weight for each in flattened]
+    assert found == pytest.approx([*expected, 0], rel=0.02)
+    assert sum(found) == pytest.approx(100)
