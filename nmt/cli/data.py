@@ -1,4 +1,4 @@
-"""`nmt data`: lists known corpora, downloads them, and reports on the quality of a corpus."""
+"""`nmt data`: lists known corpora, downloads them, reports on their quality, and cleans them."""
 
 import json
 import textwrap
@@ -8,13 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
+from nmt.cli.clean import clean
 from nmt.cli.lines.streams import log
 from nmt.cli.options.groups import CommandWithGroups, JsonObjectOption, with_option_groups
 from nmt.cli.options.model import RecipeOptions
 
 app = typer.Typer(
-    name="data", help="List and download known corpora; inspect a corpus.", no_args_is_help=True
+    name="data",
+    help="List and download known corpora; inspect and clean a corpus.",
+    no_args_is_help=True,
 )
+app.command(cls=CommandWithGroups)(clean)
 
 
 @app.command("list")

@@ -1,7 +1,7 @@
 """`nmt synthesize`: training text from monolingual text, whose other side a model writes."""
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +14,7 @@ from nmt.cli.options.model import (
     ModelsOption,
     SamplingOptions,
     SearchOptions,
+    WeightsOptions,
     WorkerOptions,
     make_translator,
 )
@@ -95,7 +96,7 @@ def synthesize(
         if folder.is_complete:
             log(f"{text.output} is complete; nothing to do")
             return
-        compare = _dual_scores(translator, text.reverse, compute) if text.reverse else None
+        compare = dual_scores(translator, text.reverse, compute) if text.reverse else None
         maker = PairMaker(not text.forward, text.noise, sampling.seed, compare=compare)
         processes = workers.choose_processes(translator.searcher.device_type)
         with (
@@ -143,7 +144,7 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
             yield from (pair.source for pair in ParallelText(text, data.languages))
 
 
-def _dual_scores(translator: "Translator", reverse: str, compute: ComputeOptions) -> "DualScores":
+def dual_scores(translator: "Translator", reverse: str, weights: WeightsOptions) -> "DualScores":
     """Load the model of the opposite direction, and compare it with that of `translator`.
 
     Raises:
@@ -152,7 +153,7 @@ def _dual_scores(translator: "Translator", reverse: str, compute: ComputeOptions
     from nmt.translation.scoring import Scorer
     from nmt.translation.synthesis import DualScores
 
-    exact = replace(compute, precision="fp32", adapter=None)
+    exact = ComputeOptions(weights.checkpoint, weights.device, precision="fp32")
     other = make_translator([reverse], exact, SearchOptions())
     forth = translator.run.config.data.languages
     back = other.run.config.data.languages

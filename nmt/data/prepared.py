@@ -20,13 +20,12 @@ from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.data.tokens.batches import CorpusWeight
-from nmt.data.tokens.encoding import encode_blocks
+from nmt.data.tokens.encoding import encode_blocks, processes_for
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
 from nmt.errors import DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_json
-from nmt.processor import available_cores
 
 FORMAT = 1
 """The version of the folder's format: its files and the keys of its manifest."""
@@ -34,8 +33,6 @@ FORMAT = 1
 _MANIFEST = "manifest.json"
 # The vocabulary is learnt from at most about this many pairs, evenly spread over the corpus.
 _TOKENIZER_PAIRS = 1_000_000
-# With fewer pairs for each process, starting it takes longer than it saves.
-_PAIRS_PER_PROCESS = 50_000
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ def prepare(config: Config, log: Log) -> Prepared:
     for path in splits.validation.paths:  # before the training text, which takes long
         if not Path(path).is_file():
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
-    job = _Job.of(config, splits)
+    job = CleaningJob.of(config, splits)
     Cleaner(job.rules[0])  # raises here, and not in a process that encodes
     root = Path(config.data.directory) / "prepared"
     name = fingerprint(config, job.texts, root, job.held_out)
@@ -90,13 +87,13 @@ def find_prepared(config: Config) -> Prepared | None:
     splits, root = find_splits(config.data), Path(config.data.directory) / "prepared"
     if splits is None or not root.is_dir():
         return None
-    job = _Job.of(config, splits)
+    job = CleaningJob.of(config, splits)
     directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
     return _open(directory, config.data, job.texts) if _read_manifest(directory) else None
 
 
 @dataclass(frozen=True)
-class _Job:
+class CleaningJob:
     """The training texts of a configuration, and how each of them is cleaned."""
 
     texts: list[TextPair]
@@ -105,7 +102,7 @@ class _Job:
     """the pairs that may not stand in the texts, if that is checked"""
 
     @classmethod
-    def of(cls, config: Config, splits: Splits) -> "_Job":
+    def of(cls, config: Config, splits: Splits) -> "CleaningJob":
         """Read the validation and test set if they must be compared with the training text."""
         data, held_out = config.data, None
         words = data.cleaning.held_out_words
@@ -214,7 +211,7 @@ def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWe
     ]
 
 
-def _prepare_folder(config: Config, job: _Job, directory: Path, log: Log) -> None:
+def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
     """Write the folder of prepared data; reads the texts to count, to learn and to encode."""
     texts = [ParallelText(text, config.data.languages) for text in job.texts]
     with new_folder(directory) as folder:
@@ -228,8 +225,7 @@ def _prepare_folder(config: Config, job: _Job, directory: Path, log: Log) -> Non
             tokenizer = learn_vocabulary(sample, config.tokenizer, job.tags)
         tokenizer.save(folder / "tokenizer")
         log(f"encoding {total:,} pairs")
-        processes = min(available_cores(), total // _PAIRS_PER_PROCESS)
-        counts = _write_ids(texts, tokenizer, job.rules, folder, processes)
+        counts = _write_ids(texts, tokenizer, job.rules, folder, processes_for(total))
         if counts["kept"] == 0:
             named = ", ".join(path for text in job.texts for path in text.paths)
             raise DataError(

@@ -1,4 +1,4 @@
-"""The text of `nmt compare` and `nmt data inspect` for a terminal of 100 columns.
+"""The text of `nmt compare`, `nmt data inspect` and `nmt data clean` for a terminal of 100 columns.
 
 The page of a report shows the same rows about the data. The templates of both are in templates/.
 """
@@ -28,6 +28,12 @@ def render_quality(quality: Quality) -> str:
     """Return the output of `nmt data inspect`: cleaning, lengths and leaks of a corpus."""
     template = template_environment().get_template("inspection.txt")
     return template.render(quality=quality).removesuffix("\n")
+
+
+def render_cleaning(counts: dict[str, Any]) -> str:
+    """Return what `nmt data clean` left out, by `Prepared.counts`: the first part of the above."""
+    template = template_environment().get_template("cleaning.txt")
+    return template.render(counts=counts).removesuffix("\n")
 
 
 def template_environment() -> Environment:
@@ -86,7 +92,7 @@ def cleaning_rows(counts: dict[str, Any]) -> list[list[str]]:
         dropped = counts["dropped"].get(rule)
         if dropped:
             pairs[f"left out: {description}"] = dropped
-    pairs["learnt from"] = counts["kept"]
+    pairs["kept"] = counts["kept"]
     read = max(counts["read"], 1)
     return [[name, f"{count:,}", f"{count / read:.2%}"] for name, count in pairs.items()]
 

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from nmt.checkpoint_files import arrays_digest
 from nmt.data.text.monolingual import MonolingualLine
 from nmt.data.text.pair_folder import MadePair, PairFolder
 from nmt.search.windows import WINDOW_LINES, windows
+from nmt.stored_model import arrays_of_run
 from nmt.translation.line import Line, Progress, Translation
 from nmt.translation.noise import add_noise
 from nmt.translation.pipeline import Pipeline
@@ -123,6 +125,12 @@ class DualScores:
         first = map(_cross_entropy, self._model.score(pairs))
         second = map(_cross_entropy, self._reverse.score([(b, a) for a, b in pairs]))
         return [abs(h1 - h2) + (h1 + h2) / 2 for h1, h2 in zip(first, second, strict=True)]
+
+    def weights_digests(self) -> list[str]:
+        """Return a hash of the weights of each model, 16 hex digits."""
+        return [
+            arrays_digest(arrays_of_run(scorer.run))[:16] for scorer in (self._model, self._reverse)
+        ]
 
 
 def _cross_entropy(score: "TargetScore") -> float:

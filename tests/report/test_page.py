@@ -236,7 +236,7 @@ def test_the_data_chapter_counts_cleaned_pairs_and_lengths_of_sentences(tmp_path
     rows = [re.findall(r"<t[dh][^>]*>([^<]*)<", line) for line in lines]
     assert ["read", "12", "100.00%"] in rows
     assert ["left out: empty", "4", "33.33%"] in rows
-    assert ["learnt from", "8", "66.67%"] in rows
+    assert ["kept", "8", "66.67%"] in rows
     stored = (prepared.train.source, prepared.train.target)
     assert ["longest", *(str(int(side.lengths.max()) - 1) for side in stored)] in rows
     assert ">train.tsv:2<" in html and "leer &lt;b&gt;" in html

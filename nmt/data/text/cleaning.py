@@ -37,6 +37,12 @@ EXAMPLES = 3
 """The most left-out pairs that are reported as examples of each reason."""
 
 
+def dropped_pair(pair: SentencePair, file: str, line: int) -> DroppedPair:
+    """Return a pair as an example of those that were left out."""
+    source, target = (side[:200].encode("utf-8", "backslashreplace").decode() for side in pair)
+    return {"file": file, "line": line, "source": source, "target": target}
+
+
 @dataclass
 class Counts:
     """How many pairs were read, and how many of them were left out for which reason."""
@@ -67,11 +73,8 @@ class Counts:
             self.dropped[reason] += 1
             if len(self.examples[reason]) < EXAMPLES:
                 [pair] = block[index : index + 1].pairs("surrogateescape")
-                source, target = (
-                    side[:200].encode("utf-8", "backslashreplace").decode() for side in pair
-                )
-                origin = {"file": str(block.source_file), "line": block.numbers[index]}
-                self.examples[reason].append({**origin, "source": source, "target": target})
+                example = dropped_pair(pair, str(block.source_file), block.numbers[index])
+                self.examples[reason].append(example)
         return kept
 
     def add(self, other: "Counts") -> None:

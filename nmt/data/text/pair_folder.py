@@ -12,6 +12,7 @@ the parts become
 import fcntl
 import hashlib
 import json
+import math
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,10 +110,9 @@ class PairFolder:
         Only the share `keep` of the pairs is kept, those with the lowest scores. `counts` are added
         to pairs.json.
         """
-        if self._waiting_inputs:
-            self._write_part()
-        worst = self._worst_score(keep)
-        pairs = (pair for pair in self._parts() if worst is None or (pair.score or 0.0) <= worst)
+        scores = [] if keep >= 1 else [pair.score or 0.0 for pair in self.pairs()]
+        worst = worst_score(scores, keep)
+        pairs = (pair for pair in self.pairs() if (pair.score or 0.0) <= worst)
         kept, digests = self._write_texts(pairs)
         facts = {_KEPT: kept, **self._facts, **(counts or {})}
         write_json(self.folder / MANIFEST, {FORMAT_KEY: FORMAT, **facts, "sha256": digests})
@@ -180,12 +180,14 @@ class PairFolder:
         self._waiting, self._waiting_inputs = [], 0
         self._last_part = time.monotonic()
 
-    def _parts(self) -> Iterator[MadePair]:
-        """Yield the pairs of all parts in order.
+    def pairs(self) -> Iterator[MadePair]:
+        """Yield the pairs that were added until now, in order; call it before `finish`.
 
         Raises:
             DataError: a part is missing or was changed.
         """
+        if self._waiting_inputs:
+            self._write_part()
         for number, part in enumerate(self._job["parts"]):
             path = self._part_path(number)
             content = path.read_bytes() if path.is_file() else b""
@@ -194,13 +196,6 @@ class PairFolder:
             for line in content.decode("utf-8").removesuffix("\n").split("\n"):
                 if line:
                     yield MadePair(*json.loads(line))
-
-    def _worst_score(self, keep: float) -> float | None:
-        """Return the highest score that is kept; None if all pairs are."""
-        if keep >= 1:
-            return None
-        scores = sorted(pair.score for pair in self._parts() if pair.score is not None)
-        return scores[max(1, round(keep * len(scores))) - 1] if scores else None
 
     def _write_texts(self, pairs: Iterator[MadePair]) -> tuple[int, dict[str, str]]:
         """Write text and origin of the pairs; return their number and the files' SHA-256."""
@@ -228,6 +223,13 @@ class PairFolder:
     def _remove_parts(self) -> None:
         shutil.rmtree(self.folder / PARTS, ignore_errors=True)
         (self.folder / JOB).unlink(missing_ok=True)
+
+
+def worst_score(scores: Sequence[float], keep: float) -> float:
+    """Return the highest score that is kept if the share `keep` of all is; infinity if all are."""
+    if keep >= 1 or not scores:
+        return math.inf
+    return sorted(scores)[max(1, round(keep * len(scores))) - 1]
 
 
 def _flatten(facts: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -8,6 +8,7 @@ it encodes whole sentences.
 """
 
 import contextlib
+import functools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -19,6 +20,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import sentencepiece
@@ -36,6 +38,10 @@ _BPE, _NORMAL, _USER_DEFINED = 2, 1, 4  # values of enums in sentencepiece_model
 _WORDS = 1 << 17  # the most words in the cache
 _LONGEST_WORD = 20  # characters; longer words are rarely repeated and not cached
 _ID = np.dtype(np.uint32)
+# With fewer pairs for each process, starting it takes longer than it saves.
+_PAIRS_PER_PROCESS = 50_000
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -106,20 +112,42 @@ def encode_blocks(
 ) -> Generator[tuple[Block, EncodedBlock]]:
     """Yield each block with its encoded pairs, in the order of `blocks`.
 
-    If `processes` is over 1, that many start and share the work; each has at most two blocks in
-    memory. A caller that stops early must close the generator before it removes `tokenizer_folder`.
+    A caller that stops early must close the generator before it removes `tokenizer_folder`.
 
     Raises:
         DataError: a line is not UTF-8 and `cleaning.invalid_utf8` is false; or a process died.
     """
+    return map_blocks(blocks, functools.partial(_load_encoder, tokenizer_folder, rules), processes)
+
+
+def _load_encoder(tokenizer_folder: Path, rules: TextRules, threads: int) -> BlockEncoder:
+    return BlockEncoder(Tokenizer.load(tokenizer_folder), rules, threads)
+
+
+def processes_for(pairs: int) -> int:
+    """Return how many processes are to share the work on so many pairs; 0 and 1 are this one."""
+    return min(available_cores(), pairs // _PAIRS_PER_PROCESS)
+
+
+def map_blocks(
+    blocks: Iterable[Block], start: Callable[[int], Callable[[Block], Result]], processes: int
+) -> Generator[tuple[Block, Result]]:
+    """Yield each block with the result of a function, in the order of `blocks`.
+
+    `start` makes the function for a number of threads. If `processes` is over 1, that many start
+    and share the work, each with a function of its own; each has at most two blocks in memory.
+
+    Raises:
+        DataError: a process died.
+    """
     if processes <= 1:
-        encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), rules, available_cores())
-        yield from ((block, encoder(block)) for block in blocks)
+        work = start(available_cores())
+        yield from ((block, work(block)) for block in blocks)
         return
     # Processes are spawned: a fork would lose the threads of the libraries that are loaded here.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _start_worker, (tokenizer_folder, rules))
-    pending: deque[tuple[Block, Future[EncodedBlock]]] = deque()
+    pool = ProcessPoolExecutor(processes, context, _start_worker, (start,))
+    pending: deque[tuple[Block, Future[Result]]] = deque()
     try:
         for block in blocks:
             with _interrupts_delayed():  # this may start a process
@@ -163,15 +191,15 @@ def _interrupts_delayed() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-_encoder: BlockEncoder
+_work: Callable[[Block], Any]
 
 
-def _start_worker(tokenizer_folder: Path, rules: TextRules) -> None:
-    """Load the tokenizer in a new process."""
-    global _encoder
+def _start_worker(start: Callable[[int], Callable[[Block], Any]]) -> None:
+    """Make the function of a new process."""
+    global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _encoder = BlockEncoder(Tokenizer.load(tokenizer_folder), rules, threads=1)
+    _work = start(1)
 
 
 def _end_with_parent() -> None:
@@ -182,8 +210,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _encode_in_worker(block: Block) -> EncodedBlock:
-    return _encoder(block)
+def _encode_in_worker(block: Block) -> Any:
+    return _work(block)
 
 
 def bulk_encoder(model: SubwordModel, threads: int) -> Callable[[list[str]], Sentences]:
