@@ -1,0 +1,45 @@
+"""Answers of the server: JSON, and errors as one sentence with a status of HTTP."""
+
+from collections.abc import Mapping
+
+from starlette.responses import JSONResponse
+
+from nmt.errors import DataError, NmtError
+
+BUSY = "the server is busy; try again in a few seconds"
+RETRY_AFTER = {"Retry-After": "5"}
+
+
+class RefusedRequest(NmtError):
+    """A request that is not answered: a status of HTTP, and a sentence for the client."""
+
+    def __init__(
+        self, status: int, message: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, headers
+
+
+def busy(message: str = BUSY) -> RefusedRequest:
+    """Return the refusal of a request that may succeed later."""
+    return RefusedRequest(503, message, RETRY_AFTER)
+
+
+def refusal_of(error: Exception) -> RefusedRequest:
+    """Return what a client is told about an error; it names no path.
+
+    A `DataError` speaks of the client's text and terms. All others speak of the server, whose
+    files and settings are not for clients.
+    """
+    if isinstance(error, RefusedRequest):
+        return error
+    if isinstance(error, DataError):
+        return RefusedRequest(400, str(error))
+    if isinstance(error, NmtError):
+        return busy("this model cannot translate now; try again later")
+    return RefusedRequest(500, "the server made a mistake; its log says which")
+
+
+def error_answer(refusal: RefusedRequest) -> JSONResponse:
+    """Return an error in the shape of LibreTranslate."""
+    return JSONResponse({"error": str(refusal)}, refusal.status, refusal.headers)
