@@ -14,9 +14,7 @@ from nmt.errors import ConfigError, MissingExtraError
 class ServeOptions:
     """What is served, and where; None keeps what the file of --config says."""
 
-    models: Annotated[
-        list[str] | None, typer.Option("--model", "-m", metavar="RUN")
-    ] = None
+    models: Annotated[list[str] | None, typer.Option("--model", "-m", metavar="RUN")] = None
     """Run directory or checkpoint; may be given several times, for several pairs of languages."""
     host: str | None = None
     """The address to listen at.  [default: 127.0.0.1]"""

@@ -17,7 +17,7 @@ from nmt.config import Section
 from nmt.config_file import parse_section, read_yaml_file
 from nmt.errors import ConfigError
 from nmt.files import write_atomically
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError
 from nmt.serving.settings import ServerSettings
 
 MINUTE = 60.0
@@ -89,7 +89,7 @@ class Access:
         """Return the name of a client that may translate so many characters now.
 
         Raises:
-            RefusedRequest: the key is missing or unknown, or a limit is reached.
+            RequestError: the key is missing or unknown, or a limit is reached.
         """
         settings = self._settings
         known = self._find(key) if self.needs_key else None
@@ -103,14 +103,14 @@ class Access:
 
     def _find(self, key: str | None) -> ApiKey:
         if not key:
-            raise RefusedRequest(403, "this server needs an API key: ask its operator for one")
+            raise RequestError(403, "this server needs an API key: ask its operator for one")
         digest = hash_of(key)
         found = None
         for known in self._keys:  # all of them, so that the time does not tell which one is near
             if hmac.compare_digest(known.sha256, digest):
                 found = known
         if found is None:
-            raise RefusedRequest(403, "the API key is not known to this server")
+            raise RequestError(403, "the API key is not known to this server")
         return found
 
     def _count(self, name: str, requests: int | None, daily: int | None, characters: int) -> None:
@@ -126,14 +126,14 @@ class Access:
             use.day, use.characters = today, 0
         if requests and use.requests + 1 > requests:
             wait = max(1, round((use.requests + 1 - requests) / requests * MINUTE))
-            raise RefusedRequest(
+            raise RequestError(
                 429,
                 f"Slowdown: {requests} requests a minute are allowed; try again in {wait} s",
                 {"Retry-After": str(wait)},
             )
         if daily and use.characters + characters > daily:
             rest = DAY - int(time.time()) % DAY
-            raise RefusedRequest(
+            raise RequestError(
                 429,
                 f"{daily} characters a day are allowed, and {use.characters} are used; the next "
                 "day begins at midnight UTC",
@@ -170,7 +170,8 @@ def add_key(path: Path, name: str) -> str:
         raise ConfigError(f"{path}: has a key of '{name}'; choose another name, or delete that one")
     key = secrets.token_urlsafe(32)
     entries: list[Mapping[str, object]] = [
-        each.model_dump(exclude_none=True) for each in (*keys, ApiKey(name=name, sha256=hash_of(key)))
+        each.model_dump(exclude_none=True)
+        for each in (*keys, ApiKey(name=name, sha256=hash_of(key)))
     ]
     write_atomically(path, strict_yaml.dump({"keys": entries}))
     path.chmod(0o600)

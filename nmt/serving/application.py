@@ -12,7 +12,8 @@ from starlette.types import ASGIApp
 
 from nmt import __version__
 from nmt.errors import NmtError
-from nmt.serving.answers import RefusedRequest, busy, error_answer
+from nmt.serving.answers import RequestError, busy, error_answer
+from nmt.serving.files import files_router
 from nmt.serving.guard import Guard
 from nmt.serving.libretranslate import libretranslate_router
 from nmt.serving.page import page_router
@@ -39,7 +40,7 @@ def build_application(server: Server) -> ASGIApp:
         docs_url=None,  # they load scripts from other sites
         redoc_url=None,
     )
-    for router in (libretranslate_router, v1_router, _operations_router):
+    for router in (libretranslate_router, files_router, v1_router, _operations_router):
         app.include_router(router(server))
     app.include_router(page_router())
 
@@ -55,11 +56,11 @@ def build_application(server: Server) -> ASGIApp:
     return Guard(app, server.settings, server.operations)
 
 
-def _refusal(server: Server, error: Exception) -> RefusedRequest:
+def _refusal(server: Server, error: Exception) -> RequestError:
     if isinstance(error, HTTPException):
-        return RefusedRequest(error.status_code, str(error.detail), error.headers)
+        return RequestError(error.status_code, str(error.detail), error.headers)
     if isinstance(error, RequestValidationError):
-        return RefusedRequest(400, explain(error.errors()))
+        return RequestError(400, explain(error.errors()))
     return server.operations.explain(error)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from nmt.errors import NmtError
 from nmt.search.windows import SHORTEST_COUNTED
-from nmt.serving.answers import RefusedRequest, busy
+from nmt.serving.answers import RequestError, busy
 from nmt.serving.compute import Compute
 from nmt.serving.engine import ModelVersion, SearchKind
 from nmt.serving.operations import Operations
@@ -24,6 +24,8 @@ from nmt.translation.line import Line, Translation
 
 FIRST_RATE = 2000.0
 """source tokens a second of one slot, before a batch has been measured"""
+FEWEST_TOKENS = 256
+"""a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""
 SORTED_TOGETHER = 256
@@ -92,7 +94,7 @@ class Batcher:
         """Let segments wait for their translation.
 
         Raises:
-            RefusedRequest: too many segments wait.
+            RequestError: too many segments wait.
         """
         if self._waiting + len(lines) > self._settings.queue_segments:
             raise busy()
@@ -157,10 +159,10 @@ class Batcher:
         slots = max(1, self._free // (1 + len(self._queues)))
         # no slot takes so many segments that another one has nothing to do
         most = slots * math.ceil((self._waiting + self._running) / self._compute.slots)
-        most_tokens = slots * self._rate(lane) * self._settings.batch_seconds
+        of_batch = max(FEWEST_TOKENS, self._rate(lane) * self._settings.batch_seconds)
         drawn: list[Segment] = []
         tokens = 0
-        while len(drawn) < most and tokens < most_tokens and (segment := queue.next()):
+        while len(drawn) < most and tokens < slots * of_batch and (segment := queue.next()):
             segment.is_waiting = False
             drawn.append(segment)
             tokens += segment.tokens
@@ -190,7 +192,7 @@ class Batcher:
         try:
             rows = await self._compute.translate(lane.version, lane.kind, lines)
         except Exception as error:
-            is_divisible = isinstance(error, NmtError) and not isinstance(error, RefusedRequest)
+            is_divisible = isinstance(error, NmtError) and not isinstance(error, RequestError)
             if is_divisible and len(segments) > 1:
                 middle = len(segments) // 2
                 await self._translate(lane, segments[:middle])

@@ -8,7 +8,7 @@ import asyncio
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.serving.answers import RefusedRequest, busy, error_answer
+from nmt.serving.answers import RequestError, busy, error_answer
 from nmt.serving.operations import Operations
 from nmt.serving.settings import ServerSettings
 
@@ -63,7 +63,7 @@ class Guard:
         """Return the body of a request; an empty one if the client leaves before its end.
 
         Raises:
-            RefusedRequest: it is too large or too slow.
+            RequestError: it is too large or too slow.
         """
         settings = self._settings
         is_file = scope["path"] == FILE_PATH
@@ -81,22 +81,20 @@ class Guard:
                     if not message.get("more_body"):
                         break
         except TimeoutError as error:
-            raise RefusedRequest(
+            raise RequestError(
                 408, f"the request was not complete after {settings.body_seconds:g} s", CLOSE
             ) from error
         if size > limit:
-            raise RefusedRequest(
+            raise RequestError(
                 413, f"the request is larger than {limit} bytes; send it in parts", CLOSE
             )
         return b"".join(chunks)
 
-    async def _answer(
-        self, scope: Scope, receive: Receive, body: bytes, answer: "_Answer"
-    ) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, body: bytes, answer: "_Answer") -> None:
         """Let the application answer, as long as the client is there.
 
         Raises:
-            RefusedRequest: it takes too long.
+            RequestError: it takes too long.
         """
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
         left = asyncio.ensure_future(_until_client_leaves(receive))
@@ -110,7 +108,9 @@ class Guard:
         work = asyncio.ensure_future(self._app(scope, receive_body, answer.send))
         seconds = self._settings.request_seconds
         try:
-            done, _ = await asyncio.wait((work, left), timeout=seconds, return_when="FIRST_COMPLETED")
+            done, _ = await asyncio.wait(
+                (work, left), timeout=seconds, return_when="FIRST_COMPLETED"
+            )
             if work in done:
                 await work
             elif left in done:

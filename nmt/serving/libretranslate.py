@@ -79,8 +79,8 @@ def libretranslate_router(server: Server) -> APIRouter:
     async def detect_language(request: Request) -> list[dict[str, Any]]:
         """Name the language of a text, among those that are served."""
         body = await read_body(request, DetectBody)
-        characters = server.check_texts([body.q], "q")
-        server.admit(request, body.api_key, characters)
+        server.check_texts([body.q], "q")
+        server.admit(request, body.api_key, [body.q])
         return detect(body.q, server.models.languages)
 
     @router.get("/frontend/settings")
@@ -106,7 +106,8 @@ def libretranslate_router(server: Server) -> APIRouter:
 
 async def _translate(server: Server, request: Request, body: TranslateBody) -> dict[str, Any]:
     texts = [body.q] if isinstance(body.q, str) else body.q
-    client = server.admit(request, body.api_key, server.check_texts(texts, "q"))
+    server.check_texts(texts, "q")
+    client = server.admit(request, body.api_key, texts)
     asked = Asked(body.source, body.target, 1 + body.alternatives, is_exact=False)
     found = await server.service.translate(texts, asked, client)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}

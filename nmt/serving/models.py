@@ -12,7 +12,7 @@ from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.errors import ConfigError, NmtError
 from nmt.memory import process_memory
 from nmt.run_directory import find_run
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError, busy
 from nmt.serving.compute import Compute
 from nmt.serving.engine import ModelVersion
 from nmt.serving.languages import known_code
@@ -135,7 +135,7 @@ class Models:
         """Return the directions that lead from a language to another: one, or two with a pivot.
 
         Raises:
-            RefusedRequest: no model translates the pair.
+            RequestError: no model translates the pair.
         """
         source, target = known_code(source), known_code(target)
         if (source, target) in self._directions:
@@ -146,9 +146,9 @@ class Models:
                 return [first, second]
         if source not in self.sources:
             served = ", ".join(self.sources)
-            raise RefusedRequest(400, f"{source[:20]} is not supported; served are {served}")
+            raise RequestError(400, f"{source[:20]} is not supported; served are {served}")
         targets = ", ".join(self.targets(source))
-        raise RefusedRequest(
+        raise RequestError(
             400, f"{target[:20]} is not supported as target of {source}; it has: {targets}"
         )
 
@@ -158,9 +158,7 @@ class Models:
         if not model.is_loaded:
             async with model.loading:
                 if not model.is_loaded:  # nobody else has loaded it meanwhile
-                    await self._make_room(model)
-                    await self._compute.load(model.current.version)
-                    model.is_loaded = True
+                    await self._load(model)
         current = model.current
         model.last_used = asyncio.get_running_loop().time()
         current.users += 1
@@ -170,6 +168,15 @@ class Models:
             current.users -= 1
             if current.is_replaced and not current.users:
                 await self._compute.unload(current.version)
+
+    async def _load(self, model: ServedModel) -> None:
+        await self._make_room(model)
+        try:
+            await self._compute.load(model.current.version)
+        except (NmtError, OSError) as error:
+            self._operations.log("loading failed", model=model.name, error=str(error))
+            raise busy("the model of this pair cannot be loaded now; try again later") from error
+        model.is_loaded = True
 
     async def load_first(self) -> None:
         """Load the models in their order, as long as the memory for models suffices."""

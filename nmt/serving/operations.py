@@ -16,7 +16,7 @@ from prometheus_client import (
     generate_latest,
 )
 
-from nmt.serving.answers import RefusedRequest, refusal_of
+from nmt.serving.answers import RequestError, refusal_of
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -33,7 +33,10 @@ class Operations:
             "nmt_requests", "Answered requests.", ["path", "status"], registry=registry
         )
         self._request_seconds = Histogram(
-            "nmt_request_seconds", "Time of a request.", ["path"], registry=registry,
+            "nmt_request_seconds",
+            "Time of a request.",
+            ["path"],
+            registry=registry,
             buckets=SECONDS,
         )
         self._latency = Histogram(
@@ -47,7 +50,10 @@ class Operations:
             "nmt_segments", "Translated segments.", ["model", "cached"], registry=registry
         )
         self._batch_sizes = Histogram(
-            "nmt_batch_segments", "Segments of a batch.", ["model"], registry=registry,
+            "nmt_batch_segments",
+            "Segments of a batch.",
+            ["model"],
+            registry=registry,
             buckets=BATCH_SIZES,
         )
         self._batch_seconds = Histogram(
@@ -76,7 +82,7 @@ class Operations:
         self._segments.labels(model, "yes").inc(cached)
         self._latency.labels(model).observe(seconds)
 
-    def explain(self, error: Exception) -> RefusedRequest:
+    def explain(self, error: Exception) -> RequestError:
         """Return what a client is told about an error, and log what it is not told."""
         refusal = refusal_of(error)
         if refusal is not error and refusal.status >= 500:

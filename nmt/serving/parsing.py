@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
@@ -18,7 +18,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     """Return the body of a request, a form or JSON; keys may also stand in the query.
 
     Raises:
-        RefusedRequest: it is neither, or a key is missing or has another type.
+        RequestError: it is neither, or a key is missing or has another type.
     """
     values: dict[str, Any] = dict(request.query_params)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -34,14 +34,14 @@ def parse_json(body: bytes) -> dict[str, Any]:
     """Return a JSON object.
 
     Raises:
-        RefusedRequest: it is no JSON, or no object.
+        RequestError: it is no JSON, or no object.
     """
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RefusedRequest(400, "Invalid request: the body is no JSON in UTF-8") from error
+        raise RequestError(400, "Invalid request: the body is no JSON in UTF-8") from error
     if not isinstance(value, dict):
-        raise RefusedRequest(400, "Invalid request: expected a JSON object")
+        raise RequestError(400, "Invalid request: expected a JSON object")
     return value
 
 
@@ -49,12 +49,12 @@ def validate(kind: type[SomeBody], values: Mapping[str, Any]) -> SomeBody:
     """Return the values as an object of their class.
 
     Raises:
-        RefusedRequest: a key is missing, or a value has another type.
+        RequestError: a key is missing, or a value has another type.
     """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise RefusedRequest(400, explain(error.errors())) from error
+        raise RequestError(400, explain(error.errors())) from error
 
 
 def explain(errors: Sequence[Any]) -> str:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from nmt.data.text.language_identification import known_languages
 from nmt.errors import ConfigError
 from nmt.serving.access import Access
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher
 from nmt.serving.compute import Compute, ThreadCompute
 from nmt.serving.models import Models
@@ -19,6 +19,7 @@ from nmt.serving.operations import Operations
 from nmt.serving.segment_cache import SegmentCache
 from nmt.serving.settings import ServerSettings
 from nmt.serving.translate_request import TranslationService
+from nmt.serving.workers import ProcessCompute
 
 
 @dataclass(eq=False)
@@ -43,7 +44,7 @@ class Server:
         """
         known_languages("nmt serve", "serve")  # for source: auto
         operations = Operations()
-        compute = ThreadCompute(settings)
+        compute = ProcessCompute(settings) if settings.workers > 1 else ThreadCompute(settings)
         models = Models(settings, compute, operations)
         batcher = Batcher(settings, compute, operations)
         cache = SegmentCache(settings.cache_segments)
@@ -86,57 +87,56 @@ class Server:
             except ConfigError as error:
                 self.operations.log("the keys stay as they are", error=str(error))
 
-    def admit(self, request: Request, key: str | None, characters: int) -> str:
-        """Return the name of the client that sent a request, if it may translate so much now.
+    def admit(self, request: Request, key: str | None, texts: Sequence[str]) -> str:
+        """Return the name of the client that sent a request, if it may have these texts now.
 
         The key is that of the body, or stands in the header `Authorization: Bearer KEY`.
 
         Raises:
-            RefusedRequest: the key is missing or unknown, or a limit is reached.
+            RequestError: the key is missing or unknown, or a limit is reached.
         """
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
         if not key and scheme.lower() == "bearer":
             key = bearer.strip()
         address = request.client.host if request.client else "unknown"
-        client = self.access.admit(address, key, characters)
-        request.state.log.update(client=client, characters=characters)
+        client = self.access.admit(address, key, sum(map(len, texts)))
+        request.state.log.update(client=client, characters=sum(map(len, texts)))
+        if self.settings.log_texts:
+            request.state.log["texts"] = list(texts)
         return client
 
-    def check_texts(self, texts: Sequence[str], name: str) -> int:
-        """Return the number of characters of texts that may be translated.
+    def check_texts(self, texts: Sequence[str], name: str) -> None:
+        """Check the texts of a request; `name` is what the request calls them.
 
         Raises:
-            RefusedRequest: they are too many or too long, or hold what is no text.
+            RequestError: they are too many or too long, or hold what is no text.
         """
         settings = self.settings
         characters = sum(map(len, texts))
-        if len(texts) > settings.texts:
-            raise RefusedRequest(
-                400,
-                f"Invalid request: {len(texts)} texts in {name} exceeds text limit ({settings.texts})",
-            )
-        if characters > settings.text_characters:
-            raise RefusedRequest(
-                400,
-                f"Invalid request: {characters} characters in {name} exceeds text limit "
-                f"({settings.text_characters})",
-            )
+        for count, most, unit in (
+            (len(texts), settings.texts, "texts"),
+            (characters, settings.text_characters, "characters"),
+        ):
+            if count > most:
+                raise RequestError(
+                    400,
+                    f"Invalid request: {name} has {count} {unit} and exceeds text limit ({most})",
+                )
         for text in texts:
             check_characters(text, name)
-        return characters
 
 
 def check_characters(text: str, name: str) -> None:
     """Check that a text holds no NUL and no half of a surrogate pair.
 
     Raises:
-        RefusedRequest: it does.
+        RequestError: it does.
     """
     if "\0" in text:
-        raise RefusedRequest(400, f"Invalid request: {name} holds the character NUL; leave it out")
+        raise RequestError(400, f"Invalid request: {name} holds the character NUL; leave it out")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise RefusedRequest(
+        raise RequestError(
             400, f"Invalid request: {name} holds half of a surrogate pair; write whole characters"
         ) from error

@@ -16,7 +16,7 @@ Seconds = Annotated[float, Field(gt=0, le=86400)]
 class ServerSettings(Section):
     """What is served, how, and to whom; each key can stand in serve.yaml."""
 
-    models: list[FilePath] = Field([], min_length=1)
+    models: list[FilePath] = Field(min_length=1)
     """run directories or checkpoints; their configurations name the languages"""
     pivot: bool = False
     """whether a missing pair is translated through a third language, as de -> en -> fr"""
@@ -74,6 +74,8 @@ class ServerSettings(Section):
     """limit of each client without a key of its own limit; null: none"""
     characters_per_day: int | None = Field(None, ge=1)
     """limit of each client without a key of its own limit; null: none"""
+    files: FilePath | None = None
+    """the folder of translated files; several servers may share one; null: one of its own"""
     cors_origins: list[str] = []
     """web sites whose pages may call this server, as https://example.org; "*" is every site"""
     proxies: str = "127.0.0.1"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError
 from nmt.serving.batcher import Batcher, Lane, Segment
 from nmt.serving.detection import detect
 from nmt.serving.engine import SearchKind
@@ -46,6 +46,8 @@ class TranslatedText:
     """other translations, best first, with their scores"""
     words: AlignedWords | None = None
     """None unless alignments were asked for"""
+    model: str = ""
+    """the name of the model, or of two as "one+other"; empty if nothing was translated"""
     detected: dict[str, object] | None = None
     """the language that was found, in LibreTranslate's shape; None: it was given"""
 
@@ -75,7 +77,7 @@ class TranslationService:
         `finished` is awaited for each segment of the last model, as soon as it is translated.
 
         Raises:
-            RefusedRequest: the pair is not served, the beam holds fewer translations than asked
+            RequestError: the pair is not served, the beam holds fewer translations than asked
                 for, or the server is busy.
             DataError: the constraints cannot be met.
         """
@@ -115,9 +117,10 @@ class TranslationService:
         """Translate through one model, or two with a pivot."""
         if known_code(asked.source) == known_code(asked.target):
             return [TranslatedText(text, 0.0) for text in texts]
-        *pivots, last = self.models.route(asked.source, asked.target)
+        route = self.models.route(asked.source, asked.target)
+        *pivots, last = route
         if pivots and (asked.alignments or asked.terminology):
-            raise RefusedRequest(
+            raise RequestError(
                 400,
                 f"{asked.source} is translated to {asked.target} through {last.source}, which "
                 "allows neither alignments nor terms, forbidden words and beginnings; leave them "
@@ -126,7 +129,9 @@ class TranslationService:
         for direction in pivots:
             found = await self._through(direction, texts, Asked("", ""), client, None)
             texts = [each.text for each in found]
-        return await self._through(last, texts, asked, client, finished)
+        found = await self._through(last, texts, asked, client, finished)
+        name = "+".join(direction.model.name for direction in route)
+        return [replace(text, model=name) for text in found]
 
     async def _through(
         self,
@@ -222,7 +227,7 @@ async def _split(
 def _most(asked: Asked, loaded: LoadedVersion) -> int:
     """Return how many translations of each text are searched for."""
     if asked.n_best > loaded.beam_size and asked.is_exact:
-        raise RefusedRequest(
+        raise RequestError(
             400,
             f"{asked.n_best} translations were asked for, and the beam holds {loaded.beam_size}; "
             f"ask for at most {loaded.beam_size}",

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from nmt.serving.answers import RefusedRequest
+from nmt.serving.answers import RequestError
 from nmt.serving.libretranslate import ERRORS
 from nmt.serving.segments import SegmentedText
 from nmt.serving.server import Server, check_characters
@@ -68,7 +68,11 @@ class TranslationBody(BaseModel):
         Raises:
             DataError: a term is blank, or also forbidden.
         """
-        for text in (*self.forbidden, self.prefix, *(t for e in self.terms for t in (e.source, e.target))):
+        for text in (
+            *self.forbidden,
+            self.prefix,
+            *(t for e in self.terms for t in (e.source, e.target)),
+        ):
             check_characters(text, "a term")
         glossary = {term.source: term.target for term in self.terms}
         terminology = Terminology.of(glossary, (), self.forbidden, self.prefix)
@@ -126,7 +130,8 @@ def v1_router(server: Server) -> APIRouter:
     @router.post("/translate", response_model=AnswerBody)
     async def translate(request: Request, body: TranslationBody) -> Response:
         """Translate a text or a list of texts, in all ways that `nmt translate` knows."""
-        client = server.admit(request, None, server.check_texts(body.texts, "text"))
+        server.check_texts(body.texts, "text")
+        client = server.admit(request, None, body.texts)
         asked = body.asked()
         if body.stream:
             return await _stream(server, body, asked, client)
@@ -144,8 +149,10 @@ def v1_router(server: Server) -> APIRouter:
     return router
 
 
-def _answer(server: Server, body: TranslationBody, found: Sequence[TranslatedText]) -> dict[str, Any]:
-    name = server.models.name_of_route(body.source, body.target)
+def _answer(
+    server: Server, body: TranslationBody, found: Sequence[TranslatedText]
+) -> dict[str, Any]:
+    name = ", ".join(dict.fromkeys(text.model for text in found if text.model))
     return {"model": name, "translations": [_as_record(text, body) for text in found]}
 
 
@@ -174,9 +181,9 @@ async def _stream(
     """Return an answer that has an event for each sentence, and the whole answer at its end.
 
     Raises:
-        RefusedRequest: the first thing that happens is an error.
+        RequestError: the first thing that happens is an error.
     """
-    events: asyncio.Queue[bytes | RefusedRequest | None] = asyncio.Queue()
+    events: asyncio.Queue[bytes | RequestError | None] = asyncio.Queue()
 
     async def finished(i: int, text: SegmentedText, j: int, found: Sequence[Translation]) -> None:
         others = [(other.text, other.score) for other in found[1:]]
@@ -194,7 +201,7 @@ async def _stream(
     work = asyncio.create_task(translate())
     try:
         first = await events.get()
-        if isinstance(first, RefusedRequest):
+        if isinstance(first, RequestError):
             raise first
     except BaseException:
         work.cancel()
@@ -204,7 +211,7 @@ async def _stream(
         try:
             event = first
             while event is not None:
-                if isinstance(event, RefusedRequest):
+                if isinstance(event, RequestError):
                     event = _event("error", {"error": str(event)})
                 yield event
                 event = await events.get()
