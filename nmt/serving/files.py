@@ -65,13 +65,14 @@ def files_router(server: Server) -> APIRouter:
     @router.post("/translate_file", openapi_extra=FORM)
     async def translate_file(request: Request) -> dict[str, str]:
         """Translate a file, and say where its translation can be fetched."""
-        form = await request.form()
-        file = form.get("file")
-        if not isinstance(file, UploadFile) or not file.filename:
-            raise RequestError(400, "Invalid request: missing file parameter")
-        values = {key: value for key, value in form.items() if key != "file"}
+        async with request.form() as form:
+            file = form.get("file")
+            if not isinstance(file, UploadFile) or not file.filename:
+                raise RequestError(400, "Invalid request: missing file parameter")
+            name, content = file.filename, await file.read()
+            values = {key: value for key, value in form.items() if isinstance(value, str)}
         body = validate(FileBody, values)
-        text = decode_file(file.filename, await file.read())
+        text = decode_file(name, content)
         check_characters(text, "the file")
         client = server.admit(request, body.api_key, [text])
 
@@ -79,10 +80,10 @@ def files_router(server: Server) -> APIRouter:
             asked = Asked(body.source, body.target)
             return [each.text for each in await server.service.translate(texts, asked, client)]
 
-        is_subtitles = file.filename.lower().endswith(".srt")
+        is_subtitles = name.lower().endswith(".srt")
         found = await (translate_subtitles if is_subtitles else translate_text)(text, translate)
-        name = store.write(file.filename, body.target, found)
-        return {"translatedFileUrl": f"{request.base_url}download_file/{name}"}
+        stored = store.write(name, body.target, found)
+        return {"translatedFileUrl": f"{request.base_url}download_file/{stored}"}
 
     @router.get("/download_file/{name}", response_class=Response)
     async def download_file(name: str) -> Response:
@@ -166,10 +167,11 @@ async def translate_subtitles(text: str, translate: Translate) -> str:
 
     The lines of a cue are one text: a sentence does not end where a line does.
     """
-    cues = _cues(text.replace("\r\n", "\n"))
+    end = "\r\n" if "\r\n" in text else "\n"
+    cues = _cues(text.split(end))
     found = iter(await translate([" ".join(cue.lines) for cue in cues if cue.lines]))
-    return "\n".join(
-        "\n".join([*cue.head, *(_wrap(next(found), len(cue.lines)) if cue.lines else ())])
+    return end.join(
+        end.join([*cue.head, *(_wrap(next(found), len(cue.lines)) if cue.lines else ())])
         for cue in cues
     )
 
@@ -182,17 +184,17 @@ class _Cue:
     """lines of text"""
 
 
-def _cues(text: str) -> list[_Cue]:
-    """Cut an SRT file before each blank line; the last cue may have no text."""
+def _cues(rows: Sequence[str]) -> list[_Cue]:
+    """Cut the lines of an SRT file before each blank line that ends a cue."""
     cues: list[_Cue] = []
     head: list[str] = []
     lines: list[str] = []
-    for line in text.split("\n"):
-        is_text = bool(line.strip()) and any(map(_CUE_TIME.fullmatch, head))
-        if not is_text and lines:
+    for line in rows:
+        has_time = any(map(_CUE_TIME.fullmatch, head))
+        if has_time and not line.strip():
             cues.append(_Cue(head, lines))
-            head, lines = [], []
-        (lines if is_text else head).append(line)
+            head, lines, has_time = [], [], False
+        (lines if has_time else head).append(line)
     return [*cues, _Cue(head, lines)]
 
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.datastructures import UploadFile
 from starlette.requests import Request
 
 from nmt.serving.answers import RequestError
 
 FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+NO_JSON = "Invalid request: the body is no JSON in UTF-8"
 SomeBody = TypeVar("SomeBody", bound=BaseModel)
 
 
@@ -23,8 +23,8 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     values: dict[str, Any] = dict(request.query_params)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type in FORMS:
-        form = await request.form()
-        values |= {key: value for key, value in form.items() if not isinstance(value, UploadFile)}
+        async with request.form() as form:
+            values |= {key: value for key, value in form.items() if isinstance(value, str)}
     elif body := await request.body():
         values |= parse_json(body)
     return validate(kind, values)
@@ -39,7 +39,7 @@ def parse_json(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise RequestError(400, "Invalid request: the body is no JSON in UTF-8") from error
+        raise RequestError(400, NO_JSON) from error
     if not isinstance(value, dict):
         raise RequestError(400, "Invalid request: expected a JSON object")
     return value
@@ -61,7 +61,13 @@ def explain(errors: Sequence[Any]) -> str:
     """Return the first error that pydantic found, as a sentence."""
     error = errors[0]
     place = [str(part) for part in error["loc"] if part != "body"]
+    if error["type"] == "json_invalid":
+        return NO_JSON
+    if not place:
+        return "Invalid request: expected a JSON object, with Content-Type: application/json"
     if error["type"] == "missing":
         return f"Invalid request: missing {'.'.join(place)} parameter"
+    if error["type"] == "string_unicode":
+        return f"Invalid request: {'.'.join(place)} holds half of a surrogate pair"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"Invalid request: {'.'.join(place)[:80]}: {message[:1].lower()}{message[1:]}"

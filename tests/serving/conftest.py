@@ -1,7 +1,7 @@
 """A small run of English-German, and a client of a server of it."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +22,23 @@ def en_de(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_run(tmp_path_factory.mktemp("served") / "en-de", "en", "de")
 
 
+@contextmanager
+def started(run: Path, **settings: Any) -> Iterator[TestClient]:
+    """Start a server of a run, and yield a client of it."""
+    server = Server.build(load_settings(None, {"models": [str(run)], **settings}))
+    with TestClient(build_application(server), client=("10.1.2.3", 1000)) as client:
+        yield client
+
+
 @pytest.fixture
 def serve(en_de: Path) -> Iterator[Client]:
-    """Start a server with these settings (by default of `en_de`), and return a client of it."""
+    """Start servers of `en_de` with the settings given, and return a client of each."""
     with ExitStack() as stack:
-
-        def start(**settings: Any) -> TestClient:
-            server = Server.build(load_settings(None, {"models": [str(en_de)], **settings}))
-            client = TestClient(build_application(server), client=("10.1.2.3", 1000))
-            return stack.enter_context(client)
-
-        yield start
+        yield lambda **settings: stack.enter_context(started(en_de, **settings))
 
 
-@pytest.fixture
-def client(serve: Client) -> TestClient:
+@pytest.fixture(scope="session")
+def client(en_de: Path) -> Iterator[TestClient]:
     """A client of a server with the default settings."""
-    return serve()
+    with started(en_de) as client:
+        yield client

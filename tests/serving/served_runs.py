@@ -1,5 +1,6 @@
 """Runs to be served: untrained models with weights of a seed, in complete run directories."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -15,7 +16,9 @@ from nmt.run_directory import RunDirectory
 PAIRS = [SentencePair("a small dog 123 .", "ein kleiner Hund !")]
 
 
-def write_run(path: Path, source: str, target: str, seed: int = 1, tags: str = "") -> Path:
+def write_run(
+    path: Path, source: str, target: str, seed: int = 1, tags: Sequence[str] = ()
+) -> Path:
     """Write a run that the C library can serve; its vocabulary has characters and bytes."""
     config = Config(
         data=DataConfig(source_language=source, target_language=target),
@@ -28,7 +31,7 @@ def write_run(path: Path, source: str, target: str, seed: int = 1, tags: str = "
     run = RunDirectory(path)
     run.checkpoints.mkdir(parents=True)
     run.write_config(config)
-    learn_vocabulary(PAIRS, config.tokenizer).save(run.tokenizer)
+    learn_vocabulary(PAIRS, config.tokenizer, tags).save(run.tokenizer)
     write_weights(path, seed)
     return path
 

@@ -65,7 +65,7 @@ def run(
 ) -> None:
     async def with_batcher() -> None:
         compute = ComputeByHand(slots)
-        known = ServerSettings(models=["run"], wait_milliseconds=1, **settings)
+        known = ServerSettings(models=["run"], **{"wait_milliseconds": 1.0, **settings})
         await test(Batcher(known, compute, Operations()), compute)
 
     asyncio.run(with_batcher())
@@ -83,8 +83,7 @@ async def results(segments: Sequence[Segment]) -> list[str]:
 def test_a_lone_segment_begins_at_once_and_later_ones_are_joined() -> None:
     async def test(batcher: Batcher, compute: ComputeByHand) -> None:
         first = batcher.submit(LANE, "a", lines("one"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.02)
         assert compute.batches == [["one"]]
         others = [batcher.submit(LANE, name, lines(name)) for name in "bcd"]
         await asyncio.sleep(0.02)
@@ -95,7 +94,7 @@ def test_a_lone_segment_begins_at_once_and_later_ones_are_joined() -> None:
         assert await results(first) == ["ONE"]
         assert [await results(each) for each in others] == [["B"], ["C"], ["D"]]
 
-    run(test)
+    run(test, wait_milliseconds=1000.0)
 
 
 def test_a_short_request_is_in_the_batch_after_the_one_that_a_book_has_begun() -> None:
@@ -157,7 +156,7 @@ def test_no_slot_takes_what_another_could_begin_soon() -> None:
         assert [len(batch) for batch in compute.batches] == [1, 32, 31]
         await compute.end_all()
 
-    run(test, slots=2)
+    run(test, slots=2, batch_seconds=60.0)
 
 
 def test_cancelled_segments_leave_the_queue() -> None:

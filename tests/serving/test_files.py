@@ -54,7 +54,8 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
     assert re.search(r"/[0-9a-f]{32}\.film_de\.srt$", answer.json()["translatedFileUrl"])
     found = download(client, answer)
     texts = iter(one_by_one(client, *(" ".join(lines) for lines in CUES if lines)))
-    blocks = found.split("\n\n")
+    assert found.count(end) == found.count("\n")
+    blocks = found.replace(end, "\n").rstrip("\n").split("\n\n")
     assert len(blocks) == len(CUES)
     for i, (block, lines) in enumerate(zip(blocks, CUES, strict=True), start=1):
         number, moment, *translated = block.rstrip("\n").split("\n")

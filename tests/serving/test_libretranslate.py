@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from nmt import load
 
-TEXTS = ["a small dog.", "", "  Two sentences. Here is\n\n\tthe second! ", "😀", "dog " * 30]
+TEXTS = ["a small dog.", "", "  Two sentences.  Here is the second! ", "😀", "dog " * 30]
 
 
 def translate(client: TestClient, **body: Any) -> Any:

@@ -1,6 +1,7 @@
 """Which run translates what; models come, change and go while requests are answered."""
 
 import asyncio
+import logging
 import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -127,6 +128,7 @@ def test_new_weights_are_taken_and_the_old_ones_serve_who_has_begun(copied: Path
 def test_a_run_that_cannot_be_loaded_changes_nothing_and_is_logged_once(
     copied: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO, "nmt.serving")
     models, compute = served(copied)
     [model] = models.models
     before = model.current

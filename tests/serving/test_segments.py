@@ -6,16 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.serving.models import Direction, LoadedVersion, ServedModel
+from nmt.serving.models import Direction, LoadedVersion, ServedModel, directions_of
 from nmt.serving.segments import SegmentedText, align_text
 from nmt.serving.settings import ServerSettings
 from nmt.translation.line import Alignment, Terminology, Translation
+from tests.serving.served_runs import write_run
 
 
 @pytest.fixture(scope="module")
 def direction(en_de: Path) -> Direction:
-    current = LoadedVersion.read(str(en_de), ServerSettings(models=["run"]))
-    return Direction(ServedModel("en-de", str(en_de), current), "en", "de")
+    return direction_of(en_de)
+
+
+def direction_of(run: Path, tag: str = "") -> Direction:
+    current = LoadedVersion.read(str(run), ServerSettings(models=["run"]))
+    return Direction(ServedModel("en-de", str(run), current), "en", "de", tag)
 
 
 def split(text: str, direction: Direction, terminology: Terminology | None = None) -> SegmentedText:
@@ -57,19 +62,25 @@ def test_a_line_of_100_000_letters_is_divided(direction: Direction) -> None:
 
 
 def test_aligned_words_are_counted_over_the_whole_text(direction: Direction) -> None:
-    cut = split("A b.  C d.", direction)
+    cut = split("A bee.  The dog.", direction)
     translations = [
         Translation("x y z.", 0.0, alignment=Alignment(((0, 2), (1, 0)))),
         Translation("u.", 0.0, alignment=Alignment(((1, 0), (7, 0), (0, 9)))),
     ]
     words = align_text(cut, translations, is_tagged=False)
-    assert words.source == [(0, 1), (2, 4), (6, 7), (8, 10)]
+    assert words.source == [(0, 1), (2, 6), (8, 11), (12, 16)]
     assert words.target == [(0, 1), (2, 3), (4, 6), (8, 10)]
     assert words.pairs == [(0, 2), (1, 0), (3, 3)]
 
 
-def test_a_tag_is_read_before_each_sentence_and_is_no_word(direction: Direction) -> None:
-    tagged = Direction(direction.model, "en", "de", ">>de<<")
+def test_a_tag_is_read_before_each_sentence_and_is_no_word(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", "en", "de", tags=[">>de<<", ">>fra<<"])
+    tagged = direction_of(run, ">>de<<")
+    found = [(d.source, d.target, d.tag) for d in directions_of(tagged.model)]
+    assert set(found) == {
+        *(("en", "de", ">>de<<"), ("fr", "de", ">>de<<")),
+        *(("en", "fr", ">>fra<<"), ("de", "fr", ">>fra<<")),
+    }
     cut = split("One. Two.", tagged)
     assert [line.text for line in cut.lines] == [">>de<<One.", ">>de<<Two."]
     assert cut.spans == [(0, 4), (5, 9)]

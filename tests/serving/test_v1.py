@@ -12,6 +12,7 @@ from nmt.translation.line import Line
 from nmt.translation.translator import TranslationRequest, Translator
 from tests.serving.conftest import Client
 
+JSON = {"Content-Type": "application/json"}
 PAIR = {"source": "en", "target": "de"}
 
 
@@ -39,8 +40,11 @@ def test_scores_and_alternatives_are_those_of_the_search(client: TestClient, en_
     [found] = translate(client, "a small dog", n_best=3, scores=True)
     texts = [found["text"], *(other["text"] for other in found["alternatives"])]
     scores = [found["score"], *(other["score"] for other in found["alternatives"])]
-    assert texts == [translation.text for translation in expected]
-    assert scores == pytest.approx([translation.score for translation in expected], abs=1e-3)
+    best: dict[str, float] = {}  # untrained models write one text in several ways
+    for translation in expected:
+        best.setdefault(translation.text, translation.score)
+    assert texts == list(best)
+    assert scores == pytest.approx(list(best.values()), abs=1e-3)
     assert translate(client, "a small dog") == [{"text": texts[0]}]
 
 
@@ -111,9 +115,29 @@ def test_a_mistake_in_a_stream_is_answered_before_it_begins(client: TestClient) 
 def test_a_mistake_is_answered_with_a_sentence(
     client: TestClient, body: dict[str, Any], message: str
 ) -> None:
-    response = client.post("/v1/translate", content=json.dumps(body))
+    response = client.post("/v1/translate", content=json.dumps(body), headers=JSON)
     assert response.status_code == 400
     assert message in response.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"{", "the body is no JSON in UTF-8"),
+        (b"\xff", "error parsing the body"),
+        (b"[" * 100_000, "error parsing the body"),
+        (b"", "Invalid request"),
+        (b"[1]", "expected a JSON object"),
+    ],
+)
+def test_a_body_that_is_no_json_is_answered_with_a_sentence(
+    client: TestClient, body: bytes, message: str
+) -> None:
+    for headers in (JSON, {}):
+        response = client.post("/v1/translate", content=body, headers=headers)
+        assert response.status_code == 400
+        if headers:
+            assert message in response.json()["error"]
 
 
 def test_the_models_and_the_description_are_listed(client: TestClient) -> None:
