@@ -90,7 +90,7 @@ def parse_section(
     """
     values, locations = _parse_keys(text, where, "keys and values")
     replaced_locations = {(key,): f"--{key.replace('_', '-')}" for key in replaced}
-    return _validate(section, values | replaced, where, locations | replaced_locations)
+    return _validate(section, {**values, **replaced}, where, locations | replaced_locations)
 
 
 def _parse_keys(

@@ -56,8 +56,8 @@ class Guard:
             seconds = loop.time() - started
             path = getattr(scope.get("route"), "path", "other")
             self._operations.count_request(path, answer.status, seconds)
-            values |= {"path": path, "status": answer.status, "seconds": round(seconds, 4)}
-            self._operations.log("request", method=scope["method"], **values)
+            values |= {"method": scope["method"], "path": path, "status": answer.status}
+            self._operations.log("request", {**values, "seconds": round(seconds, 4)})
 
     async def _read(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request; an empty one if the client leaves before its end.

@@ -65,7 +65,7 @@ async def _serve(server: Server, opened: socket.socket) -> None:
     )
     async with server.run():
         host, port = opened.getsockname()[:2]
-        server.operations.log("listening", host=host, port=port)
+        server.operations.log("listening", {"host": host, "port": port})
         await uvicorn.Server(config).serve(sockets=[opened])
 
 

@@ -111,7 +111,3 @@ def _connect(path: str, hello: Hello) -> socket.socket:
     connection.connect(path)
     frames.send(connection, hello)
     return connection
-
-
-if __name__ == "__main__":
-    main()

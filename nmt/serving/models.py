@@ -174,7 +174,7 @@ class Models:
         try:
             await self._compute.load(model.current.version)
         except (NmtError, OSError) as error:
-            self._operations.log("loading failed", model=model.name, error=str(error))
+            self._operations.log("loading failed", {"model": model.name, "error": str(error)})
             raise busy("the model of this pair cannot be loaded now; try again later") from error
         model.is_loaded = True
 
@@ -225,14 +225,16 @@ class Models:
                     await self._compute.load(new.version)
             except (NmtError, OSError) as error:
                 if str(error) != model.failed:
-                    self._operations.log("reload failed", model=model.name, error=str(error))
+                    self._operations.log(
+                        "reload failed", {"model": model.name, "error": str(error)}
+                    )
                 model.failed = str(error)
                 return
             model.current, model.failed = new, None
             old.is_replaced = True
             if not old.users:
                 await self._compute.unload(old.version)
-            self._operations.log("reloaded", model=model.name, weights=new.version.digest)
+            self._operations.log("reloaded", {"model": model.name, "weights": new.version.digest})
 
 
 def directions_of(model: ServedModel) -> Sequence[Direction]:

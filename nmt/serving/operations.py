@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 import traceback
+from collections.abc import Mapping
 
 from prometheus_client import (
     CollectorRegistry,
@@ -89,9 +90,9 @@ class Operations:
             self._logger.error("error", exc_info=error)
         return refusal
 
-    def log(self, event: str, level: int = logging.INFO, **values: object) -> None:
+    def log(self, event: str, values: Mapping[str, object] | None = None) -> None:
         """Write a line of the log: an event and its values."""
-        self._logger.log(level, event, extra={"values": values})
+        self._logger.info(event, extra={"values": values or {}})
 
 
 class JsonFormatter(logging.Formatter):

@@ -19,7 +19,12 @@ def page_router() -> APIRouter:
     router = APIRouter(include_in_schema=False)
     for name in TYPES:
         router.add_api_route("/" if name == "index.html" else f"/{name}", _answer(name))
+    router.add_api_route("/favicon.ico", _no_icon)  # browsers ask for one
     return router
+
+
+async def _no_icon() -> Response:
+    return Response(status_code=204)
 
 
 def _answer(name: str) -> Callable[[], Awaitable[Response]]:

@@ -66,7 +66,7 @@ class Server:
             loop.add_signal_handler(signal.SIGHUP, reload.set)
         watcher = asyncio.create_task(self._watch(reload))
         self.is_ready = True
-        self.operations.log("ready", models=[model.name for model in self.models.models])
+        self.operations.log("ready", {"models": [model.name for model in self.models.models]})
         try:
             yield
         finally:
@@ -85,7 +85,7 @@ class Server:
             try:
                 self.access.reload()
             except ConfigError as error:
-                self.operations.log("the keys stay as they are", error=str(error))
+                self.operations.log("the keys stay as they are", {"error": str(error)})
 
     def admit(self, request: Request, key: str | None, texts: Sequence[str]) -> str:
         """Return the name of the client that sent a request, if it may have these texts now.

@@ -28,9 +28,7 @@ class Asked:
     source: str
     target: str
     n_best: int = 1
-    """translations of each text"""
-    is_exact: bool = True
-    """whether a beam that holds fewer is an error; if not, there are fewer translations"""
+    """translations of each text; there are fewer if the beam holds fewer"""
     alignments: bool = False
     terminology: Terminology | None = None
 
@@ -77,8 +75,7 @@ class TranslationService:
         `finished` is awaited for each segment of the last model, as soon as it is translated.
 
         Raises:
-            RequestError: the pair is not served, the beam holds fewer translations than asked
-                for, or the server is busy.
+            RequestError: the pair is not served, or the server is busy.
             DataError: the constraints cannot be met.
         """
         if asked.source != "auto":
@@ -145,7 +142,7 @@ class TranslationService:
         started = loop.time()
         model = direction.model
         async with self.models.use(model) as loaded:
-            n_best = _most(asked, loaded)
+            n_best = min(asked.n_best, loaded.beam_size)
             cut = [await _split(text, loaded, direction, asked.terminology) for text in texts]
             kind = SearchKind(n_best, asked.alignments, bool(asked.terminology))
             search = _Search(Lane(model.name, loaded.version, kind), cut, client, finished)
@@ -222,17 +219,6 @@ async def _split(
     if len(text) < LONG_TEXT:
         return SegmentedText.split(text, loaded, direction, terminology)
     return await asyncio.to_thread(SegmentedText.split, text, loaded, direction, terminology)
-
-
-def _most(asked: Asked, loaded: LoadedVersion) -> int:
-    """Return how many translations of each text are searched for."""
-    if asked.n_best > loaded.beam_size and asked.is_exact:
-        raise RequestError(
-            400,
-            f"{asked.n_best} translations were asked for, and the beam holds {loaded.beam_size}; "
-            f"ask for at most {loaded.beam_size}",
-        )
-    return min(asked.n_best, loaded.beam_size)
 
 
 def _join(

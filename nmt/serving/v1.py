@@ -41,7 +41,7 @@ class TranslationBody(BaseModel):
     """the code of the language to translate into"""
     format: Literal["text", "html"] = "text"
     n_best: int = Field(1, ge=1, le=100)
-    """how many translations of each text are wanted, at most as many as the beam holds"""
+    """how many translations of each text are wanted; there are fewer if the beam holds fewer"""
     scores: bool = False
     """whether each translation has its score: log P in nats over the length penalty"""
     alignments: bool = False
@@ -209,7 +209,7 @@ async def _stream(
 
     async def written() -> AsyncIterator[bytes]:
         try:
-            event = first
+            event: bytes | RequestError | None = first
             while event is not None:
                 if isinstance(event, RequestError):
                     event = _event("error", {"error": str(event)})

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 from nmt.processor import is_cpu
 from nmt.serving import frames
 from nmt.serving.answers import busy
@@ -21,6 +21,7 @@ from nmt.translation.line import Line, Translation
 
 ATTEMPTS = 2
 """how often a batch is begun before its requests are refused"""
+START_HOST = "from nmt.serving.model_host import main; main()"
 LONGEST_START = 60.0
 """seconds until a worker must be there"""
 
@@ -184,11 +185,14 @@ class ProcessCompute:
     async def _start_host(self) -> None:
         """Start the host, and let it load what is loaded."""
         self._host: asyncio.Future[_Process] = asyncio.get_running_loop().create_future()
-        command = [sys.executable, "-m", "nmt.serving.model_host", self._path]
+        command = [sys.executable, "-c", START_HOST, self._path]
         self._host_process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
         )
-        host = await asyncio.wait_for(asyncio.shield(self._host), LONGEST_START)
+        try:
+            host = await asyncio.wait_for(asyncio.shield(self._host), LONGEST_START)
+        except TimeoutError as error:
+            raise NmtError("the process that holds the models did not start") from error
         await host.tell(self._settings)
         if self._loaded:
             await self._order(load=tuple(self._loaded))

@@ -1,12 +1,12 @@
 """Keys and limits: who may translate, and how much."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from nmt.errors import ConfigError
-from nmt.serving import access as access_module
 from nmt.serving.access import Access, add_key, read_keys
 from nmt.serving.answers import RequestError
 from nmt.serving.settings import ServerSettings
@@ -70,7 +70,7 @@ def test_a_file_of_keys_that_is_missing_is_an_error(keys: Path) -> None:
 
 def test_requests_a_minute_are_limited_for_each_client(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr(access_module.time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     limited = access(requests_per_minute=3)
     for address in ("1.1.1.1", "2.2.2.2"):
         for _ in range(3):
@@ -85,7 +85,7 @@ def test_requests_a_minute_are_limited_for_each_client(monkeypatch: pytest.Monke
 
 def test_characters_a_day_are_limited_until_the_next_day(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 86_400.0 * 20_000 + 86_000
-    monkeypatch.setattr(access_module.time, "time", lambda: now)
+    monkeypatch.setattr(time, "time", lambda: now)
     limited = access(characters_per_day=100)
     limited.admit("1.1.1.1", None, 60)
     with pytest.raises(RequestError, match="100 characters a day are allowed, and 60") as caught:
