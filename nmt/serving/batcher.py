@@ -24,7 +24,7 @@ from nmt.translation.line import Line, Translation
 
 FIRST_RATE = 2000.0
 """source tokens a second of one slot, before a batch has been measured"""
-FEWEST_TOKENS = 256
+FEWEST_TOKENS = 512
 """a batch may have so many even if the rate is lower, which it is if the first batch was slow"""
 DECAY = 0.8
 """weight of an earlier batch in the rate, for each batch after it"""

@@ -97,40 +97,39 @@ class Guard:
             RequestError: it takes too long.
         """
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-        left = asyncio.ensure_future(_until_client_leaves(receive))
+        has_left = asyncio.Event()
 
         async def receive_body() -> Message:
             if not messages:
-                await asyncio.wait((left,))
+                await has_left.wait()
                 return {"type": "http.disconnect"}
             return messages.pop()
 
-        work = asyncio.ensure_future(self._app(scope, receive_body, answer.send))
-        seconds = self._settings.request_seconds
+        async def watch(work: "asyncio.Task[None]") -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            has_left.set()
+            work.cancel()
+
+        work = asyncio.current_task()
+        assert work is not None
+        watcher = asyncio.create_task(watch(work))
         try:
-            done, _ = await asyncio.wait(
-                (work, left), timeout=seconds, return_when="FIRST_COMPLETED"
-            )
-            if work in done:
-                await work
-            elif left in done:
-                answer.status = CLIENT_LEFT
-            else:
-                raise busy(f"the request took longer than {seconds:g} s")
+            async with asyncio.timeout(self._settings.request_seconds):
+                await self._app(scope, receive_body, answer.send)
+        except TimeoutError as error:
+            raise busy("the request took too long") from error
+        except asyncio.CancelledError:
+            if not has_left.is_set():
+                raise
+            work.uncancel()
+            answer.status = CLIENT_LEFT
         finally:
-            for task in (work, left):
-                if not task.done():
-                    task.cancel()
-            await asyncio.wait((work, left))
+            watcher.cancel()
 
 
 CLOSE = {"Connection": "close"}
 """header of an answer to a request that was not read to its end"""
-
-
-async def _until_client_leaves(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 class _Answer:

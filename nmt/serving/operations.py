@@ -114,6 +114,8 @@ class JsonFormatter(logging.Formatter):
 
 def log_to_stderr() -> None:
     """Write the server's log, and that of its libraries, to stderr."""
+    # what would be found out for each line, and no line has
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     root = logging.getLogger()

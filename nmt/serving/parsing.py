@@ -20,7 +20,7 @@ async def read_body(request: Request, kind: type[SomeBody]) -> SomeBody:
     Raises:
         RequestError: it is neither, or a key is missing or has another type.
     """
-    values: dict[str, Any] = dict(request.query_params)
+    values: dict[str, Any] = dict(request.query_params) if request.scope["query_string"] else {}
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type in FORMS:
         async with request.form() as form:
