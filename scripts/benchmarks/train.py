@@ -213,12 +213,11 @@ def marian(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
         "transformer_dropout": sizes.dropout,
         "tied_embeddings_all": True,
         "label_smoothing": 0.1,
-        "mini_batch_words": arguments.batch_tokens,
+        "mini_batch_words": arguments.batch_tokens // available_cores(),  # of each thread
         "max_length": 256,
         "learn_rate": config.training.peak_learning_rate,
         "lr_warmup": config.training.warmup_steps,
         "optimizer_params": [0.9, 0.98, 1e-9],
-        "cost_type": "ce-mean-words",
         "after_batches": arguments.warm_up + arguments.steps,
         "disp_freq": 1,
         "disp_label_counts": True,
