@@ -197,12 +197,12 @@ def marian(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
     config = recipe(arguments, folder)
     sizes = config.model
     vocabulary = prepare(config, lambda message: None).directory / "tokenizer" / "tokenizer.model"
-    spm, log = Path(folder) / "marian.spm", Path(folder) / "marian.log"
+    run = Path(tempfile.mkdtemp(dir=folder))  # Marian goes on with a model that is there
+    spm, log = run / "vocabulary.spm", run / "log"
     shutil.copyfile(vocabulary, spm)
-    log.unlink(missing_ok=True)
     options: dict[str, Any] = {
         "type": "transformer",
-        "model": Path(folder) / "marian.npz",
+        "model": run / "model.npz",
         "train_sets": [arguments.source, arguments.target],
         "vocabs": [spm, spm],
         "dim_emb": sizes.d_model,
@@ -226,7 +226,6 @@ def marian(arguments: argparse.Namespace, folder: str) -> dict[str, Any]:
         "workspace": 2000,
         "seed": 1,
         "log": log,
-        "overwrite": True,
         "quiet": True,
     }
     MarianTrainer(**options).train()
