@@ -74,8 +74,8 @@ def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterat
             at = line.text.index(untagged, at)
             start = moved((at, at), edits)[0] - (len(part) - len(untagged))
             at += len(untagged)
-            sentence = replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
-            yield replace(sentence, terminology=terminology)
+            piece = replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
+            yield replace(piece, terminology=terminology)
             if terminology:  # terms and the prefix hold for the first sentence only
                 terminology = replace(terminology, terms=(), prefix="")
 

@@ -7,6 +7,7 @@ type is expanded and nothing is loaded.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from typing import Literal
@@ -46,6 +47,11 @@ def read_tokens(html: str) -> list[Token]:
     return [token for token in [*_Reader().read(html[:complete]), *rest] if token.source]
 
 
+def source_of(tokens: Iterable[Token]) -> str:
+    """Return the source of some tokens that follow each other."""
+    return "".join(token.source for token in tokens)
+
+
 class _Reader(HTMLParser):
     """Notes where each tag, comment and text begins."""
 
@@ -72,9 +78,9 @@ class _Reader(HTMLParser):
         return tokens
 
     def parse_html_declaration(self, i: int) -> int:
-        """Return the end of a declaration from `i` on, or -1 if it has none (the parser calls this).
+        """Return the end of the declaration at `i`, or -1 if it has none; the parser calls this.
 
-        Of a declaration that begins with "<![", Python up to 3.13 may raise an AssertionError.
+        Up to Python 3.13, one that begins with "<![" may raise an AssertionError.
         """
         position = self.lineno, self.offset
         try:
