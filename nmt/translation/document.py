@@ -125,7 +125,7 @@ def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translatio
             links.append(Link(shifted(source, line.start), shifted(target, start)))
         joined += sentence.text
     alignment = None
-    if all(sentence.alignment for _, sentence in sentences):
+    if sentences and all(sentence.alignment for _, sentence in sentences):
         alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
     score = sum((sentence.score for _, sentence in sentences), start=0.0)
     return Translation(joined, score, alignment=alignment)
