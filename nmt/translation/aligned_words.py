@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from nmt.data.text.words import word_spans
-from nmt.translation.spans import Link, Span, overlap
+from nmt.translation.spans import Link, Span, overlap, shifted
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AlignedWords:
         whole = _words(text.source, kept)
         self._source = _cut(whole, sorted(set(cuts)))
         self._starts = [start for start, _ in self._source]
-        self.target = _words(text.target, list(self.kept))
+        self.target = _words(text.target, self.kept)
         """the characters of each word of the translation"""
         self.sources = self._linked(text)
         """the source words of each word of the translation; one may be there several times"""
@@ -48,6 +48,11 @@ class AlignedWords:
             self._cut_copies(text, whole)
         self.centres = np.array([np.mean(each) if each else np.nan for each in self.sources])
         """the mean of the source words of each word of the translation; NaN if there are none"""
+
+    @property
+    def kept_words(self) -> list[int]:
+        """The words of the translation that are kept, and are aligned with one source word."""
+        return [i for i, span in enumerate(self.target) if span in self.kept]
 
     @property
     def source_count(self) -> int:
@@ -95,12 +100,15 @@ class AlignedWords:
                 self.sources.append(words)
 
 
-def _words(text: str, wholes: Sequence[Span]) -> list[Span]:
-    """Return the words of a text; each of `wholes` is one word, and no other overlaps it."""
-    if not wholes:
-        return word_spans(text)
-    words = [span for span in word_spans(text) if not any(overlap(span, w) for w in wholes)]
-    return sorted([*words, *wholes])
+def _words(text: str, wholes: Iterable[Span]) -> list[Span]:
+    """Return the words of a text; each of `wholes` is one word, and ends the words around it."""
+    words: list[Span] = []
+    at = 0
+    for whole in [*sorted(wholes), (len(text), len(text))]:
+        words += [shifted(span, at) for span in word_spans(text[at : whole[0]])]
+        words.append(whole)
+        at = whole[1]
+    return words[:-1]
 
 
 def _cut(words: Sequence[Span], cuts: Sequence[int]) -> list[Span]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import unescape
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from nmt.translation.html_blocks import Block
@@ -55,7 +56,7 @@ class BlockText:
 
 def read_block(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> BlockText:
     """Read the text of a block; `partners` are those of `Elements`."""
-    parts = list(_parts(tokens, partners, block))
+    parts = list(_join_empty_elements(list(_parts(tokens, partners, block))))
     first, end = _inside(parts)
     reader = _Reader()
     for part in parts[first:end]:
@@ -77,6 +78,27 @@ def _parts(tokens: Sequence[Token], partners: dict[int, int], block: Block) -> I
         else:
             start = partners[item.first] if item.kind == "close" else item.first
             yield _Part(item.kind, list(tokens[item.first : item.end]), start)
+
+
+def _join_empty_elements(parts: Sequence[_Part]) -> Iterator[_Part]:
+    """Yield the parts with one tag in place of each element that has no text."""
+    words_before = list(accumulate((p.kind in ("word", "kept") for p in parts), initial=0))
+    ends: dict[int, int] = {}  # of each start tag; an inner element ends first
+    open_parts: list[int] = []
+    for i, part in enumerate(parts):
+        if part.kind == "open":
+            open_parts.append(i)
+        elif part.kind == "close":
+            ends[open_parts.pop()] = i + 1
+    i = 0
+    while i < len(parts):
+        end = ends.get(i, i + 1)
+        if i in ends and words_before[end] == words_before[i]:
+            yield _Part("tag", [token for part in parts[i:end] for token in part.tokens])
+            i = end
+        else:
+            yield parts[i]
+            i += 1
 
 
 def _inside(parts: Sequence[_Part]) -> Span:
@@ -113,7 +135,6 @@ def text_of(source: str) -> str:
 @dataclass
 class _OpenElement:
     opening: list[Token]
-    first_part: int
     start: int | None = None
     """the first character of its text; None: it has none yet"""
     children: list[InlineTag] = field(default_factory=list)
@@ -126,8 +147,7 @@ class _Reader:
         self.text: list[str] = []
         self.kept: dict[Span, list[Token]] = {}
         self._length = 0  # of the text
-        self._parts: list[_Part] = []
-        self._open = [_OpenElement([], 0)]
+        self._open = [_OpenElement([])]
         self._gap = False  # whether a space comes before the next word
         self._spaces: list[Token] = []  # white space since the last word or tag
         self._point: InlineTag | None = None  # a tag behind which only white space has come since
@@ -139,7 +159,6 @@ class _Reader:
 
     def read(self, part: _Part) -> None:
         """Read the next part."""
-        self._parts.append(part)
         match part.kind:
             case "word":
                 self._add_text(text_of(part.tokens[0].source))
@@ -152,7 +171,7 @@ class _Reader:
             case "tag" | "fixed":
                 self._add_point(part.tokens, part.kind == "fixed")
             case "open":
-                self._open.append(_OpenElement(part.tokens, len(self._parts) - 1))
+                self._open.append(_OpenElement(part.tokens))
                 self._spaces, self._point = [], None
             case "close":
                 self._close(part.tokens)
@@ -195,11 +214,6 @@ class _Reader:
 
     def _close(self, tokens: list[Token]) -> None:
         element = self._open.pop()
-        if element.start is None:  # it has no text, and is a tag between two words
-            self._spaces = []
-            self._add_point([t for p in self._parts[element.first_part :] for t in p.tokens], False)
-            return
-        span = element.start, self._length
-        tag = InlineTag(span, element.opening, tokens, element.children)
-        self._open[-1].children.append(tag)
+        span = element.start or 0, self._length
+        self._open[-1].children.append(InlineTag(span, element.opening, tokens, element.children))
         self._spaces, self._point = [], None

@@ -206,6 +206,12 @@ class _Runs:
                 is_own = 2 * count >= len(sources) and count == max(votes.values())
                 (self._own if is_own else self._shared)[element].append(word)
             self._aligned_before.append(self._aligned_before[-1] + bool(sources))
+        self._kept = {
+            word: owner.get(words.sources[word][0])
+            for word in words.kept_words
+            if parent.first <= word < parent.end
+        }
+        """the target words that are kept, and the element of each; no other may be around it"""
         self._taken = [0] * (parent.end - parent.first)
         """for each word of the parent: the number of the run that it belongs to, from 1; 0: none"""
         self._count = 0  # of runs
@@ -216,15 +222,15 @@ class _Runs:
         The elements with the clearest runs choose first.
         """
         runs: dict[int, tuple[int, int]] = {}
-        scores = [self._best_run(own)[0] for own in self._own]
+        scores = [self._best_run(i)[0] for i in range(len(self._elements))]
         for i in sorted(range(len(scores)), key=lambda i: -scores[i]):
-            score, run = self._best_run(self._own[i])
+            score, run = self._best_run(i)
             if score > 0:
                 runs[i] = self._take(*run)
         for i in range(len(scores)):
             if i not in runs:
-                free = [w for w in self._shared[i] if not self._taken[w - self._parent.first]]
-                run = (free[0], free[0] + 1) if free else self._run_in_proportion(self._elements[i])
+                shared = [word for word in self._shared[i] if self._is_free(word, i)]
+                run = (shared[0], shared[0] + 1) if shared else self._run_in_proportion(i)
                 runs[i] = self._take(*run)
         return [runs[i] for i in range(len(scores))]
 
@@ -234,47 +240,57 @@ class _Runs:
             self._taken[word - self._parent.first] = self._count
         return first, end
 
-    def _best_run(self, own: Sequence[int]) -> tuple[int, tuple[int, int]]:
-        """Return the best score of a run and the run: words of the element less aligned others."""
+    def _is_free(self, word: int, element: int) -> bool:
+        """Return whether the run of an element may contain a word."""
+        is_other = self._kept.get(word, element) != element
+        return not (self._taken[word - self._parent.first] or is_other)
+
+    def _best_run(self, element: int) -> tuple[int, tuple[int, int]]:
+        """Return the best score of a run and the run.
+
+        A run scores a point for each word of the element, and loses one for each aligned word of
+        others. What is kept counts for more than all words together.
+        """
         best, best_run = 0, (0, 0)
         score = first = last = 0
-        for word in own:
-            if self._taken[word - self._parent.first]:
+        for word in self._own[element]:
+            if not self._is_free(word, element):
                 score = 0
                 continue
-            score -= self._foreign_between(last, word) if score else 0
+            if score and all(self._is_free(w, element) for w in range(last + 1, word)):
+                score -= self._aligned_between(last, word)
+            else:
+                score = 0
             if score <= 0:
                 score, first = 0, word
-            score, last = score + 1, word
+            score += len(self._taken) if word in self._kept else 1
+            last = word
             if score > best:
                 best, best_run = score, (first, word + 1)
         return best, best_run
 
-    def _foreign_between(self, last: int, word: int) -> int:
-        """Count the aligned words between two words; more than all if one belongs to a run."""
+    def _aligned_between(self, last: int, word: int) -> int:
         start = self._parent.first
-        if any(self._taken[last + 1 - start : word - start]):
-            return len(self._taken) + 1
         return self._aligned_before[word - start] - self._aligned_before[last + 1 - start]
 
-    def _run_in_proportion(self, element: range) -> tuple[int, int]:
+    def _run_in_proportion(self, element: int) -> tuple[int, int]:
         """Return free words that are about where the element is in the source, or else none."""
-        first, size = self._parent.first, len(self._taken)
-        scale = size / max(len(self._source), 1)
-        middle = (element.start + element.stop) / 2 - self._source.start
-        target = min(int(middle * scale), max(size - 1, 0))
-        free = [i for i in range(size) if not self._taken[i]]
+        source, first, end = self._elements[element], self._parent.first, self._parent.end
+        scale = (end - first) / max(len(self._source), 1)
+        middle = (source.start + source.stop) / 2 - self._source.start
+        target = first + int(middle * scale)
+        free = [word for word in range(first, end) if self._is_free(word, element)]
         if not free:
             return self._nearest_gap(target)
-        at = min(free, key=lambda i: abs(i - target))
-        end = at + 1
-        while end < size and not self._taken[end] and end - at < round(len(element) * scale):
-            end += 1
-        return first + at, first + end
+        start = min(free, key=lambda word: abs(word - target))
+        stop = start + 1
+        while stop in free and stop - start < round(len(source) * scale):
+            stop += 1
+        return start, stop
 
     def _nearest_gap(self, target: int) -> tuple[int, int]:
-        """Return a run without words between two other runs, or at an end."""
+        """Return a run without words between two other runs, or at an end of the parent."""
         runs = [-1, *self._taken, -2]  # run i is between gaps i and i + 1
-        gaps = [i for i in range(len(runs) - 1) if runs[i] != runs[i + 1]]
-        gap = self._parent.first + min(gaps, key=lambda i: abs(i - target))
+        gaps = [self._parent.first + i for i in range(len(runs) - 1) if runs[i] != runs[i + 1]]
+        gap = min(gaps, key=lambda gap: abs(gap - target))
         return gap, gap
