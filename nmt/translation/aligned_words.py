@@ -46,13 +46,12 @@ class AlignedWords:
         """the source words of each word of the translation; one may be there several times"""
         if len(self._source) > len(whole):
             self._cut_copies(text, whole)
+        self.source_marks = [_is_mark(text.source, span) for span in self._source]
+        """whether each source word is a punctuation mark or another symbol"""
+        self.marks = [_is_mark(text.target, span) for span in self.target]
+        """the same for each word of the translation"""
         self.centres = np.array([np.mean(each) if each else np.nan for each in self.sources])
         """the mean of the source words of each word of the translation; NaN if there are none"""
-
-    @property
-    def kept_words(self) -> list[int]:
-        """The words of the translation that are kept, and are aligned with one source word."""
-        return [i for i, span in enumerate(self.target) if span in self.kept]
 
     @property
     def source_count(self) -> int:
@@ -98,6 +97,10 @@ class AlignedWords:
             else:
                 self.target.append(span)
                 self.sources.append(words)
+
+
+def _is_mark(text: str, span: Span) -> bool:
+    return not any(map(str.isalnum, text[slice(*span)]))
 
 
 def _words(text: str, wholes: Iterable[Span]) -> list[Span]:

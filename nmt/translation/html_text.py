@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple
 
 from nmt.translation.html_blocks import Block
 from nmt.translation.html_source import Token
-from nmt.translation.inline_tags import InlineTag
 from nmt.translation.spans import Span
+from nmt.translation.tag_places import InlineTag
 
 _CHUNKS = re.compile(
     r"(?P<space>[ \t\n\r\f]+)|(?P<fixed>&(?:nbsp|#160|#[xX]0*[aA]0);)"
@@ -113,7 +113,7 @@ def _inside(parts: Sequence[_Part]) -> Span:
             first += 1
         elif parts[end - 1].kind in outside:
             end -= 1
-        elif parts[first].kind == "open" and parts[end - 1].element == parts[first].element:
+        elif parts[first].kind == "open" and parts[end - 1][::2] == ("close", parts[first].element):
             first, end = first + 1, end - 1
         else:
             break

@@ -58,12 +58,12 @@ class ProtectionStage:
         restored = list(translations)
         unclear: list[int] = []  # lines with a translation whose numbers do not tell the places
         for i, line in enumerate(lines):
-            if line.line.hidden and line.ids:
+            if line.line.hidden and line.line.text:
                 if not all(t.alignment or _is_clear(line.line, t.text) for t in translations[i]):
                     unclear.append(i)
                     continue
                 restored[i] = [_restored(line.line, t, t.alignment) for t in translations[i]]
-            elif line.line.hidden and not line.line.text:  # it has no other words
+            elif line.line.hidden:  # it has no other words
                 ((_, text),) = line.line.hidden
                 restored[i] = [replace(t, text=text) for t in translations[i]]
         if unclear:
