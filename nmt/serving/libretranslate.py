@@ -108,7 +108,7 @@ async def _translate(server: Server, request: Request, body: TranslateBody) -> d
     texts = [body.q] if isinstance(body.q, str) else body.q
     server.check_texts(texts, "q")
     client = server.admit(request, body.api_key, texts)
-    asked = Asked(body.source, body.target, 1 + body.alternatives)
+    asked = Asked(body.source, body.target, body.format == "html", 1 + body.alternatives)
     found = await server.service.translate(texts, asked, client)
     answer: dict[str, list[Any]] = {"translatedText": [text.text for text in found]}
     if body.source == "auto":

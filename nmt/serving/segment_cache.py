@@ -31,6 +31,8 @@ class SegmentCache:
 
     def get(self, digest: str, kind: SearchKind, line: Line) -> list[Translation] | None:
         """Return the translations of a segment, best first; None: they are not known."""
+        if not _is_kept(line):
+            return None
         key = SegmentKey(digest, kind, line.text)
         translations = self._found.get(key)
         if translations is not None:
@@ -40,9 +42,14 @@ class SegmentCache:
     def put(
         self, digest: str, kind: SearchKind, line: Line, translations: list[Translation]
     ) -> None:
-        """Keep the translations of a segment without constraints; the oldest give way."""
-        if line.terminology or len(line.text) > LONGEST_TEXT or not self._capacity:
+        """Keep the translations of a segment; those that were used least recently give way."""
+        if not self._capacity or not _is_kept(line):
             return
         self._found[SegmentKey(digest, kind, line.text)] = translations
         if len(self._found) > self._capacity:
             self._found.popitem(last=False)
+
+
+def _is_kept(line: Line) -> bool:
+    """Return whether the translation of a line depends on its text alone, which is short."""
+    return not line.terminology and not line.hidden and len(line.text) <= LONGEST_TEXT

@@ -1,5 +1,6 @@
 """Files of text and subtitles are translated, kept for an hour, and found by nobody else."""
 
+import html
 import os
 import re
 import time
@@ -48,6 +49,13 @@ def test_a_text_file_keeps_its_lines(client: TestClient) -> None:
     assert found == f"{first}\n\n  {second}\n{third}\n"
 
 
+def test_an_html_file_keeps_its_tags(client: TestClient) -> None:
+    answer = upload(client, "page.html", "<h1>One dog.</h1>\n<p>Two cats.</p>\n")
+    first, second = one_by_one(client, "One dog.", "Two cats.")
+    found = html.unescape(download(client, answer))
+    assert found == f"<h1>{first}</h1>\n<p>{second}</p>\n"
+
+
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) -> None:
     answer = upload(client, "film.SRT", subtitles(CUES, end))
@@ -69,7 +77,7 @@ def test_subtitles_keep_numbers_times_and_lines(client: TestClient, end: str) ->
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.pdf", b"", "files of this type are not translated; .txt, .srt are"),
+        ("a.pdf", b"", "files of this type are not translated; .txt, .html, .srt are"),
         ("a.txt", b"\xff", "the file is not UTF-8"),
         ("a.txt", b"a\0b", "the file holds the character NUL"),
     ],
