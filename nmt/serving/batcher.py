@@ -94,9 +94,14 @@ class Batcher:
         """Let segments wait for their translation.
 
         Raises:
-            RequestError: too many segments wait.
+            RequestError: they are too many, or too many others wait.
         """
-        if self._waiting + len(lines) > self._settings.queue_segments:
+        most = self._settings.queue_segments
+        if len(lines) > most:
+            raise RequestError(
+                413, f"the request has {len(lines)} sentences, and {most} are allowed; divide it"
+            )
+        if self._waiting + len(lines) > most:
             raise busy()
         loop = asyncio.get_running_loop()
         segments = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
-from nmt.data.text.language_identification import known_languages
+from nmt.data.text.language_identification import check_is_installed, known_languages
 from nmt.errors import ConfigError
 from nmt.serving.access import Access
 from nmt.serving.answers import RequestError
@@ -42,7 +42,7 @@ class Server:
         Raises:
             NmtError: a run, the file of keys or a setting is not usable.
         """
-        known_languages("nmt serve", "serve")  # for source: auto
+        check_is_installed("nmt serve", "serve")  # for source: auto
         operations = Operations()
         compute = ProcessCompute(settings) if settings.workers > 1 else ThreadCompute(settings)
         models = Models(settings, compute, operations)
@@ -65,6 +65,7 @@ class Server:
         with contextlib.suppress(NotImplementedError, RuntimeError):  # not in the main thread
             loop.add_signal_handler(signal.SIGHUP, reload.set)
         watcher = asyncio.create_task(self._watch(reload))
+        loop.run_in_executor(None, known_languages)  # loads the model, which nobody waits for
         self.is_ready = True
         self.operations.log("ready", {"models": [model.name for model in self.models.models]})
         try:

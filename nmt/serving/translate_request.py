@@ -202,18 +202,19 @@ class TranslationService:
         segments = self._batcher.submit(search.lane, search.client, lines)
 
         async def wait_for(place: Place, segment: QueuedSegment) -> None:
-            translations = await segment.future
-            self._cache.put(digest, kind, search.line(place), translations)
-            await search.finish(place, translations)
+            await search.finish(place, await segment.future)
 
-        waiting = zip(missing, segments, strict=True)
         try:
-            if len(missing) == 1:
-                await wait_for(*next(waiting))
-            else:
+            if search.finished:
+                waiting = zip(missing, segments, strict=True)
                 await asyncio.gather(*(wait_for(*each) for each in waiting))
+            else:
+                rows = await asyncio.gather(*(segment.future for segment in segments))
+                search.found.update(zip(missing, rows, strict=True))
         finally:  # a client that left, or a segment that failed: nobody needs the others
             self._batcher.cancel(segments)
+        for place in missing:
+            self._cache.put(digest, kind, search.line(place), search.found[place])
         return len(search.places) - len(missing)
 
 
@@ -228,7 +229,7 @@ class _Search:
         self, lane: Lane, texts: Sequence[SegmentedText], client: str, finished: Finished | None
     ) -> None:
         self.lane, self.client = lane, client
-        self._texts, self._finished = texts, finished
+        self._texts, self.finished = texts, finished
         self.places = [(i, j) for i, text in enumerate(texts) for j in range(len(text.segments))]
         self.found: dict[Place, list[Translation]] = {}
 
@@ -240,9 +241,9 @@ class _Search:
 
     async def finish(self, place: Place, translations: list[Translation]) -> None:
         self.found[place] = translations
-        if self._finished:
+        if self.finished:
             i, j = place
-            await self._finished(i, self._texts[i], j, translations)
+            await self.finished(i, self._texts[i], j, translations)
 
 
 async def _split(

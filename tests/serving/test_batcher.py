@@ -198,6 +198,8 @@ def test_a_full_queue_refuses_and_then_takes_again() -> None:
         with pytest.raises(RequestError, match="busy") as caught:
             batcher.submit(LANE, "b", lines("4", "5"))
         assert caught.value.status == 503
+        with pytest.raises(RequestError, match="has 5 sentences, and 4 are allowed; divide it"):
+            batcher.submit(LANE, "b", lines(*"12345"))
         await asyncio.sleep(0.01)
         batcher.submit(LANE, "b", lines("4", "5"))
         await compute.end_all()

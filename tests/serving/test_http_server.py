@@ -66,6 +66,17 @@ def test_a_half_closed_socket_and_a_client_that_leaves_do_no_harm(server: Server
     assert server.translate("a dog")
 
 
+def test_a_proxy_of_this_machine_is_believed(server: ServerProcess) -> None:
+    head = b"POST /detect?q=dog HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 9.8.7.6\r\n"
+    with connected(server) as client:
+        client.sendall(head + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+    end = time.monotonic() + 20
+    while "address 9.8.7.6" not in [line.get("client") for line in server.events("request")]:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 def test_many_idle_connections_do_not_keep_others_out(server: ServerProcess) -> None:
     idle = [connected(server) for _ in range(300)]
     try:

@@ -7,16 +7,21 @@ from typing import Any
 from nmt.errors import MissingExtraError
 
 
-def known_languages(feature: str, extra: str = "clean") -> frozenset[str]:
-    """Return the codes of the languages that py3langid knows.
+def check_is_installed(feature: str, extra: str) -> None:
+    """Check that py3langid is installed; `feature` needs it, and `extra` brings it.
 
     Raises:
-        MissingExtraError: py3langid is not installed; the message names `feature` and `extra`.
+        MissingExtraError: it is not installed.
     """
     try:
-        return frozenset(_identifier().labels)
+        import py3langid  # noqa: F401 - its model is loaded when it is first used
     except ImportError as error:
         raise MissingExtraError(feature, extra) from error
+
+
+def known_languages() -> frozenset[str]:
+    """Return the codes of the languages that py3langid knows; its model is loaded in a second."""
+    return frozenset(_identifier().labels)
 
 
 def rank_languages(text: str, among: Collection[str] = ()) -> list[tuple[str, float]]:

@@ -8,7 +8,11 @@ from collections.abc import Callable
 
 import regex
 
-from nmt.data.text.language_identification import known_languages, rank_languages
+from nmt.data.text.language_identification import (
+    check_is_installed,
+    known_languages,
+    rank_languages,
+)
 from nmt.data.text.parallel_text import SentencePair
 from nmt.errors import ConfigError, MissingExtraError
 
@@ -81,7 +85,8 @@ def other_language(languages: tuple[str, str]) -> Rule:
         ConfigError: py3langid does not know a language.
         MissingExtraError: py3langid is not installed.
     """
-    known = known_languages("data.cleaning.language")
+    check_is_installed("data.cleaning.language", "clean")
+    known = known_languages()
     codes = [code.replace("-", "_").split("_")[0].lower() for code in languages]
     for code in codes:
         if code not in known:

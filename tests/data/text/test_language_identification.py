@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
-from nmt.data.text import language_identification
-from nmt.data.text.language_identification import known_languages, rank_languages
+from nmt.data.text.language_identification import (
+    check_is_installed,
+    known_languages,
+    rank_languages,
+)
 from nmt.errors import MissingExtraError
 
 
@@ -26,11 +29,10 @@ def test_probabilities_among_some_languages_add_up_to_one() -> None:
 
 
 def test_the_codes_of_two_letters_are_known() -> None:
-    assert {"en", "de", "zh"} <= known_languages("a test")
+    assert {"en", "de", "zh"} <= known_languages()
 
 
 def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    language_identification._identifier.cache_clear()
     real = builtins.__import__
 
     def fail(name: str, *arguments: Any) -> Any:
@@ -40,4 +42,4 @@ def test_without_the_library_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(builtins, "__import__", fail)
     with pytest.raises(MissingExtraError, match="a test needs the extra 'serve'"):
-        known_languages("a test", "serve")
+        check_is_installed("a test", "serve")
