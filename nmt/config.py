@@ -3,6 +3,7 @@
 A default lives in its field below and nowhere else.
 """
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -33,7 +34,27 @@ def spell_tag(word: str) -> str:
     return f">>{word}<<"
 
 
-class TextPair(Section):
+class MixedText(Section):
+    """What a recipe may say about any text that a model learns from."""
+
+    tags: list[Tag] = []
+    """words that say something about this text; each source begins with them, as `>>word<<`"""
+    after_step: int = Field(0, ge=0)
+    """the text is learnt after this optimiser step; 0: from the start"""
+    until_step: int | None = Field(None, ge=1)
+    """the text is learnt until this optimiser step, which is the last one; null: to the end"""
+
+    @model_validator(mode="after")
+    def _steps_are_in_order(self) -> Self:
+        if self.until_step is not None and self.until_step <= self.after_step:
+            raise ValueError(
+                f"a text is learnt after after_step and until until_step, got after_step: "
+                f"{self.after_step}, until_step: {self.until_step}; raise until_step"
+            )
+        return self
+
+
+class TextPair(MixedText):
     """The paths of a parallel text: two line-aligned files, or one file with both sides."""
 
     source: FilePath | None = None
@@ -51,8 +72,6 @@ class TextPair(Section):
     """the same for the target text; null: column 2, or the key named like the language code"""
     weight: float = Field(1.0, gt=0, le=1000)
     """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
-    tags: list[Tag] = []
-    """words that say something about this text; each source begins with them, as `>>word<<`"""
 
     @model_validator(mode="after")
     def _either_two_files_or_one(self) -> Self:
@@ -72,16 +91,17 @@ class TextPair(Section):
         return [path for path in (self.source, self.target, self.file) if path is not None]
 
 
-class SyntheticText(Section):
-    """A folder that `nmt synthesize` wrote: training text of which a model made one side."""
+class SyntheticText(MixedText):
+    """A folder that `nmt synthesize` wrote: training text of which a model made one side.
+
+    Its tags, as in a text of data.train: [bt] tells the model what was translated back (Caswell et
+    al., 2019).
+    """
 
     folder: FilePath
     """the folder, relative to the current directory"""
     ratio: float | None = Field(None, gt=0, le=1000)
     """how many of its pairs an epoch has for each pair of data.train; null: each of them once"""
-    tags: list[Tag] = []
-    """as in a text of data.train; [bt] tells the model what was translated back (Caswell et al.,
-    2019)"""
 
 
 def _one_or_several(value: object) -> object:
@@ -161,11 +181,32 @@ class DataConfig(Section):
         return self.source_language, self.target_language
 
     @model_validator(mode="after")
-    def _only_training_text_has_weights(self) -> Self:
+    def _only_training_text_is_mixed(self) -> Self:
         for name, text in (("validation", self.validation), ("test", self.test)):
-            if text is not None and text.weight != 1:
+            if text is None:
+                continue
+            if text.weight != 1:
                 raise ValueError(f"data.{name}: a weight says how often to learn; leave it out")
+            if text.after_step or text.until_step:
+                raise ValueError(
+                    f"data.{name}: after_step and until_step say when to learn; leave them out"
+                )
         return self
+
+    def first_step_without_text(self) -> float:
+        """Return the first step, from 1, in which no text is to be learnt; infinity: none.
+
+        Without data.train that is not known: the text of a corpus or of another run may be learnt.
+        """
+        if not self.train:
+            return math.inf
+        last: float = 0
+        texts: list[MixedText] = [*self.train, *self.synthetic]
+        for text in sorted(texts, key=lambda each: each.after_step):
+            if text.after_step > last:
+                break
+            last = max(last, text.until_step or math.inf)
+        return last + 1
 
 
 class TokenizerConfig(Section):
@@ -471,5 +512,15 @@ class Config(Section):
             raise ValueError(
                 "model.embeddings: shared needs tokenizer.shared: true; "
                 "with one vocabulary for each language write embeddings: target"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _each_step_has_text(self) -> Self:
+        step, last = self.data.first_step_without_text(), self.training.max_steps
+        if step <= last:
+            raise ValueError(
+                f"no text of data.train or data.synthetic is learnt in step {step:,} of {last:,} "
+                "(training.max_steps); raise an until_step, or lower an after_step"
             )
         return self

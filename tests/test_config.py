@@ -105,6 +105,24 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
             "are more than max_steps (10); lower them",
         ),
         ("data: {test: {file: a.tsv, weight: 2}}", "data.test: a weight says how often to learn"),
+        (
+            "data: {validation: {file: a.tsv, until_step: 3}}",
+            "data.validation: after_step and until_step say when to learn; leave them out",
+        ),
+        (
+            "data: {train: {file: a.tsv, after_step: 3, until_step: 3}}",
+            "c.yaml:1: a text is learnt after after_step and until until_step, got after_step: 3",
+        ),
+        (
+            "data: {train: {file: a.tsv, until_step: 99}}",
+            "no text of data.train or data.synthetic is learnt in step 100 of 100,000 (training.max"
+            "_steps); raise an until_step, or lower an after_step",
+        ),
+        (
+            "data: {synthetic: [{folder: a, until_step: 99}], train: {file: a, after_step: 100}}",
+            "is learnt in step 100 of 100,000",
+        ),
+        ("data: {train: {file: a.tsv, after_step: 1}}", "is learnt in step 1 of 100,000"),
         ("data: {test: {source: a, target: b, source_field: 1}}", "are for a file that holds both"),
     ],
 )
@@ -120,6 +138,20 @@ def test_texts_may_stand_in_a_list_and_each_is_found_by_its_line() -> None:
     assert (
         message == "c.yaml:6: unknown key 'data.train.1.sorce_field'; did you mean 'source_field'?"
     )
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "synthetic: [{folder: a, until_step: 50}]",  # the other text may come from another run
+        "train: {file: a, after_step: 50}, synthetic: [{folder: a, until_step: 50}]",
+        "train: [{file: a, after_step: 90}, {file: b, until_step: 95, after_step: 20}, {file: c, "
+        "until_step: 20}]",
+        "train: {file: a, until_step: 100}",
+    ],
+)
+def test_texts_may_take_turns_if_each_step_has_one(data: str) -> None:
+    parse_config(f"data: {{{data}}}\ntraining: {{max_steps: 100, warmup_steps: 9}}")
 
 
 @pytest.mark.parametrize(

@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, DataConfig, TextPair, spell_tag
+from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
+from nmt.data.mixture import stages_of
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks, processes_for
+from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
@@ -44,8 +45,9 @@ class Prepared:
     """the name of the folder: equal fingerprints mean equal inputs, settings and contents"""
     tokenizer: Tokenizer
     train: TokenStore
-    corpus_weights: list[CorpusWeight]
-    """the number of pairs and the weight of each training text, in the order of `train`"""
+    stages: list[Stage]
+    """how often the pairs of each training text are learnt, and in which steps; the texts are in
+    the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
     `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
@@ -74,7 +76,7 @@ def prepare(config: Config, log: Log) -> Prepared:
         with locked(root, name, log):
             if _read_manifest(directory) is None:
                 _prepare_folder(config, job, directory, log)
-    return _open(directory, config.data, job.texts)
+    return _open(directory, config, job.texts)
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -89,7 +91,7 @@ def find_prepared(config: Config) -> Prepared | None:
         return None
     job = CleaningJob.of(config, splits)
     directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
-    return _open(directory, config.data, job.texts) if _read_manifest(directory) else None
+    return _open(directory, config, job.texts) if _read_manifest(directory) else None
 
 
 @dataclass(frozen=True)
@@ -164,51 +166,16 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if complete else None
 
 
-def _open(directory: Path, data: DataConfig, texts: Sequence[TextPair]) -> Prepared:
+def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepared:
     counts = read_counts(directory)
-    weights = _corpus_weights(data, texts, counts["kept_of_each_text"])
     return Prepared(
         directory=directory,
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        corpus_weights=weights,
+        stages=stages_of(config, texts, counts["kept_of_each_text"]),
         counts=counts,
     )
-
-
-def _corpus_weights(
-    data: DataConfig, texts: Sequence[TextPair], kept_of_each_text: Sequence[int]
-) -> list[CorpusWeight]:
-    """Return how often the pairs of each text occur; the last texts are those of data.synthetic."""
-    given = len(texts) - len(data.synthetic)
-    weights = [
-        CorpusWeight(pairs, text.weight)
-        for pairs, text in zip(kept_of_each_text, texts, strict=True)
-    ]
-    weights[:given] = _flattened(weights[:given], data.temperature)
-    parallel = sum(each.pair_count * each.weight for each in weights[:given])
-    for i, synthetic in enumerate(data.synthetic, given):
-        pairs = weights[i].pair_count
-        if synthetic.ratio and parallel and pairs:
-            weights[i] = CorpusWeight(pairs, synthetic.ratio * parallel / pairs)
-    return weights
-
-
-def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
-    """Return weights by which text i has n_i^(1/T) of the pairs; all together stay as many.
-
-    n_i is the number of its pairs times its weight.
-    """
-    sizes = [each.pair_count * each.weight for each in weights]
-    if temperature == 1 or not any(sizes):
-        return weights
-    shares = [size ** (1 / temperature) for size in sizes]
-    scale = sum(sizes) / sum(shares)
-    return [
-        CorpusWeight(each.pair_count, scale * share / each.pair_count) if each.pair_count else each
-        for each, share in zip(weights, shares, strict=True)
-    ]
 
 
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:

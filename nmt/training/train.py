@@ -119,9 +119,7 @@ def _build_trainer(
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
     validator = Validator(pairs, run, precision)
-    trainer = Trainer(
-        run, prepared.train, validator, precision, prepared.corpus_weights, group, log
-    )
+    trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
 
 

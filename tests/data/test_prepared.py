@@ -20,7 +20,6 @@ from nmt.data.corpora.splits import split_files, write_split
 from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
-from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.token_store import _ArrayWriter
 from nmt.data.tokens.tokenizer import EOS
 from nmt.errors import ConfigError, DataError
@@ -296,14 +295,14 @@ def running_in(group: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("temperature", "expected"), [(1, [30, 10, 60]), (2, [33.33, 19.25, 47.14]), (100, [33.33] * 3)]
-)
-def test_a_temperature_evens_out_how_often_texts_occur(
-    temperature: float, expected: list[float]
-) -> None:
-    weights = [CorpusWeight(30), CorpusWeight(20, 0.5), CorpusWeight(20, 3), CorpusWeight(0)]
-    flattened = prepared._flattened(weights, temperature)
-    found = [each.pair_count * each.weight for each in flattened]
-    assert found == pytest.approx([*expected, 0], rel=0.02)
-    assert sum(found) == pytest.approx(100)
+def test_steps_change_no_prepared_data(tmp_path: Path) -> None:
+    config = configure(tmp_path)
+    before = prepare_quietly(config)
+    [text] = config.data.train
+    later = text.model_copy(update={"after_step": 50, "weight": 3})
+    data = config.data.model_copy(update={"train": [text, later]})
+    both = prepare_quietly(config.model_copy(update={"data": data}))
+    data = config.data.model_copy(update={"train": [text, text]})
+    assert both.fingerprint == prepare_quietly(config.model_copy(update={"data": data})).fingerprint
+    assert [stage.start for stage in before.stages] == [0]
+    assert [stage.start for stage in both.stages] == [0, 50]

@@ -62,6 +62,18 @@ def test_a_stopped_run_resumes_bit_for_bit(
     assert_same_run(tmp_path / "run", whole)
 
 
+@pytest.mark.parametrize("step", [4, 5, 6, 9])
+def test_a_run_in_stages_resumes_bit_for_bit_before_and_after_a_stage_begins(
+    recipe: Recipe, trained: Trained, tmp_path: Path, step: int
+) -> None:
+    [text] = recipe().data.train
+    files = f"source: {text.source}, target: {text.target}"
+    texts = f"data.train=[{{{files}, until_step: 5}}, {{{files}, weight: 0.5, after_step: 4}}]"
+    interrupted(recipe(texts), tmp_path / "run", step, stop)
+    train(recipe(texts), tmp_path / "run", quiet)
+    assert_same_run(tmp_path / "run", trained(texts))
+
+
 @pytest.mark.parametrize("step", [1, 3, 4, 5, 6, 8, 10, 11, 12])
 def test_a_run_that_lost_power_resumes_bit_for_bit(
     recipe: Recipe, whole: RunDirectory, tmp_path: Path, step: int

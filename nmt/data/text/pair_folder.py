@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nmt.config import SyntheticText, TextPair
+from nmt.config import MixedText, SyntheticText, TextPair
 from nmt.errors import ConfigError, DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_atomically, write_json
 
@@ -281,10 +281,10 @@ def folder_text(folder: Path, languages: tuple[str, str]) -> TextPair:
 
 
 def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
-    """Return the files and tags of an entry of data.synthetic.
+    """Return the files of an entry of data.synthetic, with its tags and steps.
 
     Raises:
         DataError: its folder is incomplete, or holds no text in these languages.
     """
     files = folder_text(Path(text.folder), languages)
-    return files.model_copy(update={"tags": text.tags})
+    return files.model_copy(update=text.model_dump(include=set(MixedText.model_fields)))
