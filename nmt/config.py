@@ -148,6 +148,38 @@ class CleaningConfig(Section):
     """drop a pair with bytes that are not UTF-8; if false, they are an error with file and line"""
 
 
+class AugmentationConfig(Section):
+    """Shares of the training pairs that are changed, so that a model learns such text as well.
+
+    A pair has one change at most.
+    """
+
+    upper: float = Field(0.0, ge=0, le=1)
+    """both sides in capitals"""
+    title: float = Field(0.0, ge=0, le=1)
+    """each word of both sides with a capital, the rest of it in small letters"""
+    lower: float = Field(0.0, ge=0, le=1)
+    """both sides in small letters"""
+    typos: float = Field(0.0, ge=0, le=1)
+    """typing errors in the source: in a tenth of its words, and in one at least"""
+    no_final_punctuation: float = Field(0.0, ge=0, le=1)
+    """both sides without the full stop, or similar, at their ends"""
+
+    @property
+    def total(self) -> float:
+        """The share of the pairs that are drawn for any change."""
+        return math.fsum(self.model_dump().values())
+
+    @model_validator(mode="after")
+    def _one_change_at_most(self) -> Self:
+        if self.total > 1:
+            raise ValueError(
+                f"the rates of data.augmentation add up to {self.total:g}, and a pair has one "
+                "change at most; lower them to 1 together"
+            )
+        return self
+
+
 class DataConfig(Section):
     """The text for training, validation and test."""
 
@@ -174,6 +206,7 @@ class DataConfig(Section):
     tokenized: bool = False
     """whether the text is already tokenised; if so, BLEU does not tokenise it again"""
     cleaning: CleaningConfig = CleaningConfig()
+    augmentation: AugmentationConfig = AugmentationConfig()
 
     @property
     def languages(self) -> tuple[str, str]:

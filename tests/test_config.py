@@ -123,6 +123,10 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
             "is learnt in step 100 of 100,000",
         ),
         ("data: {train: {file: a.tsv, after_step: 1}}", "is learnt in step 1 of 100,000"),
+        (
+            "data: {augmentation: {upper: 0.75, typos: 0.5}}",
+            "the rates of data.augmentation add up to 1.25, and a pair has one change at most",
+        ),
         ("data: {test: {source: a, target: b, source_field: 1}}", "are for a file that holds both"),
     ],
 )

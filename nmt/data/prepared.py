@@ -6,6 +6,7 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
 from nmt.data.mixture import stages_of
+from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
@@ -50,7 +52,7 @@ class Prepared:
     the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
-    `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
+    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
 
 
 def prepare(config: Config, log: Log) -> Prepared:
@@ -107,6 +109,7 @@ class CleaningJob:
     def of(cls, config: Config, splits: Splits) -> "CleaningJob":
         """Read the validation and test set if they must be compared with the training text."""
         data, held_out = config.data, None
+        augmenter = Augmenter(data.augmentation, config.seed)
         words = data.cleaning.held_out_words
         if words or data.synthetic:
             sets = [text for text in (splits.validation, splits.test) if text is not None]
@@ -117,7 +120,7 @@ class CleaningJob:
             is_synthetic = number >= len(splits.train) - len(data.synthetic)
             compared = held_out if words or is_synthetic else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
-            rules.append(TextRules(data.cleaning, data.languages, compared, tags))
+            rules.append(TextRules(data.cleaning, data.languages, compared, tags, augmenter))
         return cls(splits.train, rules, held_out)
 
     @property
@@ -146,6 +149,11 @@ def describe_dropped(counts: dict[str, Any]) -> str:
         f"{dropped[reason]:,} {text}" for reason, text in RULES.items() if dropped.get(reason)
     ]
     return ", ".join(phrases) or "none left out"
+
+
+def describe_augmented(counts: dict[str, Any]) -> str:
+    """Return a phrase from `Prepared.counts` on the changed pairs: "3 upper"; empty if none is."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.get("augmented", {}).items())
 
 
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
@@ -206,7 +214,7 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, if the cleaning rules of its text keep it."""
+    """Every `stride`-th pair of all texts, augmented, if the rules of its text keep it."""
 
     texts: list[ParallelText]
     stride: int
@@ -217,9 +225,12 @@ class _VocabularySample:
         for text, rules in zip(self.texts, self.rules, strict=True):
             cleaner = Cleaner(rules)
             for block in text.blocks():
-                pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
+                part = block[skip :: self.stride]
                 skip = (skip - len(block)) % self.stride
-                yield from (pair for pair in pairs if cleaner.reason(pair) is None)
+                pairs = zip(part.pairs(cleaner.decoding_errors), part.numbers, strict=True)
+                for pair, line in pairs:
+                    if cleaner.reason(pair) is None:
+                        yield rules.augmenter(pair, line)[0]
 
 
 def _write_ids(
@@ -230,7 +241,7 @@ def _write_ids(
     processes: int,
 ) -> dict[str, Any]:
     """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
-    counts, kept_of_each_text = Counts(), list[int]()
+    counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     finder = DuplicateFinder(rules[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
@@ -245,6 +256,7 @@ def _write_ids(
                     source.add(new.source)
                     target.add(new.target)
                     counts.add(new.counts)
+                    augmented.update(kind for kind in new.changes if kind)
             kept_of_each_text.append(counts.kept - before)
     return {
         "read": counts.read,
@@ -252,6 +264,7 @@ def _write_ids(
         "kept_of_each_text": kept_of_each_text,
         "dropped": counts.dropped,
         "examples": counts.examples,
+        "augmented": {kind: augmented[kind] for kind in KINDS if augmented[kind]},
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
     }

@@ -13,11 +13,25 @@ from typing import Any
 
 import pytest
 
-from nmt.config import CleaningConfig, Config, DataConfig, TextPair, TokenizerConfig
+from nmt.config import (
+    AugmentationConfig,
+    CleaningConfig,
+    Config,
+    DataConfig,
+    TextPair,
+    TokenizerConfig,
+)
 from nmt.config_file import dump_config
 from nmt.data import prepared
 from nmt.data.corpora.splits import split_files, write_split
-from nmt.data.prepared import Prepared, describe_dropped, find_prepared, prepare, read_counts
+from nmt.data.prepared import (
+    Prepared,
+    describe_augmented,
+    describe_dropped,
+    find_prepared,
+    prepare,
+    read_counts,
+)
 from nmt.data.text import parallel_text
 from nmt.data.text.parallel_text import SentencePair
 from nmt.data.tokens.token_store import _ArrayWriter
@@ -306,3 +320,46 @@ def test_steps_change_no_prepared_data(tmp_path: Path) -> None:
     assert both.fingerprint == prepare_quietly(config.model_copy(update={"data": data})).fingerprint
     assert [stage.start for stage in before.stages] == [0]
     assert [stage.start for stage in both.stages] == [0, 50]
+
+
+def test_augmented_pairs_replace_theirs_and_are_counted(tmp_path: Path) -> None:
+    """The vocabulary is learnt from them, so it has the letters that only they have."""
+    lines = [SentencePair(f"a dog {n} .", f"ein hund {n} .") for n in range(400)]
+    plain = prepare_quietly(configure(tmp_path, lines))
+    assert "augmented" in plain.counts and describe_augmented(plain.counts) == ""
+    rates = AugmentationConfig(upper=0.25, no_final_punctuation=0.25)
+    data = prepare_quietly(configure(tmp_path, lines, augmentation=rates))
+    assert data.fingerprint != plain.fingerprint
+    sources, targets = (
+        tokenizer.decode([side.sentence(i).tolist() for i in range(400)])
+        for tokenizer, side in (
+            (data.tokenizer.source, data.train.source),
+            (data.tokenizer.target, data.train.target),
+        )
+    )
+    forms = {"upper": 0, "no_final_punctuation": 0}
+    for found, line in zip(zip(sources, targets, strict=True), lines, strict=True):
+        source, target = line
+        if found == (source.upper(), target.upper()):
+            forms["upper"] += 1
+        elif found == (source[:-2], target[:-2]):
+            forms["no_final_punctuation"] += 1
+        else:
+            assert found == line
+    assert all(60 < number < 140 for number in forms.values())
+    assert data.counts["augmented"] == forms
+    upper, final = forms.values()
+    assert describe_augmented(data.counts) == f"{upper} upper, {final} no_final_punctuation"
+    assert data.counts["kept_of_each_text"] == [400]
+
+
+def test_augmentation_needs_new_data_for_another_seed_or_rate(tmp_path: Path) -> None:
+    rates = AugmentationConfig(upper=0.25)
+    config = configure(tmp_path, augmentation=rates)
+    found = {prepare_quietly(config).fingerprint}
+    found.add(prepare_quietly(config.model_copy(update={"seed": 2})).fingerprint)
+    found.add(prepare_quietly(configure(tmp_path, augmentation=AugmentationConfig())).fingerprint)
+    assert len(found) == 3
+    without = configure(tmp_path)
+    other_seed = without.model_copy(update={"seed": 2})
+    assert prepare_quietly(without).directory == prepare_quietly(other_seed).directory

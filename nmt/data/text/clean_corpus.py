@@ -19,6 +19,7 @@ from nmt.config import Config, MixedText, TextPair
 from nmt.data.corpora.registry import Splits
 from nmt.data.fingerprint import hash_file
 from nmt.data.prepared import CleaningJob, describe_dropped
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, TextRules, dropped_pair
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.pair_folder import MadePair, PairFolder, worst_score
@@ -55,7 +56,8 @@ class BlockCleaner:
         self._encoder = None
         if models:
             tokenizer = Tokenizer(*map(SubwordModel, models))
-            self._encoder = BlockEncoder(tokenizer, replace(rules, tags=()), threads)
+            plain = replace(rules, tags=(), augmenter=Augmenter())
+            self._encoder = BlockEncoder(tokenizer, plain, threads)
 
     def __call__(self, block: Block) -> CleanedBlock:
         """Return what the rules keep.
