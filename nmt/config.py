@@ -70,6 +70,9 @@ class TextPair(MixedText):
     code, at the top or inside `translation`"""
     target_field: str | Annotated[int, Field(ge=1)] | None = None
     """the same for the target text; null: column 2, or the key named like the language code"""
+    name: Tag | None = None
+    """a name for a text of several in data.validation or data.test, which has a score of its own;
+    null: its path"""
     weight: float = Field(1.0, gt=0, le=1000)
     """how often each pair of a training text is used in an epoch; 0.25: in every fourth epoch"""
 
@@ -90,6 +93,11 @@ class TextPair(MixedText):
         """The given paths: source and target, or the one file."""
         return [path for path in (self.source, self.target, self.file) if path is not None]
 
+    @property
+    def label(self) -> str:
+        """The name in figures: `name`, or else the path of the source."""
+        return self.name or self.paths[0]
+
 
 class SyntheticText(MixedText):
     """A folder that `nmt synthesize` wrote: training text of which a model made one side.
@@ -105,8 +113,13 @@ class SyntheticText(MixedText):
 
 
 def _one_or_several(value: object) -> object:
-    """Return a list; a recipe may give a single text without a list around it."""
+    """Return a list; a recipe may give a single text without a list around it, or null."""
+    if value is None:
+        return []
     return [value] if isinstance(value, dict | TextPair) else value
+
+
+TextPairs = Annotated[list[TextPair], BeforeValidator(_one_or_several)]
 
 
 class CleaningConfig(Section):
@@ -189,7 +202,7 @@ class DataConfig(Section):
     """language code of the translations"""
     corpus: str | None = None
     """the name of a corpus (see `nmt data list`), for the splits that are not given below"""
-    train: Annotated[list[TextPair], BeforeValidator(_one_or_several)] = []
+    train: TextPairs = []
     """your own training text: one text, or a list of several with weights"""
     temperature: float = Field(1.0, ge=1, le=100)
     """T in n^(1/T): a training text of n pairs is used as if it had so many, scaled so that all
@@ -197,10 +210,11 @@ class DataConfig(Section):
     (Arivazhagan et al., 2019, use 5)"""
     synthetic: list[SyntheticText] = []
     """more training text, of which a model made one side"""
-    validation: TextPair | None = None
-    """your own validation text: scored during training, never trained on"""
-    test: TextPair | None = None
-    """your own test text: scored when training ends, and by `nmt eval-bleu`"""
+    validation: TextPairs = []
+    """your own validation text: scored during training, never trained on. One text, or a list of
+    several: all lines together choose the best weights, and each text has a score of its own"""
+    test: TextPairs = []
+    """your own test text, or several: scored when training ends, and by `nmt eval-bleu`"""
     directory: str = "data"
     """the folder for downloaded corpora and prepared data"""
     tokenized: bool = False
@@ -214,15 +228,22 @@ class DataConfig(Section):
         return self.source_language, self.target_language
 
     @model_validator(mode="after")
-    def _only_training_text_is_mixed(self) -> Self:
-        for name, text in (("validation", self.validation), ("test", self.test)):
-            if text is None:
-                continue
-            if text.weight != 1:
-                raise ValueError(f"data.{name}: a weight says how often to learn; leave it out")
-            if text.after_step or text.until_step:
+    def _texts_have_keys_of_their_kind(self) -> Self:
+        for text in self.train:
+            if text.name is not None:
                 raise ValueError(
-                    f"data.{name}: after_step and until_step say when to learn; leave them out"
+                    "data.train: a name is for a text of data.validation or data.test, got "
+                    f"{text.name}; leave it out"
+                )
+        for key, texts in (("validation", self.validation), ("test", self.test)):
+            labels = ["validation", "test", *(text.label for text in texts)]
+            if taken := [label for label in labels if labels.count(label) > 1]:
+                raise ValueError(f"data.{key}: the name {taken[0]} is taken; give the text another")
+            if any(text.weight != 1 for text in texts):
+                raise ValueError(f"data.{key}: a weight says how often to learn; leave it out")
+            if any(text.after_step or text.until_step for text in texts):
+                raise ValueError(
+                    f"data.{key}: after_step and until_step say when to learn; leave them out"
                 )
         return self
 

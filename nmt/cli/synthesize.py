@@ -139,8 +139,8 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
         return
-    for text in (splits.validation, splits.test) if splits else ():
-        if text and all(Path(path).is_file() for path in text.paths):
+    for text in splits.held_out if splits else ():
+        if all(Path(path).is_file() for path in text.paths):
             yield from (pair.source for pair in ParallelText(text, data.languages))
 
 

@@ -66,8 +66,8 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for path in splits.validation.paths:  # before the training text, which takes long
-        if not Path(path).is_file():
+    for path in (path for text in splits.validation for path in text.paths):
+        if not Path(path).is_file():  # said before the training text is read, which takes long
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
     Cleaner(job.rules[0])  # raises here, and not in a process that encodes
@@ -112,8 +112,8 @@ class CleaningJob:
         augmenter = Augmenter(data.augmentation, config.seed)
         words = data.cleaning.held_out_words
         if words or data.synthetic:
-            sets = [text for text in (splits.validation, splits.test) if text is not None]
-            pairs = [pair for text in sets for pair in ParallelText(text, data.languages)]
+            texts = (ParallelText(text, data.languages) for text in splits.held_out)
+            pairs = [pair for text in texts for pair in text]
             held_out = HeldOutPairs(pairs, words)
         rules = []
         for number, text in enumerate(splits.train):

@@ -126,12 +126,12 @@ def _assumed_workload(config: Config) -> Workload:
 
 
 def _validation_pairs(config: Config) -> int | None:
-    """Count the validation pairs if the set is a text file on this machine, else return None."""
+    """Count the validation pairs if they are in text files on this machine, else return None."""
     splits = find_splits(config.data)
-    if splits is None or splits.validation.source is None:
+    if splits is None or any(text.file for text in splits.validation):
         return None
     try:
-        return sum(1 for _ in raw_lines(Path(splits.validation.source)))
+        return sum(1 for text in splits.validation for _ in raw_lines(Path(text.paths[0])))
     except NmtError:
         return None
 

@@ -93,8 +93,11 @@ def _build_trainer(
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
-    validation = resolve(config.data, log).validation
-    pairs = list(ParallelText(validation, config.data.languages).tagged())
+    sets = {
+        text.label: list(ParallelText(text, config.data.languages).tagged())
+        for text in resolve(config.data, log).validation
+    }
+    pairs = [pair for each in sets.values() for pair in each]
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     config = keep_vocabulary(config, given, directory)
@@ -118,7 +121,8 @@ def _build_trainer(
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
-    validator = Validator(pairs, run, precision)
+    sizes = {label: len(each) for label, each in sets.items()}
+    validator = Validator(pairs, run, precision, sizes)
     trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
 

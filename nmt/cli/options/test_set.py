@@ -28,8 +28,8 @@ class TextOptions:
     """The text to score translations on, as the command line describes it."""
 
     test_set: Annotated[str | None, typer.Option(metavar="NAME")] = None
-    """validation or test of the run's own data (test if left out), newstest2014, or another test
-    set of sacreBLEU, such as wmt19."""
+    """validation or test of the run's own data (test if left out), or the name of one of its texts;
+    newstest2014, or another test set of sacreBLEU, such as wmt19."""
     source: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Text to translate, with its translation in --reference."""
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
@@ -145,17 +145,23 @@ def into_language(
 
 def text_files(data: "DataConfig") -> list[Path]:
     """Return the text files that a configuration names; commands must not write over them."""
-    texts = [*(data.train or ()), data.validation, data.test]
-    paths = chain.from_iterable(text.paths for text in texts if text)
+    texts = [*data.train, *data.validation, *data.test]
+    paths = chain.from_iterable(text.paths for text in texts)
     return [Path(path) for path in paths]
 
 
 def _find_by_name(
     name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
 ) -> "EvaluationSet":
-    from nmt.evaluation.test_sets import OWN_SETS, find_split, official_set, set_of_pairs
+    from nmt.evaluation.test_sets import (
+        OWN_SETS,
+        find_split,
+        official_set,
+        own_sets,
+        set_of_pairs,
+    )
 
-    if name in OWN_SETS:
+    if name in (own_sets(data) if data else OWN_SETS):
         if data is None:
             raise ConfigError(
                 f"--test-set {name} is a run's own and there is no --model; give --reference FILE"
