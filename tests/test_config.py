@@ -127,6 +127,16 @@ def test_what_is_no_whole_or_no_finite_number_is_rejected_as_one(text: str, mess
             "data: {augmentation: {upper: 0.75, typos: 0.5}}",
             "the rates of data.augmentation add up to 1.25, and a pair has one change at most",
         ),
+        (
+            "data: {train: {file: a.tsv, name: news}}",
+            "data.train: a name is for a text of data.validation or data.test, got news",
+        ),
+        (
+            "data: {validation: [{file: a, name: news}, {file: b}, {file: c, name: news}]}",
+            "data.validation: the name news is taken; give the text another",
+        ),
+        ("data: {validation: [{file: a}, {file: a}]}", "data.validation: the name a is taken"),
+        ("data: {test: [{file: a, name: test}]}", "data.test: the name test is taken"),
         ("data: {test: {source: a, target: b, source_field: 1}}", "are for a file that holds both"),
     ],
 )
@@ -142,6 +152,16 @@ def test_texts_may_stand_in_a_list_and_each_is_found_by_its_line() -> None:
     assert (
         message == "c.yaml:6: unknown key 'data.train.1.sorce_field'; did you mean 'source_field'?"
     )
+
+
+def test_validation_and_test_may_be_one_text_or_several() -> None:
+    one, several = (
+        parse_config(f"data: {{validation: {texts}, test: null}}").data
+        for texts in ("{file: a}", "[{file: a}, {file: b, name: news}]")
+    )
+    assert one.validation == several.validation[:1] == [TextPair(file="a")]
+    assert [text.label for text in several.validation] == ["a", "news"]
+    assert one.test == several.test == []
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def configure(tmp_path: Path, pairs: list[SentencePair] | None = None, **data: A
     write_split(tmp_path, "text", ("en", "de"), pairs)
     text = split_files(tmp_path, ["text"], ("en", "de"))["text"]
     return Config(
-        data=DataConfig(train=[text], validation=text, directory=str(tmp_path / "data"), **data),
+        data=DataConfig(train=[text], validation=[text], directory=str(tmp_path / "data"), **data),
         tokenizer=TokenizerConfig(vocabulary_size=100),
     )
 

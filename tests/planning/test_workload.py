@@ -99,8 +99,10 @@ def test_a_compressed_validation_set_is_counted_by_lines(recipe: Recipe, tmp_pat
     for language in ("en", "de"):
         text = (tmp_path / f"validation.{language}").read_bytes()
         (tmp_path / f"held.{language}.gz").write_bytes(gzip.compress(text))
-    config = recipe("data.validation={source: held.en.gz, target: held.de.gz}")
-    assert find_workload(config)[0].validation_pairs == 8
+    held = "{source: held.en.gz, target: held.de.gz"
+    assert find_workload(recipe(f"data.validation={held}}}"))[0].validation_pairs == 8
+    several = recipe(f"data.validation=[{held}}}, {held}, name: again}}]")
+    assert find_workload(several)[0].validation_pairs == 16
 
 
 def test_random_sentences_have_the_expected_lengths_and_ids(recipe: Recipe) -> None:

@@ -16,6 +16,7 @@ from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
@@ -119,7 +120,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
 
 def into_language(
-    test_set: "EvaluationSet", language: str | None, translator: "Translator"
+    test_set: "EvaluationSet", language: str | None, tokenizer: "Tokenizer"
 ) -> "EvaluationSet":
     """Return the sentences of a test set that `--to` asks for, with the tag; None: all as they are.
 
@@ -128,11 +129,11 @@ def into_language(
     """
     from nmt.translation.line import tagged
 
-    tag = target_tag(language, translator)
+    tag = target_tag(language, tokenizer)
     sources = test_set.sources
     if not language or sources is None:
         return test_set
-    texts = [translator.run.tokenizer.source.divide_tags(source)[1] for source in sources]
+    texts = [tokenizer.source.divide_tags(source)[1] for source in sources]
     tags = [source[: len(source) - len(text)] for source, text in zip(sources, texts, strict=True)]
     wanted = [i for i, each in enumerate(tags) if tag in each or not any(tags)]
     return replace(
