@@ -92,7 +92,7 @@ def test_training_text_is_made_in_the_language_and_a_recipe_learns_it(
     command = ("synthesize", "-m", run, "-i", text, "--forward", "-o", tmp_path / "made")
     succeed(*command, "--to", "fr")
     assert lines_in(tmp_path / "made" / "text.en") == lines_in(text)
-    expected = lines_of("translate", "-m", run, "--to", "fr", text.read_text())
+    expected = lines_of("translate", "-m", run, "--to", "fr", text=text.read_text())
     assert lines_in(tmp_path / "made" / "text.fr") == expected
     assert 'was begun with to "fr", and now it is null' in fail(ConfigError, *command)
     assert "leave one of them out" in fail(ConfigError, *command, "--to", "fr", "--reverse", run)
@@ -108,8 +108,10 @@ def test_training_text_is_made_in_the_language_and_a_recipe_learns_it(
 def test_systems_are_compared_in_one_language(run: Path, tmp_path: Path) -> None:
     other = write_lines(tmp_path / "other.de", GERMAN[:3] + ["Der Hund rennt."])
     printed = succeed("compare", run, other, "--to", "de", "--no-text-checks", "--json")
-    first, second = json.loads(printed)["systems"]
-    assert first["bleu"]["value"] == 100 > second["bleu"]["value"]
+    comparison = json.loads(printed)
+    assert (comparison["languages"], comparison["sentences"]) == ("en-de", 4)
+    first, second = (system["scores"][0]["value"] for system in comparison["systems"])
+    assert first == 100 > second
     message = fail(ConfigError, "compare", other, other, "--reference", other, "--to", "de")
     assert "--to asks a model for a language, and these are files" in message
     assert "no tag >>it<<" in fail(ConfigError, "compare", run, other, "--to", "it")

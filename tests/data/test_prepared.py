@@ -194,7 +194,9 @@ def test_bad_text_leaves_nothing_behind(
 def test_a_missing_training_text_or_validation_file_is_found_first(tmp_path: Path) -> None:
     config = configure(tmp_path)
     text = TextPair(source=str(tmp_path / "text.en"), target=str(tmp_path / "absent"))
-    config = config.model_copy(update={"data": config.data.model_copy(update={"validation": text})})
+    config = config.model_copy(
+        update={"data": config.data.model_copy(update={"validation": [text]})}
+    )
     with pytest.raises(DataError, match="absent: no such file; check data.validation"):
         prepare_quietly(config)
     assert not (tmp_path / "data").exists()

@@ -109,7 +109,7 @@ def misspell(text: str, draw: random.Random) -> str:
 
 def _misspell_word(word: str, draw: random.Random) -> str:
     place = draw.randrange(len(word) - 1)
-    letter, following = word[place : place + 2]
+    letter, following = word[place], word[place + 1]
     errors = [following + letter, following, 2 * letter + following]
     if keys := _NEIGHBOURS.get(letter.lower()):
         key = draw.choice(keys)

