@@ -91,7 +91,7 @@ def clean(recipe: RecipeOptions, options: CleaningOptions, weights: WeightsOptio
                 clean_corpus(corpus, folder, compare, options.keep, bar.update)
     typer.echo(render_cleaning(read_manifest(options.output)["counts"]))
     text = folder_text(options.output, corpus.languages)
-    entry = {"source": text.source, "target": text.target, **corpus.weight_and_tags()}
+    entry = {"source": text.source, "target": text.target, **corpus.mixing()}
     typer.echo("data.train: {" + ", ".join(f"{key}: {value}" for key, value in entry.items()) + "}")
 
 

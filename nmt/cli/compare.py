@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nmt.cli.options.groups import JsonObjectOption, with_option_groups
-from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator
+from nmt.cli.options.model import EXACT, BeamOptions, ComputeOptions, make_translator, target_tag
 from nmt.cli.options.test_set import (
     TextOptions,
+    into_language,
     load_test_set,
     provenance,
     read_translations,
@@ -20,6 +21,7 @@ from nmt.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
+    from nmt.evaluation.test_sets import EvaluationSet
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ def compare(
     """
     runs = list(dict.fromkeys(path for path in options.systems if path.is_dir()))
     text.check(str(runs[0]) if runs else None)
+    if text.to and not runs:
+        raise ConfigError("--to asks a model for a language, and these are files; leave it out")
     data = _common_data(runs, compute.checkpoint) if runs else None
     from nmt.evaluation.breakdown import local_training_words
     from nmt.evaluation.compare import compare as compare_translations
@@ -64,7 +68,7 @@ def compare(
 
     test_set = load_test_set(text, data)
     if text.to:
-        raise ConfigError("--to is for `nmt eval-bleu`; compare files of translations instead")
+        test_set = _into_language(test_set, text.to, runs)
     files = [path for path in options.systems if path not in runs]
     translations = {path: read_translations(path, test_set, text) for path in files}
     models = []  # for --json: weights and precision of each run
@@ -79,6 +83,21 @@ def compare(
         print(json.dumps(comparison.as_json() | {"models": models}, ensure_ascii=False))
     else:
         print(render_comparison(comparison))
+
+
+def _into_language(test_set: "EvaluationSet", language: str, runs: list[Path]) -> "EvaluationSet":
+    """Return the sentences of a test set that --to asks for, with the tag.
+
+    Raises:
+        ConfigError: A run has no tag of this language.
+    """
+    from nmt.data.tokens.tokenizer import Tokenizer
+    from nmt.run_directory import find_run
+
+    tokenizers = [Tokenizer.load(find_run(path).tokenizer) for path in runs]
+    for tokenizer in tokenizers:
+        target_tag(language, tokenizer)  # checks it
+    return into_language(test_set, language, tokenizers[0])
 
 
 def _common_data(runs: list[Path], checkpoint: str) -> "DataConfig":

@@ -94,10 +94,9 @@ def download(options: DownloadOptions) -> None:
     corpus = find_corpus(options.name)
     languages = corpus.pair_of(options.source_language, options.target_language)
     splits = obtain_corpus(corpus, languages, options.directory, copies, log)
-    for text in (*splits.train, splits.validation, splits.test):
-        if text is not None:
-            for path in text.paths:
-                typer.echo(path)
+    for text in (*splits.train, *splits.held_out):
+        for path in text.paths:
+            typer.echo(path)
 
 
 @app.command(cls=CommandWithGroups)

@@ -129,7 +129,8 @@ def _translate(
         data = translator.run.config.data
         if output:
             check_output_is_no_input(output, [text.source, text.reference, *text_files(data)])
-        test_set = into_language(load_test_set(text, data), text.to, translator)
+        test_set = load_test_set(text, data)
+        test_set = into_language(test_set, text.to, translator.run.tokenizer)
         translations = translate_with_progress(translator, test_set)
         if sink:
             sink.writelines(line.encode("utf-8") + b"\n" for line in translations)

@@ -80,12 +80,15 @@ class VerificationOptions:
             splits = find_splits(run.config.data)
         except ConfigError:  # no text is named
             splits = None
-        if not splits or not all(Path(path).is_file() for path in splits.validation.paths):
+        texts = splits.validation if splits else []
+        paths = [Path(path) for text in texts for path in text.paths]
+        if not paths or not all(path.is_file() for path in paths):
             raise ConfigError(
                 "the text of the run's validation set is not here to verify the export with; give "
                 "sentences in the source language as --verify FILE, or --no-verify"
             )
-        return (pair.source for pair in ParallelText(splits.validation, run.config.data.languages))
+        languages = run.config.data.languages
+        return (pair.source for text in texts for pair in ParallelText(text, languages))
 
 
 class Format(NamedTuple):

@@ -66,13 +66,13 @@ class InitOptions:
             return TextPair(source=texts[0], target=texts[1])
         return TextPair(file=texts[0]) if Path(texts[0]).is_file() else texts[0]
 
-    def held_out(self) -> "dict[str, TextPair]":
+    def held_out(self) -> "dict[str, list[TextPair]]":
         """Return the given files of --validation and --test, by the name of their option."""
         from nmt.config import TextPair
 
         given = {"validation": self.validation, "test": self.test}
         return {
-            name: TextPair(source=str(files[0]), target=str(files[1]))
+            name: [TextPair(source=str(files[0]), target=str(files[1]))]
             for name, files in given.items()
             if files
         }
@@ -128,7 +128,7 @@ def init(options: InitOptions) -> None:
 
 
 def _look_at_corpus(
-    name: str, given_languages: tuple[str, str] | None, held_out: "dict[str, TextPair]"
+    name: str, given_languages: tuple[str, str] | None, held_out: "dict[str, list[TextPair]]"
 ) -> "tuple[TextProfile, DataConfig]":
     """Download the corpus if it is not here; profile its training text and configure its use."""
     from nmt.config import DataConfig
@@ -145,7 +145,7 @@ def _look_at_corpus(
 def _look_at_files(
     text: "TextPair",
     given_languages: tuple[str, str] | None,
-    held_out: "dict[str, TextPair]",
+    held_out: "dict[str, list[TextPair]]",
     missing: list[str],
     folder: Path,
 ) -> "tuple[TextProfile, DataConfig]":
@@ -164,4 +164,5 @@ def _look_at_files(
         tokenized=profile.tokenized,
         cleaning=CleaningConfig(duplicates=True, control_characters=True, max_length_ratio=4.0),
     )
-    return profile, data.model_copy(update=held_out | split)
+    cut = {name: [text] for name, text in split.items()}
+    return profile, data.model_copy(update=held_out | cut)

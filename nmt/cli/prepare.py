@@ -22,6 +22,8 @@ def prepare(recipe: RecipeOptions) -> None:
     typer.echo(f"vocabulary  {config.tokenizer.kind}, {sizes}")
     typer.echo(f"pairs       {counts['kept']:,} of {counts['read']:,} kept")
     typer.echo(f"left out    {prepared.describe_dropped(counts)}")
+    if augmented := prepared.describe_augmented(counts):
+        typer.echo(f"augmented   {augmented}")
     typer.echo(
         f"tokens      {counts['source_tokens']:,} source, {counts['target_tokens']:,} target"
     )

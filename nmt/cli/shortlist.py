@@ -44,7 +44,7 @@ def shortlist(
         learnt.save(run.shortlist, tokenizer)
     typer.echo(str(run.shortlist))
     validation = resolve(config.data, lambda line: None).validation
-    pairs = list(ParallelText(validation, config.data.languages))
+    pairs = [pair for text in validation for pair in ParallelText(text, config.data.languages)]
     sources = tokenizer.source.encode([pair.source for pair in pairs])
     targets = tokenizer.target.encode([pair.target for pair in pairs])
     for count in (5, 10, 20, 50, 100):

@@ -17,6 +17,7 @@ from nmt.cli.options.model import (
     WeightsOptions,
     WorkerOptions,
     make_translator,
+    target_tag,
 )
 from nmt.errors import ConfigError, NmtError
 
@@ -36,6 +37,9 @@ class MonolingualOptions:
     """The folder for the pairs; an interrupted one is continued."""
     forward: Annotated[bool, typer.Option("--forward")] = False
     """The text is the source of the pairs. By default it is their target (back-translation)."""
+    to: Annotated[str | None, typer.Option(metavar="LANGUAGE")] = None
+    """The language to translate into, for a model of several: --to fr puts the tag >>fr<< before
+    each line."""
     noise: Annotated[bool, typer.Option("--noise")] = False
     """Leave out, replace and move some words of the translations (Edunov et al., 2018)."""
     held_out: Annotated[list[Path] | None, typer.Option(metavar="FILE")] = None
@@ -49,6 +53,11 @@ class MonolingualOptions:
     def __post_init__(self) -> None:
         if self.keep < 1 and not self.reverse:
             raise ConfigError("--keep chooses by the scores of --reverse RUN; add it")
+        if self.to and self.reverse:
+            raise ConfigError(
+                "--reverse compares models of one pair of languages, and --to is for a model of "
+                "several; leave one of them out"
+            )
         if self.noise and self.forward:
             raise ConfigError(
                 "--noise is for sources that a model wrote; with --forward it writes targets, so "
@@ -80,12 +89,15 @@ def synthesize(
     inputs = lines.facts()
     translator = make_translator(model, compute, search, sampling.sampling())
     lines.held_out = HeldOutText(_held_out_sentences(translator, text.held_out or []))
-    first, second = translator.run.config.data.languages
-    languages = (first, second) if text.forward else (second, first)
+    tag = target_tag(text.to, translator.run.tokenizer)
+    read, written = translator.run.config.data.languages
+    written = text.to or written
+    languages = (read, written) if text.forward else (written, read)
     facts = {
         "languages": list(languages),
         "translations": "target" if text.forward else "source",
         **translator_facts(translator, sampling),
+        "to": text.to,
         "noise": text.noise,
         "reverse": text.reverse,
         "keep": text.keep,
@@ -104,7 +116,7 @@ def synthesize(
             progress_bar(text.text, " lines") as bar,
         ):
             translator.searcher.prepare()
-            make_pairs(pipeline, lines, maker, folder, bar.update)
+            make_pairs(pipeline, lines, maker, folder, bar.update, tag)
         left_out = lines.left_out
         kept = folder.finish(text.keep, {"lines_held_out": left_out})
     said = f"; {left_out:,} lines of a validation or test set are left out" if left_out else ""
@@ -139,8 +151,8 @@ def _held_out_sentences(translator: "Translator", files: list[Path]) -> Iterator
         splits = find_splits(data)
     except NmtError:  # an imported model has no text, and that of a run may be elsewhere
         return
-    for text in (splits.validation, splits.test) if splits else ():
-        if text and all(Path(path).is_file() for path in text.paths):
+    for text in splits.held_out if splits else ():
+        if all(Path(path).is_file() for path in text.paths):
             yield from (pair.source for pair in ParallelText(text, data.languages))
 
 

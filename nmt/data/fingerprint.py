@@ -63,6 +63,8 @@ def fingerprint(
     }
     if held_out:
         inputs["held_out"] = held_out.digest
+    if config.data.augmentation.total:
+        inputs["augmentation"] = [config.seed, config.data.augmentation.model_dump()]
     if remember:
         with contextlib.suppress(OSError):  # the directory may be read-only
             directory.mkdir(parents=True, exist_ok=True)

@@ -6,21 +6,24 @@ is written beside its final name, flushed to disk and renamed: complete or absen
 """
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, DataConfig, TextPair, spell_tag
+from nmt.config import Config, TextPair, spell_tag
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.registry import Splits, find_splits, resolve
 from nmt.data.fingerprint import fingerprint
+from nmt.data.mixture import stages_of
+from nmt.data.text.augmentation import KINDS, Augmenter
 from nmt.data.text.cleaning import RULES, Cleaner, Counts, TextRules
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.duplicates import DuplicateFinder
 from nmt.data.text.parallel_text import ParallelText, SentencePair
-from nmt.data.tokens.batches import CorpusWeight
 from nmt.data.tokens.encoding import encode_blocks, processes_for
+from nmt.data.tokens.stages import Stage
 from nmt.data.tokens.token_store import TokenStore, side_writer
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.data.tokens.vocabulary import adopt_vocabulary, check_tags, learn_vocabulary
@@ -44,11 +47,12 @@ class Prepared:
     """the name of the folder: equal fingerprints mean equal inputs, settings and contents"""
     tokenizer: Tokenizer
     train: TokenStore
-    corpus_weights: list[CorpusWeight]
-    """the number of pairs and the weight of each training text, in the order of `train`"""
+    stages: list[Stage]
+    """how often the pairs of each training text are learnt, and in which steps; the texts are in
+    the order of `train`"""
     counts: dict[str, Any]
     """numbers of pairs: `read`, `kept`, `kept_of_each_text`, `dropped` by reason, with `examples`;
-    `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
+    `augmented` by kind; `source_tokens` and `target_tokens` of the kept pairs, with EOS"""
 
 
 def prepare(config: Config, log: Log) -> Prepared:
@@ -62,8 +66,8 @@ def prepare(config: Config, log: Log) -> Prepared:
         DataError: the text cannot be used as it is; no half-written folder is left.
     """
     splits = resolve(config.data, log)
-    for path in splits.validation.paths:  # before the training text, which takes long
-        if not Path(path).is_file():
+    for path in (path for text in splits.validation for path in text.paths):
+        if not Path(path).is_file():  # said before the training text is read, which takes long
             raise DataError(f"{path}: no such file; check data.validation in the configuration")
     job = CleaningJob.of(config, splits)
     Cleaner(job.rules[0])  # raises here, and not in a process that encodes
@@ -74,7 +78,7 @@ def prepare(config: Config, log: Log) -> Prepared:
         with locked(root, name, log):
             if _read_manifest(directory) is None:
                 _prepare_folder(config, job, directory, log)
-    return _open(directory, config.data, job.texts)
+    return _open(directory, config, job.texts)
 
 
 def find_prepared(config: Config) -> Prepared | None:
@@ -89,7 +93,7 @@ def find_prepared(config: Config) -> Prepared | None:
         return None
     job = CleaningJob.of(config, splits)
     directory = root / fingerprint(config, job.texts, root, job.held_out, remember=False)
-    return _open(directory, config.data, job.texts) if _read_manifest(directory) else None
+    return _open(directory, config, job.texts) if _read_manifest(directory) else None
 
 
 @dataclass(frozen=True)
@@ -105,17 +109,18 @@ class CleaningJob:
     def of(cls, config: Config, splits: Splits) -> "CleaningJob":
         """Read the validation and test set if they must be compared with the training text."""
         data, held_out = config.data, None
+        augmenter = Augmenter(data.augmentation, config.seed)
         words = data.cleaning.held_out_words
         if words or data.synthetic:
-            sets = [text for text in (splits.validation, splits.test) if text is not None]
-            pairs = [pair for text in sets for pair in ParallelText(text, data.languages)]
+            texts = (ParallelText(text, data.languages) for text in splits.held_out)
+            pairs = [pair for text in texts for pair in text]
             held_out = HeldOutPairs(pairs, words)
         rules = []
         for number, text in enumerate(splits.train):
             is_synthetic = number >= len(splits.train) - len(data.synthetic)
             compared = held_out if words or is_synthetic else None
             tags = tuple(spell_tag(tag) for tag in text.tags)
-            rules.append(TextRules(data.cleaning, data.languages, compared, tags))
+            rules.append(TextRules(data.cleaning, data.languages, compared, tags, augmenter))
         return cls(splits.train, rules, held_out)
 
     @property
@@ -146,6 +151,11 @@ def describe_dropped(counts: dict[str, Any]) -> str:
     return ", ".join(phrases) or "none left out"
 
 
+def describe_augmented(counts: dict[str, Any]) -> str:
+    """Return a phrase from `Prepared.counts` on the changed pairs: "3 upper"; empty if none is."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in counts.get("augmented", {}).items())
+
+
 def _read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of prepared data; None if a file is missing or of another size.
 
@@ -164,51 +174,16 @@ def _read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if complete else None
 
 
-def _open(directory: Path, data: DataConfig, texts: Sequence[TextPair]) -> Prepared:
+def _open(directory: Path, config: Config, texts: Sequence[TextPair]) -> Prepared:
     counts = read_counts(directory)
-    weights = _corpus_weights(data, texts, counts["kept_of_each_text"])
     return Prepared(
         directory=directory,
         fingerprint=directory.name,
         tokenizer=Tokenizer.load(directory / "tokenizer"),
         train=TokenStore.open(directory),
-        corpus_weights=weights,
+        stages=stages_of(config, texts, counts["kept_of_each_text"]),
         counts=counts,
     )
-
-
-def _corpus_weights(
-    data: DataConfig, texts: Sequence[TextPair], kept_of_each_text: Sequence[int]
-) -> list[CorpusWeight]:
-    """Return how often the pairs of each text occur; the last texts are those of data.synthetic."""
-    given = len(texts) - len(data.synthetic)
-    weights = [
-        CorpusWeight(pairs, text.weight)
-        for pairs, text in zip(kept_of_each_text, texts, strict=True)
-    ]
-    weights[:given] = _flattened(weights[:given], data.temperature)
-    parallel = sum(each.pair_count * each.weight for each in weights[:given])
-    for i, synthetic in enumerate(data.synthetic, given):
-        pairs = weights[i].pair_count
-        if synthetic.ratio and parallel and pairs:
-            weights[i] = CorpusWeight(pairs, synthetic.ratio * parallel / pairs)
-    return weights
-
-
-def _flattened(weights: list[CorpusWeight], temperature: float) -> list[CorpusWeight]:
-    """Return weights by which text i has n_i^(1/T) of the pairs; all together stay as many.
-
-    n_i is the number of its pairs times its weight.
-    """
-    sizes = [each.pair_count * each.weight for each in weights]
-    if temperature == 1 or not any(sizes):
-        return weights
-    shares = [size ** (1 / temperature) for size in sizes]
-    scale = sum(sizes) / sum(shares)
-    return [
-        CorpusWeight(each.pair_count, scale * share / each.pair_count) if each.pair_count else each
-        for each, share in zip(weights, shares, strict=True)
-    ]
 
 
 def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log) -> None:
@@ -239,7 +214,7 @@ def _prepare_folder(config: Config, job: CleaningJob, directory: Path, log: Log)
 
 @dataclass(frozen=True)
 class _VocabularySample:
-    """Every `stride`-th pair of all texts, if the cleaning rules of its text keep it."""
+    """Every `stride`-th pair of all texts, augmented, if the rules of its text keep it."""
 
     texts: list[ParallelText]
     stride: int
@@ -250,9 +225,12 @@ class _VocabularySample:
         for text, rules in zip(self.texts, self.rules, strict=True):
             cleaner = Cleaner(rules)
             for block in text.blocks():
-                pairs = block[skip :: self.stride].pairs(cleaner.decoding_errors)
+                part = block[skip :: self.stride]
                 skip = (skip - len(block)) % self.stride
-                yield from (pair for pair in pairs if cleaner.reason(pair) is None)
+                pairs = zip(part.pairs(cleaner.decoding_errors), part.numbers, strict=True)
+                for pair, line in pairs:
+                    if cleaner.reason(pair) is None:
+                        yield rules.augmenter(pair, line)[0]
 
 
 def _write_ids(
@@ -263,7 +241,7 @@ def _write_ids(
     processes: int,
 ) -> dict[str, Any]:
     """Write the token store of the pairs that the rules keep, and return `Prepared.counts`."""
-    counts, kept_of_each_text = Counts(), list[int]()
+    counts, kept_of_each_text, augmented = Counts(), list[int](), Counter[str]()
     finder = DuplicateFinder(rules[0].cleaning)
     with (
         side_writer(directory, "source", tokenizer.source.size) as source,
@@ -278,6 +256,7 @@ def _write_ids(
                     source.add(new.source)
                     target.add(new.target)
                     counts.add(new.counts)
+                    augmented.update(kind for kind in new.changes if kind)
             kept_of_each_text.append(counts.kept - before)
     return {
         "read": counts.read,
@@ -285,6 +264,7 @@ def _write_ids(
         "kept_of_each_text": kept_of_each_text,
         "dropped": counts.dropped,
         "examples": counts.examples,
+        "augmented": {kind: augmented[kind] for kind in KINDS if augmented[kind]},
         "source_tokens": source.tokens,
         "target_tokens": target.tokens,
     }

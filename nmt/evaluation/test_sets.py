@@ -157,19 +157,27 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
     """Return the pairs of the "validation" or "test" set that a configuration names, tagged.
 
-    A known corpus is downloaded if it is not on this machine; `log` is called with messages.
+    `name` may also be that of one text of the test or validation set. A known corpus is downloaded
+    if it is not on this machine; `log` is called with messages.
 
     Raises:
         ConfigError: The configuration names no such set.
     """
     splits = resolve(config, log)
-    pair = splits.validation if name == "validation" else splits.test
-    if pair is None:
+    texts = {"validation": splits.validation, "test": splits.test}.get(name)
+    if texts is None:
+        texts = [text for text in (*splits.test, *splits.validation) if text.name == name][:1]
+    if not texts:
         raise ConfigError(
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return ParallelText(pair, config.languages).tagged()
+    return (pair for text in texts for pair in ParallelText(text, config.languages).tagged())
+
+
+def own_sets(config: DataConfig) -> tuple[str, ...]:
+    """Return the names that `find_split` knows: of the sets, and of their texts with a name."""
+    return *OWN_SETS, *(text.name for text in (*config.test, *config.validation) if text.name)
 
 
 def translate_test_set(

@@ -80,12 +80,11 @@ def _texts(config: Config, splits: Splits | None) -> Iterator[Check]:
         found = f"corpus {corpus.name} is not here yet; `nmt train` gets it ({corpus.download})"
         yield Check("data", "ok", found)
         return
-    for number, text in enumerate(splits.train, start=1):
-        yield _text("train" if number == 1 else f"train{number}", text, config)
-    yield _text("validation", splits.validation, config)
-    if splits.test is not None:
-        yield _text("test", splits.test, config)
-    else:
+    sets = {"train": splits.train, "validation": splits.validation, "test": splits.test}
+    for name, texts in sets.items():
+        for number, text in enumerate(texts, start=1):
+            yield _text(name if number == 1 else f"{name}{number}", text, config)
+    if not splits.test:
         found = "no test set, so the run ends without a score"
         yield Check("test", "warning", found, "name one as data.test")
 

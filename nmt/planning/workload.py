@@ -11,7 +11,7 @@ from nmt.config import Config
 from nmt.data.corpora.registry import find_splits
 from nmt.data.prepared import Prepared, find_prepared
 from nmt.data.text.lines import raw_lines
-from nmt.data.tokens.batches import BatchPlan
+from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Sentences, TokenStore
 from nmt.data.tokens.tokenizer import EOS
 from nmt.data.tokens.vocabulary import adopt_vocabulary
@@ -38,7 +38,8 @@ class Workload:
     origin: str
     """where the figures come from"""
     pairs: int | None
-    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight"""
+    """sentence pairs of an epoch: the sum over all texts of their pairs times their weight; with
+    several stages, of the average epoch"""
     source_length: float
     """average tokens of a sentence, including EOS"""
     target_length: float
@@ -46,6 +47,8 @@ class Workload:
     source_vocabulary: int
     target_vocabulary: int
     validation_pairs: int | None
+    stages: int = 1
+    """parts of the training in which other texts are learnt"""
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -72,26 +75,31 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
 
 
 def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
-    store, tokenizer = prepared.train, prepared.tokenizer
-    sample = _sample(store)
-    plan = BatchPlan(
-        sample.source.lengths,
-        sample.target.lengths,
-        config.training.batch_tokens,
-        config.seed,
-        prepared.corpus_weights if sample is store else (),
-    )
-    pairs = round(sum(text.pair_count * text.weight for text in prepared.corpus_weights))
-    epoch_size = 1.0 if sample is store else pairs / len(sample)  # in samples
+    store, tokenizer, stages = prepared.train, prepared.tokenizer, prepared.stages
+    sample, max_steps = _sample(store), config.training.max_steps
+    lengths = sample.source.lengths, sample.target.lengths
+    mixtures = stages if sample is store else []
+    plan = StagedPlan(*lengths, config.training.batch_tokens, config.seed, mixtures)
+    sizes = [sum(text.pair_count * text.weight for text in each.corpus_weights) for each in stages]
+    steps: list[float] = list(plan.steps_per_epoch)
+    if sample is not store:
+        steps = [plan.steps_per_epoch[0] * size / len(sample) for size in sizes]
+    ends = [*(stage.start for stage in stages[1:]), max_steps]
+    epochs = [
+        (end - stage.start) / per_epoch
+        for stage, end, per_epoch in zip(stages, ends, steps, strict=True)
+    ]
+    pairs = sum(size * count for size, count in zip(sizes, epochs, strict=True))
     return Workload(
         origin=f"prepared data in {prepared.directory}",
-        pairs=pairs,
+        pairs=round(pairs / sum(epochs)),
         source_length=float(store.source.lengths.mean()),
         target_length=float(store.target.lengths.mean()),
-        steps_per_epoch=round(plan.steps_per_epoch * epoch_size),
+        steps_per_epoch=max(1, round(max_steps / sum(epochs))),
         source_vocabulary=tokenizer.source.size,
         target_vocabulary=tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
+        stages=len(stages),
     )
 
 
@@ -118,12 +126,12 @@ def _assumed_workload(config: Config) -> Workload:
 
 
 def _validation_pairs(config: Config) -> int | None:
-    """Count the validation pairs if the set is a text file on this machine, else return None."""
+    """Count the validation pairs if they are in text files on this machine, else return None."""
     splits = find_splits(config.data)
-    if splits is None or splits.validation.source is None:
+    if splits is None or any(text.file for text in splits.validation):
         return None
     try:
-        return sum(1 for _ in raw_lines(Path(splits.validation.source)))
+        return sum(1 for text in splits.validation for _ in raw_lines(Path(text.paths[0])))
     except NmtError:
         return None
 

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from nmt.checkpoint import trained_parameters
 from nmt.data.tokens.batch import Batch, collate
-from nmt.data.tokens.batches import BatchPlan, micro_batches
+from nmt.data.tokens.batches import micro_batches
+from nmt.data.tokens.stages import StagedPlan
 from nmt.data.tokens.token_store import Indices, TokenStore
 from nmt.device import hardware_kind, step_seed, widest_float
 from nmt.memory import is_out_of_memory
@@ -68,7 +69,7 @@ class GradientComputer:
         self,
         run: LoadedModel,
         store: TokenStore,
-        plan: BatchPlan,
+        plan: StagedPlan,
         precision: str,
         group: ProcessGroup,
     ) -> None:

@@ -94,11 +94,10 @@ def read_test_set(config: Config) -> list[SentencePair]:
     Raises:
         DataError: the test set cannot be read.
     """
-    text = resolve(config.data).test if config.training.score_test_set else None
-    if text is None:
-        return []
+    texts = resolve(config.data).test if config.training.score_test_set else []
     try:
-        return list(ParallelText(text, config.data.languages).tagged())
+        pairs = (ParallelText(text, config.data.languages).tagged() for text in texts)
+        return [pair for each in pairs for pair in each]
     except DataError as error:
         raise DataError(
             f"the test set, which is scored when training ends: {error} "
@@ -135,7 +134,7 @@ def write_result(trainer: Trainer, pairs: Sequence[SentencePair]) -> None:
         log(f"warning: {warning}")
     translations = translate_test_set(Translator(run, settings, _PRECISION), test_set)
     scores = score_sheet(translations, test_set).scores
-    files = [Path(path).name for path in data.test.paths] if data.test else []
+    files = [Path(path).name for text in data.test for path in text.paths]
     best = read_json_or_empty(directory.best)
     environment = read_json_or_empty(directory.environment)
     sessions = [environment, *environment.get("resumed", [])]

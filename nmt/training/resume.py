@@ -42,7 +42,7 @@ CHANGEABLE_KEYS = {
     "data.test",
     "data.directory",
 }
-_CHANGEABLE_SECTIONS = ("decoding.", "data.test.")
+_CHANGEABLE_SECTION = "decoding."
 
 FINGERPRINTS = {"data_fingerprint": "training text", "validation_fingerprint": "validation set"}
 """names of the digests of text in environment.json, and what each is a digest of"""
@@ -66,7 +66,7 @@ def check_recipe_unchanged(directory: RunDirectory, config: Config) -> None:
         f"{key}: the run has {old.get(key)!r}, now {new.get(key)!r}"
         for key in {**old, **new}
         if old.get(key) != new.get(key)
-        and not key.startswith(_CHANGEABLE_SECTIONS)
+        and not key.startswith(_CHANGEABLE_SECTION)
         and key not in CHANGEABLE_KEYS
     ]
     if changed:

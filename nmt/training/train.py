@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from nmt.config import Config
 from nmt.data.corpora.registry import resolve
 from nmt.data.prepared import describe_dropped, prepare
-from nmt.data.text.parallel_text import ParallelText
+from nmt.data.text.parallel_text import ParallelText, SentencePair
 from nmt.device import memory_of, pick_device, pick_precision, use_threads
 from nmt.errors import DivergedError
 from nmt.files import read_json_or_empty
@@ -93,8 +94,7 @@ def _build_trainer(
     pretrained = None
     if training.initialize_from and (training.lora or not directory.saved_checkpoints()):
         pretrained = weights_folder(Path(training.initialize_from))
-    validation = resolve(config.data, log).validation
-    pairs = list(ParallelText(validation, config.data.languages).tagged())
+    pairs, sizes = _read_validation_set(config, log)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
     config = keep_vocabulary(config, given, directory)
@@ -118,11 +118,17 @@ def _build_trainer(
     elif pretrained:
         load_pretrained(pretrained, model, prepared.tokenizer, log)
     prepare_layers(model, training)
-    validator = Validator(pairs, run, precision)
-    trainer = Trainer(
-        run, prepared.train, validator, precision, prepared.corpus_weights, group, log
-    )
+    validator = Validator(pairs, run, precision, sizes)
+    trainer = Trainer(run, prepared.train, validator, precision, prepared.stages, group, log)
     return trainer, fingerprints
+
+
+def _read_validation_set(config: Config, log: Log) -> tuple[list[SentencePair], dict[str, int]]:
+    """Return the pairs of all validation texts, tagged, and how many each has, by its label."""
+    texts = resolve(config.data, log).validation
+    pairs = [list(ParallelText(text, config.data.languages).tagged()) for text in texts]
+    sizes = {text.label: len(each) for text, each in zip(texts, pairs, strict=True)}
+    return list(chain.from_iterable(pairs)), sizes
 
 
 def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 
-from nmt.data.tokens.batches import BatchPlan, CorpusWeight
+from nmt.data.tokens.stages import Stage, StagedPlan
 from nmt.data.tokens.token_store import TokenStore
 from nmt.errors import DivergedError, StoppedBySignal
 from nmt.run_directory import LoadedModel, RunDirectory
@@ -30,11 +30,11 @@ class Trainer:
         store: TokenStore,
         validator: Validator,
         precision: str,
-        corpus_weights: Sequence[CorpusWeight] = (),
+        stages: Sequence[Stage] = (),
         group: ProcessGroup | None = None,
         log: Callable[[str], None] = lambda message: None,
     ) -> None:
-        """Start at step 0; `corpus_weights` has an entry for each training text, as in `store`."""
+        """Start at step 0; `stages` say which pairs of `store` are learnt when, by default all."""
         self.run, self.config, self.model = run, run.config, run.model
         self.directory = directory = RunDirectory(run.path)
         self.store, self.validator, self.precision, self.log = store, validator, precision, log
@@ -42,7 +42,7 @@ class Trainer:
         self.group = group or ProcessGroup()
         training = run.config.training
         lengths = store.source.lengths, store.target.lengths
-        self.plan = BatchPlan(*lengths, training.batch_tokens, run.config.seed, corpus_weights)
+        self.plan = StagedPlan(*lengths, training.batch_tokens, run.config.seed, stages)
         self.gradients = GradientComputer(run, store, self.plan, precision, self.group)
         self.monitor = Monitor(
             directory.metrics,
@@ -95,7 +95,7 @@ class Trainer:
             self.checkpointer.preallocate()
             if state.step % training.log_every == 0:
                 self.stepper.synchronize()
-                epoch = state.step / self.plan.steps_per_epoch
+                epoch = self.plan.epochs(state.step)
                 rate = learning_rate(state.step, self.config)
                 self.monitor.record_training(state.step, epoch, rate)
             at_last_step = state.step >= training.max_steps

@@ -84,7 +84,7 @@ def own_text(folder: Path, target: bytes) -> DataConfig:
     pair = TextPair(source=str(folder / "text.en"), target=str(folder / "text.de"))
     (folder / "text.en").write_bytes(b"x\n" * target.count(b"\n"))
     (folder / "text.de").write_bytes(target)
-    return DataConfig(train=[pair], validation=pair, test=pair)
+    return DataConfig(train=[pair], validation=[pair], test=[pair])
 
 
 def test_words_of_the_target_side_are_counted(tmp_path: Path) -> None:

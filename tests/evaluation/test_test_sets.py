@@ -15,6 +15,7 @@ from nmt.evaluation.test_sets import (
     EvaluationSet,
     find_split,
     official_set,
+    own_sets,
     set_of_pairs,
     set_of_references,
     translate_test_set,
@@ -173,9 +174,15 @@ def test_a_split_comes_from_the_configuration(tmp_path: Path) -> None:
         TextPair(source=str(tmp_path / name), target=str(tmp_path / "c"), tags=["de"])
         for name in "abc"
     )
-    data = DataConfig(train=[train], validation=validation, test=test)
+    data = DataConfig(train=[train], validation=[validation], test=[test])
     assert list(find_split(data, "test", print)) == [(">>de<<c", "c")]
     assert list(find_split(data, "validation", print)) == [(">>de<<b", "c")]
-    data = DataConfig(train=[train], validation=validation)
+    named = [validation.model_copy(update={"name": "b"}), test.model_copy(update={"name": "c"})]
+    data = DataConfig(train=[train], validation=named, test=named[1:])
+    assert list(find_split(data, "validation", print)) == [(">>de<<b", "c"), (">>de<<c", "c")]
+    assert list(find_split(data, "b", print)) == [(">>de<<b", "c")]
+    assert list(find_split(data, "c", print)) == [(">>de<<c", "c")]
+    assert own_sets(data) == ("validation", "test", "c", "b", "c")
+    data = DataConfig(train=[train], validation=[validation])
     with pytest.raises(ConfigError, match="names no test set; give --source and --reference"):
         find_split(data, "test", print)

@@ -13,6 +13,7 @@ from nmt.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt.config import Config, Sampling
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.translation.translator import Translator
 
 SettingsOption = Annotated[
@@ -222,7 +223,7 @@ class WorkerOptions:
         return processes
 
 
-def target_tag(language: str | None, translator: "Translator") -> str:
+def target_tag(language: str | None, tokenizer: "Tokenizer") -> str:
     """Return the tag that asks a model for a target language, such as `>>fr<<`; None: no tag.
 
     Raises:
@@ -234,7 +235,7 @@ def target_tag(language: str | None, translator: "Translator") -> str:
     from nmt.data.tokens.vocabulary import check_tags
 
     tag = spell_tag(language)
-    check_tags(translator.run.tokenizer, [tag], f"--to {language}")
+    check_tags(tokenizer, [tag], f"--to {language}")
     return tag
 
 

@@ -16,6 +16,7 @@ from nmt.errors import ConfigError, DataError, print_warning
 
 if TYPE_CHECKING:
     from nmt.config import DataConfig
+    from nmt.data.tokens.tokenizer import Tokenizer
     from nmt.evaluation.test_sets import EvaluationSet
     from nmt.translation.translator import Translator
 
@@ -28,8 +29,8 @@ class TextOptions:
     """The text to score translations on, as the command line describes it."""
 
     test_set: Annotated[str | None, typer.Option(metavar="NAME")] = None
-    """validation or test of the run's own data (test if left out), newstest2014, or another test
-    set of sacreBLEU, such as wmt19."""
+    """validation or test of the run's own data (test if left out), or the name of one of its texts;
+    newstest2014, or another test set of sacreBLEU, such as wmt19."""
     source: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Text to translate, with its translation in --reference."""
     reference: Annotated[Path | None, typer.Option(metavar="FILE")] = None
@@ -119,7 +120,7 @@ def load_test_set(text: TextOptions, data: "DataConfig | None") -> "EvaluationSe
 
 
 def into_language(
-    test_set: "EvaluationSet", language: str | None, translator: "Translator"
+    test_set: "EvaluationSet", language: str | None, tokenizer: "Tokenizer"
 ) -> "EvaluationSet":
     """Return the sentences of a test set that `--to` asks for, with the tag; None: all as they are.
 
@@ -128,11 +129,11 @@ def into_language(
     """
     from nmt.translation.line import tagged
 
-    tag = target_tag(language, translator)
+    tag = target_tag(language, tokenizer)
     sources = test_set.sources
     if not language or sources is None:
         return test_set
-    texts = [translator.run.tokenizer.source.divide_tags(source)[1] for source in sources]
+    texts = [tokenizer.source.divide_tags(source)[1] for source in sources]
     tags = [source[: len(source) - len(text)] for source, text in zip(sources, texts, strict=True)]
     wanted = [i for i, each in enumerate(tags) if tag in each or not any(tags)]
     return replace(
@@ -145,17 +146,23 @@ def into_language(
 
 def text_files(data: "DataConfig") -> list[Path]:
     """Return the text files that a configuration names; commands must not write over them."""
-    texts = [*(data.train or ()), data.validation, data.test]
-    paths = chain.from_iterable(text.paths for text in texts if text)
+    texts = [*data.train, *data.validation, *data.test]
+    paths = chain.from_iterable(text.paths for text in texts)
     return [Path(path) for path in paths]
 
 
 def _find_by_name(
     name: str, languages: tuple[str, str] | None, tokenized: bool, data: "DataConfig | None"
 ) -> "EvaluationSet":
-    from nmt.evaluation.test_sets import OWN_SETS, find_split, official_set, set_of_pairs
+    from nmt.evaluation.test_sets import (
+        OWN_SETS,
+        find_split,
+        official_set,
+        own_sets,
+        set_of_pairs,
+    )
 
-    if name in OWN_SETS:
+    if name in (own_sets(data) if data else OWN_SETS):
         if data is None:
             raise ConfigError(
                 f"--test-set {name} is a run's own and there is no --model; give --reference FILE"

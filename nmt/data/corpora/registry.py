@@ -100,14 +100,19 @@ class Corpus:
 
 @dataclass(frozen=True)
 class Splits:
-    """The files of each split; training may have several texts, `test` None means no test set.
+    """The texts of each split; an empty `test` means no test set.
 
     The last training texts are those of data.synthetic.
     """
 
     train: list[TextPair]
-    validation: TextPair
-    test: TextPair | None
+    validation: list[TextPair]
+    test: list[TextPair]
+
+    @property
+    def held_out(self) -> list[TextPair]:
+        """The texts that are never learnt: validation and test set."""
+        return [*self.validation, *self.test]
 
 
 def _write_demo(folder: Path, languages: Languages, origin: Origin) -> None:
@@ -231,7 +236,7 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
         validation = validation or splits.validation
         test = test or splits.test
     train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
-    if not train or validation is None:
+    if not train or not validation:
         missing = "data.validation" if train else "data.train"
         raise ConfigError(
             f"{missing} is not given; name its source and target files, or set data.corpus to a "
@@ -280,7 +285,7 @@ def obtain_corpus(
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)
-    return Splits([texts["train"]], texts["validation"], texts["test"])
+    return Splits(*([texts[name]] for name in SPLITS))
 
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:

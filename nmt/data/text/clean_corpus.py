@@ -15,10 +15,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import Config, TextPair
+from nmt.config import Config, MixedText, TextPair
 from nmt.data.corpora.registry import Splits
 from nmt.data.fingerprint import hash_file
 from nmt.data.prepared import CleaningJob, describe_dropped
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import EXAMPLES, Cleaner, Counts, TextRules, dropped_pair
 from nmt.data.text.duplicates import DuplicateFinder, Hashes, hash_pairs
 from nmt.data.text.pair_folder import MadePair, PairFolder, worst_score
@@ -55,7 +56,8 @@ class BlockCleaner:
         self._encoder = None
         if models:
             tokenizer = Tokenizer(*map(SubwordModel, models))
-            self._encoder = BlockEncoder(tokenizer, replace(rules, tags=()), threads)
+            plain = replace(rules, tags=(), augmenter=Augmenter())
+            self._encoder = BlockEncoder(tokenizer, plain, threads)
 
     def __call__(self, block: Block) -> CleanedBlock:
         """Return what the rules keep.
@@ -88,23 +90,22 @@ class CleanedCorpus:
         """Take the text of a recipe without data.synthetic.
 
         Raises:
-            ConfigError: the texts have different weights or tags, which one text cannot have.
+            ConfigError: the texts have different weights, tags or steps; one text has one of each.
         """
         job, given = CleaningJob.of(config, splits), len(splits.train) - len(config.data.synthetic)
         texts, rules = job.texts[:given], job.rules[:given]
-        if any((text.weight, text.tags) != (texts[0].weight, texts[0].tags) for text in texts):
+        if any(_mixing(text) != _mixing(texts[0]) for text in texts):
             raise ConfigError(
-                "the texts of data.train differ in weight or tags, and the cleaned text is one "
-                "text; clean each of them alone (--set data.train=...)"
+                "the texts of data.train differ in weight, tags or steps, and the cleaned text is "
+                "one text; clean each of them alone (--set data.train=...)"
             )
         Cleaner(rules[0])  # raises here, and not in a process that cleans
         subwords = dict.fromkeys((tokenizer.source, tokenizer.target) if tokenizer else ())
         return cls(texts, rules, config.data.languages, [each.model for each in subwords])
 
-    def weight_and_tags(self) -> dict[str, Any]:
-        """Return the settings of the texts that the cleaned text needs in a recipe as well."""
-        text = self.texts[0]
-        return text.model_dump(include={"weight", "tags"}, exclude_defaults=True)
+    def mixing(self) -> dict[str, Any]:
+        """Return the weight, tags and steps that the cleaned text needs in a recipe as well."""
+        return _mixing(self.texts[0])
 
     def facts(self) -> dict[str, Any]:
         """Return what the kept pairs depend on: rules, input files with their SHA-256; reads them.
@@ -147,6 +148,10 @@ class CleanedCorpus:
                     pairs = block.pairs("surrogateescape")
                     yield from (MadePair(*pairs[i], number, block.numbers[i]) for i in kept)
                     progress(len(block))
+
+
+def _mixing(text: TextPair) -> dict[str, Any]:
+    return text.model_dump(include={"weight", *MixedText.model_fields}, exclude_defaults=True)
 
 
 def clean(

@@ -6,6 +6,7 @@ from typing import Any
 
 from nmt.config import CleaningConfig
 from nmt.data.text import rules
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.contamination import HeldOutPairs
 from nmt.data.text.parallel_text import Block, SentencePair
 
@@ -87,7 +88,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class TextRules:
-    """How the pairs of a training text are cleaned and marked."""
+    """How the pairs of a training text are cleaned, marked and changed."""
 
     cleaning: CleaningConfig
     languages: tuple[str, str] | None = None
@@ -96,6 +97,8 @@ class TextRules:
     """pairs with a side in it are left out"""
     tags: tuple[str, ...] = ()
     """the tags before each source, as they are spelled: ">>de<<" """
+    augmenter: Augmenter = Augmenter()
+    """changes some of the pairs that are kept; by default none"""
 
 
 _SIMPLE_RULES: dict[str, rules.Rule] = {

@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nmt.config import SyntheticText, TextPair
+from nmt.config import MixedText, SyntheticText, TextPair
 from nmt.errors import ConfigError, DataError
 from nmt.files import FORMAT_KEY, check_format, read_json, write_atomically, write_json
 
@@ -160,7 +160,7 @@ class PairFolder:
     def _check_facts(self, found: Mapping[str, Any]) -> None:
         before, now = _flatten(found), _flatten(self._facts)
         for name, wanted in now.items():
-            if before.get(name) != wanted:
+            if before.get(name, "null") != wanted:  # an older folder may lack a fact
                 raise ConfigError(
                     f"{self.folder} was begun with {name} {before.get(name)}, and now it is "
                     f"{wanted}; {_REMEDY}"
@@ -264,27 +264,33 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
-def folder_text(folder: Path, languages: tuple[str, str]) -> TextPair:
+def folder_text(folder: Path, languages: tuple[str, str], tags: Sequence[str] = ()) -> TextPair:
     """Return the files of the pairs in a complete folder, in the direction of `languages`.
+
+    In a recipe of several languages, one of `tags` may be the language of a side instead.
 
     Raises:
         DataError: the folder is incomplete, or holds no text in these languages.
     """
-    found = read_manifest(folder).get("languages")
-    if found != list(languages):
+    found = read_manifest(folder).get("languages") or ["?"]
+    if len(found) != 2 or any(
+        language not in (expected, *tags)
+        for language, expected in zip(found, languages, strict=True)
+    ):
         raise DataError(
-            f"{folder}: holds pairs of {'-'.join(found or ['?'])}, expected {'-'.join(languages)}, "
-            "the languages of the recipe (data.source_language, data.target_language)"
+            f"{folder}: holds pairs of {'-'.join(found)}, expected {'-'.join(languages)}, the "
+            "languages of the recipe (data.source_language, data.target_language); or name the "
+            "other language in `tags`, if the recipe has several"
         )
-    source, target = (str(folder / text_name(language)) for language in languages)
+    source, target = (str(folder / text_name(language)) for language in found)
     return TextPair(source=source, target=target)
 
 
 def synthetic_text(text: SyntheticText, languages: tuple[str, str]) -> TextPair:
-    """Return the files and tags of an entry of data.synthetic.
+    """Return the files of an entry of data.synthetic, with its tags and steps.
 
     Raises:
         DataError: its folder is incomplete, or holds no text in these languages.
     """
-    files = folder_text(Path(text.folder), languages)
-    return files.model_copy(update={"tags": text.tags})
+    files = folder_text(Path(text.folder), languages, text.tags)
+    return files.model_copy(update=text.model_dump(include=set(MixedText.model_fields)))

@@ -85,9 +85,11 @@ def inspect(config: Config, log: Log) -> Quality:
     prepared = prepare(config, log)
     splits = resolve(config.data, log)
     store, tokenizer, languages = prepared.train, prepared.tokenizer, config.data.languages
-    held_out = {"validation": list(ParallelText(splits.validation, languages))}
-    if splits.test is not None:
-        held_out["test"] = list(ParallelText(splits.test, languages))
+    held_out = {
+        name: [pair for text in texts for pair in ParallelText(text, languages)]
+        for name, texts in (("validation", splits.validation), ("test", splits.test))
+        if texts
+    }
     log("looking for held-out sentences in the training text")
     blocks = (b for text in splits.train for b in ParallelText(text, languages).blocks())
     training = (pair for block in blocks for pair in block.pairs("surrogateescape"))

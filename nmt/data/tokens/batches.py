@@ -49,7 +49,8 @@ class CorpusWeight:
     pair_count: int
     """the number of pairs of the text, which are consecutive in the token store"""
     weight: float = 1.0
-    """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each"""
+    """2: every pair twice; 0.25: every pair once in four epochs, a quarter of them in each; 0:
+    never"""
 
 
 @dataclass(frozen=True)

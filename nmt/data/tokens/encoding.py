@@ -54,6 +54,8 @@ class EncodedBlock:
     """the index of each kept pair in the block, from 0"""
     hashes: Hashes
     """the hashes (N, C) of the N kept pairs, by which a `DuplicateFinder` finds them again"""
+    changes: list[str | None]
+    """the kind of change that augmentation has made to each kept pair"""
     counts: Counts
 
     def select(self, indices: list[int]) -> "EncodedBlock":
@@ -62,7 +64,8 @@ class EncodedBlock:
             return self
         kept = np.flatnonzero(np.isin(self.indices, indices))
         sides = self.source.gather(kept), self.target.gather(kept)
-        return EncodedBlock(*sides, self.indices[kept], self.hashes[kept], self.counts)
+        changes = [self.changes[row] for row in kept]
+        return EncodedBlock(*sides, self.indices[kept], self.hashes[kept], changes, self.counts)
 
     def without_duplicates(self, block: Block, finder: DuplicateFinder) -> "EncodedBlock":
         """Return the pairs that `finder` has not seen before; count the others as left out.
@@ -81,11 +84,11 @@ class BlockEncoder:
         if not tokenizer.shared:
             self._encode_target = bulk_encoder(tokenizer.target, threads)
         self._cleaning = rules.cleaning
-        self._cleaner = Cleaner(rules)
+        self._cleaner, self._augmenter = Cleaner(rules), rules.augmenter
         self._tags, self._tag_count = "".join(rules.tags), len(rules.tags)
 
     def __call__(self, block: Block) -> EncodedBlock:
-        """Decode, clean and encode the pairs of a block; duplicates stay.
+        """Decode, clean, augment and encode the pairs of a block; duplicates stay.
 
         Raises:
             DataError: a line is not UTF-8, and `cleaning.invalid_utf8` is false.
@@ -94,11 +97,14 @@ class BlockEncoder:
         counts = Counts(len(pairs))
         indices = counts.count_and_drop(block, range(len(pairs)), map(self._cleaner.reason, pairs))
         kept = [pairs[index] for index in indices]
+        lines = (block.numbers[index] for index in indices)
+        augmented = list(map(self._augmenter, kept, lines))
         encoded = EncodedBlock(
-            source=self._encode_source([self._tags + pair.source for pair in kept]),
-            target=self._encode_target([pair.target for pair in kept]),
+            source=self._encode_source([self._tags + pair.source for pair, _ in augmented]),
+            target=self._encode_target([pair.target for pair, _ in augmented]),
             indices=np.array(indices, np.int64),
             hashes=hash_pairs(kept, self._cleaning),
+            changes=[kind for _, kind in augmented],
             counts=counts,
         )
         source_lengths = encoded.source.lengths - 1 - self._tag_count  # without EOS

@@ -34,8 +34,7 @@ def pair(name: str) -> TextPair:
 
 
 def counts(splits: registry.Splits) -> list[int]:
-    assert splits.test is not None
-    texts = (*splits.train, splits.validation, splits.test)
+    texts = (*splits.train, *splits.held_out)
     return [sum(1 for _ in ParallelText(text)) for text in texts]
 
 
@@ -46,9 +45,9 @@ def test_own_files_need_no_corpus(tmp_path: Path) -> None:
     own: dict[str, Any] = {"train": pair("a"), "validation": pair("b"), "test": pair("c")}
     for corpus in (None, "demo"):
         splits = resolve(DataConfig(corpus=corpus, directory=str(tmp_path), **own))
-        assert splits == registry.Splits([pair("a")], pair("b"), pair("c"))
+        assert splits == registry.Splits([pair("a")], [pair("b")], [pair("c")])
     assert names(tmp_path) == []
-    assert resolve(DataConfig(train=[pair("a")], validation=pair("b"))).test is None
+    assert resolve(DataConfig(train=[pair("a")], validation=[pair("b")])).test == []
 
 
 def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files(
@@ -71,8 +70,8 @@ def test_a_corpus_is_made_once_serves_both_directions_and_gives_way_to_own_files
     monkeypatch.setattr(demo_corpus, "write", None)
     train = there.train[0]
     assert resolve(back).train == [TextPair(source=train.target, target=train.source)]
-    mine = resolve(config.model_copy(update={"validation": pair("mine")}))
-    assert mine == replace(there, validation=pair("mine"))
+    mine = resolve(config.model_copy(update={"validation": [pair("mine")]}))
+    assert mine == replace(there, validation=[pair("mine")])
 
 
 def test_a_failure_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,5 +237,5 @@ def test_a_corpus_comes_verified_from_copies_and_is_split_alike_everywhere(
     assert str(splits.train[0].source).endswith(f".{languages[0]}")
     assert names(tmp_path / name / "-".join(sorted(languages))) == split_names(*languages)
     if name == "tatoeba_en_fr":
-        digest = hashlib.sha256(Path(splits.validation.paths[0]).read_bytes()).hexdigest()
+        digest = hashlib.sha256(Path(splits.validation[0].paths[0]).read_bytes()).hexdigest()
         assert digest.startswith("d56671897ad7")

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentencepiece import sentencepiece_model_pb2
 
-from nmt.config import CleaningConfig, TextPair, TokenizerConfig
+from nmt.config import AugmentationConfig, CleaningConfig, TextPair, TokenizerConfig
 from nmt.data.text import parallel_text
+from nmt.data.text.augmentation import Augmenter
 from nmt.data.text.cleaning import TextRules
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -83,6 +84,23 @@ def test_two_processes_give_the_blocks_of_one_in_order(text: ParallelText, tmp_p
     assert all(LINES[e["line"] - 1] == e["source"] for e in dropped["too_long"])
     assert dropped["too_long"]
     assert [(e["line"], "\\udce4" in e["source"]) for e in dropped["invalid_utf8"]] == [(34, True)]
+
+
+def test_blocks_and_processes_change_no_augmented_pair(
+    text: ParallelText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    augmenter = Augmenter(AugmentationConfig(no_final_punctuation=0.3, typos=0.3))
+    rules = TextRules(CLEANING.cleaning, augmenter=augmenter)
+    found = []
+    for size, processes in ((8, 1), (8, 2), (50, 1)):
+        monkeypatch.setattr(parallel_text, "BLOCK", size)
+        blocks = encoded(text, tmp_path, processes, rules)
+        ids = [
+            block.source.sentence(i).tolist() for block in blocks for i in range(len(block.indices))
+        ]
+        found.append((ids, [change for block in blocks for change in block.changes]))
+    assert found[0] == found[1] == found[2]
+    assert set(found[0][1]) == {None, "no_final_punctuation", "typos"}
 
 
 def _die(block: object) -> None:

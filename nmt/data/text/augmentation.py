@@ -1,0 +1,117 @@
+"""Augmentation: some pairs are learnt in capitals, in small letters, with typing errors, and so on.
+
+People write headlines in capitals and make typing errors, and most training text has neither. A
+model that has never seen them translates them badly (Belinkov and Bisk, 2018, arXiv 1711.02173).
+OpusTrainer (Bogoychev et al., 2023, arXiv 2311.14838) changes pairs anew each time they are read,
+each kind of change with a probability of its own. Here the ids of a text are prepared once, so a
+pair is drawn once, by the seed and the number of its line, and its changed form replaces it.
+"""
+
+import hashlib
+import random
+import string
+from dataclasses import dataclass
+
+import regex
+
+from nmt.config import AugmentationConfig
+from nmt.data.text.parallel_text import SentencePair
+
+KINDS = tuple(AugmentationConfig.model_fields)
+"""the kinds of change: upper, title and so on"""
+TYPOS = 0.1
+"""share of the words of a source that get a typing error, but one at least"""
+
+_TAGS = regex.compile(r"(>>[^<> ]+<< ?)*")  # before a source; they are no part of its text
+# A word between spaces, with punctuation around it; no address, and nothing with digits.
+_WORD = regex.compile(r"(?<!\S)\p{P}*(?<word>\p{L}[\p{L}\p{M}]{2,})(?=\p{P}*(?!\S))")
+_FINAL = regex.compile(r"\s*[\p{Sentence_Terminal}…]+\s*$")
+_KEYS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "йцукенгшщзхъ", "фывапролджэ", "ячсмитьбю")
+_NEIGHBOURS = {
+    key: row[max(0, place - 1) : place] + row[place + 1 : place + 2]
+    for row in _KEYS
+    for place, key in enumerate(row)
+}
+
+
+@dataclass(frozen=True)
+class Augmenter:
+    """Changes the pairs of a text; equal settings, seeds and lines give equal changes."""
+
+    rates: AugmentationConfig = AugmentationConfig()
+    seed: int = 1
+
+    def __call__(self, pair: SentencePair, line: int) -> tuple[SentencePair, str | None]:
+        """Return the pair of a line as it is to be learnt, and which of `KINDS` has changed it.
+
+        A pair has one change at most. One that the drawn change would leave as it is, or empty, is
+        returned with None.
+        """
+        if not self.rates.total:
+            return pair, None
+        digest = hashlib.blake2b(f"{self.seed} {line}".encode(), digest_size=8).digest()
+        drawn = int.from_bytes(digest)
+        share = drawn / 2**64
+        for kind in KINDS:
+            share -= getattr(self.rates, kind)
+            if share < 0:
+                changed = change(pair, kind, random.Random(drawn))
+                return (pair, None) if changed == pair else (changed, kind)
+        return pair, None
+
+
+def change(pair: SentencePair, kind: str, draw: random.Random) -> SentencePair:
+    """Return a pair with a change of one of `KINDS`; tags before the source stay.
+
+    Letters get the case that Unicode gives them in any language, so the i of Turkish loses its dot.
+    """
+    tags = _TAGS.match(pair.source)[0]
+    source, target = pair.source[len(tags) :], pair.target
+    match kind:
+        case "upper":
+            source, target = source.upper(), target.upper()
+        case "title":
+            source, target = string.capwords(source, " "), string.capwords(target, " ")
+        case "lower":
+            source, target = source.lower(), target.lower()
+        case "typos":
+            source = misspell(source, draw)
+        case _:
+            source, target = without_final_punctuation(source, target)
+    return SentencePair(tags + source, target)
+
+
+def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
+    """Return both sides without the full stop, or similar, at their ends.
+
+    If only one side has such an end, or is nothing else, both stay as they are.
+    """
+    shorter = _FINAL.sub("", source), _FINAL.sub("", target)
+    is_changed = shorter[0] not in ("", source) and shorter[1] not in ("", target)
+    return shorter if is_changed else (source, target)
+
+
+def misspell(text: str, draw: random.Random) -> str:
+    """Return a text in which a tenth of the words, and one at least, has a typing error.
+
+    Two letters change places, or a letter is left out, doubled, or replaced by one whose key is
+    beside it. Words of less than three letters stay, and so does what has digits.
+    """
+    words = list(_WORD.finditer(text))
+    chosen = [word for word in words if draw.random() < TYPOS]
+    if words and not chosen:
+        chosen = [draw.choice(words)]
+    for word in reversed(chosen):
+        start, end = word.span("word")
+        text = text[:start] + _misspell_word(text[start:end], draw) + text[end:]
+    return text
+
+
+def _misspell_word(word: str, draw: random.Random) -> str:
+    place = draw.randrange(len(word) - 1)
+    letter, following = word[place], word[place + 1]
+    errors = [following + letter, following, 2 * letter + following]
+    if keys := _NEIGHBOURS.get(letter.lower()):
+        key = draw.choice(keys)
+        errors.append((key.upper() if letter.isupper() else key) + following)
+    return word[:place] + draw.choice(errors) + word[place + 2 :]
