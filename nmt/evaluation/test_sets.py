@@ -79,7 +79,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Build a test set from pairs; `set_of_references` says what `languages` does to it."""
+    """Build a test set with sources from pairs, otherwise as `set_of_references` does."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
