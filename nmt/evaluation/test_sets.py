@@ -167,22 +167,21 @@ def _official_name(name: str, official_names: Collection[str]) -> str:
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:
-    """Return the pairs of the "validation" or "test" set that a configuration names.
+    """Return the pairs of the "validation" or "test" set that a configuration names, tagged.
 
-    If the recipe has tags, such as >>fr<<, each source begins with those of its text. A known
-    corpus is downloaded if it is not on this machine; `log` is called with messages.
+    A known corpus is downloaded if it is not on this machine; `log` is called with messages.
 
     Raises:
         ConfigError: The configuration names no such set.
     """
     splits = resolve(config, log)
-    text = splits.validation if name == "validation" else splits.test
-    if text is None:
+    pair = splits.validation if name == "validation" else splits.test
+    if pair is None:
         raise ConfigError(
             f"the run's configuration names no {name} set; give --source and --reference, "
             "or score --test-set validation"
         )
-    return ParallelText(text, config.languages).tagged()
+    return ParallelText(pair, config.languages).tagged()
 
 
 def translate_test_set(

@@ -71,25 +71,23 @@ def find_workload(config: Config) -> tuple[Workload, Prepared | None]:
 
 
 def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
-    """Return the exact size of an epoch; of a large text, the steps of a sample are scaled up."""
     store, tokenizer = prepared.train, prepared.tokenizer
     sample = _sample(store)
-    is_whole = sample is store
     plan = BatchPlan(
         sample.source.lengths,
         sample.target.lengths,
         config.training.batch_tokens,
         config.seed,
-        prepared.corpus_weights if is_whole else (),  # a sample takes each pair once
+        prepared.corpus_weights if sample is store else (),
     )
     pairs = round(sum(text.pair_count * text.weight for text in prepared.corpus_weights))
-    samples_per_epoch = 1.0 if is_whole else pairs / len(sample)
+    epoch_size = 1.0 if sample is store else pairs / len(sample)  # in samples
     return Workload(
         origin=f"prepared data in {prepared.directory}",
         pairs=pairs,
         source_length=float(store.source.lengths.mean()),
         target_length=float(store.target.lengths.mean()),
-        steps_per_epoch=round(plan.steps_per_epoch * samples_per_epoch),
+        steps_per_epoch=round(plan.steps_per_epoch * epoch_size),
         source_vocabulary=tokenizer.source.size,
         target_vocabulary=tokenizer.target.size,
         validation_pairs=_validation_pairs(config),
