@@ -39,11 +39,13 @@ class _Outcome:
     """an error message"""
 
 
-def _copy(tensor: Tensor) -> Tensor:
+def _copy_to_cpu(tensor: Tensor) -> Tensor:
     return tensor.detach().to("cpu", copy=True)
 
 
-def snapshot(value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy) -> Any:
+def snapshot(
+    value: Any, previous: Any = None, new: Callable[[Tensor], Tensor] = _copy_to_cpu
+) -> Any:
     """Return a copy of `value`, nested dicts, lists and tuples, with all tensors on the CPU.
 
     If `previous`, an earlier snapshot, has a tensor of the same shape and type at the same place,
@@ -97,7 +99,7 @@ class Checkpointer:
         self._monitor, self._group = monitor, group
         self._allocation: Future[Any] | None = None
         """memory for the first copy, while it is being allocated"""
-        self._copy: Any = None
+        self._snapshot: Any = None
         """the last copy of weights and state, whose memory the next copy overwrites"""
         self._written: Future[_Outcome] = Future()
         """the outcome of the last checkpoint, in the main process"""
@@ -112,7 +114,7 @@ class Checkpointer:
         Only the first call has an effect: the optimizers have created their moments then. Without
         this, training would wait at the first checkpoint, because new memory takes long to fill.
         """
-        if self._group.is_main and self._allocation is None and self._copy is None:
+        if self._group.is_main and self._allocation is None and self._snapshot is None:
             tensors = weights_of(self._model), self._state.large_tensors()
             zeros = functools.partial(torch.zeros_like, device="cpu")
             self._allocation = _in_background(lambda: snapshot(tensors, new=zeros))
@@ -147,17 +149,19 @@ class Checkpointer:
         step, ranked = state["step"], self._state.ranking.entries
         if self._allocation:
             with contextlib.suppress(RuntimeError, MemoryError):  # the copy below reports it
-                self._copy = self._allocation.result()
+                self._snapshot = self._allocation.result()
             self._allocation = None
         try:
-            self._copy = snapshot((weights_of(self._model), state), self._copy)
+            self._snapshot = snapshot((weights_of(self._model), state), self._snapshot)
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
             path = self._directory.checkpoint(step)
             problem = f"{path}: checkpoint not saved: no memory for a copy of the state"
             return _in_background(lambda: _Outcome(saved=False, problem=problem))
-        return _in_background(functools.partial(self._write, step, self._copy, ranked, overwrite))
+        return _in_background(
+            functools.partial(self._write, step, self._snapshot, ranked, overwrite)
+        )
 
     def _write(
         self, step: int, copy: Any, ranked: Sequence[Mapping[str, Any]], overwrite: bool
@@ -219,4 +223,4 @@ class Checkpointer:
         """Free the memory of the copy; if `wait` is True, first wait for the writing thread."""
         if wait and self._group.is_main and self._poll_at_step is not None:
             self._written.exception()  # only waits: unlike `result`, it raises nothing
-        self._allocation = self._copy = None
+        self._allocation = self._snapshot = None
