@@ -85,7 +85,7 @@ def merged(model: Transformer) -> Transformer:
 def adapt_parent(run: LoadedModel, lora: LoraConfig, log: Callable[[str], None]) -> LoadedModel:
     """Load the weights of `training.initialize_from` into the model of `run`, and add adapters.
 
-    Returns `run` with metadata for its checkpoints: which parent the adapter belongs to.
+    Returns `run` with metadata for its checkpoints: the parent of the adapter, and its scale.
 
     Raises:
         CheckpointError: the parent is missing or damaged, or has another shape.
