@@ -69,8 +69,8 @@ class Stepper:
         moments do not change.
         """
         state = self._state
-        # each process has summed over its tokens, and the all-reduce has averaged these sums: this
-        # divisor makes the mean over all tokens of it
+        # each process has summed over its tokens, and the all-reduce has averaged these sums; so
+        # the mean over all tokens needs a division by the average tokens of a process
         divisor = gradient.tokens / self._gradients.group.size
         rate = learning_rate(state.step, self._config)
         clip_norm = self._config.training.clip_norm
