@@ -60,7 +60,8 @@ class ThreadTeam:
             tasks += [self._pool.submit(compute, index) for index in range(count)]
             wait(tasks, return_when=FIRST_EXCEPTION)
             self._stop(tasks)
-            return [task.result() for task in tasks]
+            # no loop here: its variable would keep a failed task, and so what that has computed
+            return list(map(Future.result, tasks))
         finally:
             self._stop(tasks)  # also if a stop signal has interrupted the waiting
             tasks.clear()  # the traceback of an exception keeps this frame, and so the results
