@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 OWN_SETS = ("validation", "test")
 """names of the sets in the configuration of a run"""
 PAPER_PAIRS = ("en-de", "de-en", "en-fr", "fr-en")
+"""the languages of the paper in both directions, for which `PAPER_SIZES` holds"""
 PAPER_SIZES = {"wmt13": 3000, "wmt14/full": 3003}
 """number of sentences in the sets of the paper, by sacreBLEU's name"""
 FINGERPRINTS = {
@@ -67,8 +68,9 @@ class EvaluationSet:
 
     def __str__(self) -> str:
         name = f"the run's {self.name} set" if self.name in OWN_SETS else self.name
-        known = self.official_name
-        return f"{name} ({known})" if known and known != name else name
+        if self.official_name and self.official_name != name:
+            return f"{name} ({self.official_name})"
+        return name
 
 
 def set_of_pairs(
@@ -77,7 +79,7 @@ def set_of_pairs(
     languages: tuple[str, str] | None,
     tokenized: bool = False,
 ) -> EvaluationSet:
-    """Build a test set from pairs; a set of the paper is recognised by its references."""
+    """Build a test set with sources from pairs, otherwise as `set_of_references` does."""
     pairs = list(pairs)
     test_set = set_of_references(name, [pair.target for pair in pairs], languages, tokenized)
     return replace(test_set, sources=[pair.source for pair in pairs])
@@ -95,11 +97,12 @@ def set_of_references(
     (countries are ignored) it is not recognised: newstest2013 has the same German references for
     English-German and for French-German. `tokenized`: the references are tokenised already.
     """
-    official_name, *codes = FINGERPRINTS.get(hash_references(references), ("",))
-    if codes and (languages is None or language_codes(languages) == tuple(codes)):
-        languages = (codes[0], codes[1])
-    else:
-        official_name = ""
+    official_name = ""
+    recognised = FINGERPRINTS.get(hash_references(references))
+    if recognised:
+        known_name, source, target = recognised
+        if languages is None or language_codes(languages) == (source, target):
+            official_name, languages = known_name, (source, target)
     return EvaluationSet(name, references, None, languages, official_name, tokenized)
 
 
@@ -123,35 +126,44 @@ def official_set(name: str, languages: tuple[str, str]) -> EvaluationSet:
     from sacrebleu.dataset import DATASETS
     from sacrebleu.utils import SACREBLEU_DIR, get_reference_files, get_source_file
 
-    known = {"newstest2014": "wmt14/full"}.get(name, re.sub(r"^newstest20(?=\d\d$)", "wmt", name))
-    if known not in DATASETS:
-        near = difflib.get_close_matches(name, DATASETS, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else "known are wmt13, wmt14/full and others"
-        raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+    official_name = _official_name(name, DATASETS)
     languages = language_codes(languages)
-    pair, pairs = "-".join(languages), DATASETS[known].langpairs
+    pair, pairs = "-".join(languages), DATASETS[official_name].langpairs
     if pair not in pairs:
         raise ConfigError(f"test set '{name}' has no {pair}; it has {', '.join(sorted(pairs))}")
-    folder = Path(SACREBLEU_DIR, known)
+    folder = Path(SACREBLEU_DIR, official_name)
     try:
-        files = get_source_file(known, pair), get_reference_files(known, pair)[0]
-        source, target = (list(read_lines(Path(file))) for file in files)
+        sources = list(read_lines(Path(get_source_file(official_name, pair))))
+        references = list(read_lines(Path(get_reference_files(official_name, pair)[0])))
     except NmtError:
         raise
     except (Exception, SystemExit) as error:  # sacreBLEU exits if a checksum is wrong
         reason = " ".join(str(error).split()) or type(error).__name__
         raise DataError(
-            f"test set '{known}' cannot be loaded by sacreBLEU: {reason}; check the network, "
-            f"delete {folder} and try again, or give the files with --source and --reference"
+            f"test set '{official_name}' cannot be loaded by sacreBLEU: {reason}; check the "
+            f"network, delete {folder} and try again, or give the files with --source and "
+            "--reference"
         ) from error
-    size = PAPER_SIZES.get(known) if pair in PAPER_PAIRS else None
-    if len(source) != len(target) or not source or size not in (None, len(source)):
+    size = PAPER_SIZES.get(official_name) if pair in PAPER_PAIRS else None
+    if not sources or len(sources) != len(references) or size not in (None, len(sources)):
         expected = f"{size} of each" if size else "as many and at least one"
         raise DataError(
-            f"{folder}: {len(source)} sentences and {len(target)} references of {pair}, expected "
-            f"{expected}; it was downloaded in part: delete it and try again"
+            f"{folder}: {len(sources)} sentences and {len(references)} references of {pair}, "
+            f"expected {expected}; it was downloaded in part: delete it and try again"
         )
-    return EvaluationSet(name, target, source, languages, known)
+    return EvaluationSet(name, references, sources, languages, official_name)
+
+
+def _official_name(name: str, official_names: Collection[str]) -> str:
+    """Return sacreBLEU's name of a test set; raise a ConfigError if it has no such set."""
+    official_name = re.sub(r"^newstest20(?=\d\d$)", "wmt", name)
+    if name == "newstest2014":  # sacreBLEU's wmt14 has fewer sentences than the paper's set
+        official_name = "wmt14/full"
+    if official_name in official_names:
+        return official_name
+    similar = difflib.get_close_matches(name, official_names, n=1)
+    hint = f"did you mean '{similar[0]}'?" if similar else "known are wmt13, wmt14/full and others"
+    raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:

@@ -18,15 +18,14 @@ from nmt.data.tokens.vocabulary import adopt_vocabulary
 from nmt.errors import DataError, NmtError
 from nmt.planning.resources import known_figures
 
-_LENGTH = 25.0
+_DEFAULT_LENGTH = 25.0
 """tokens per sentence that are assumed if nothing is known about the text"""
-_CHARACTERS = 4.3
-"""average characters per subword in Tatoeba's French"""
+_CHARACTERS_PER_SUBWORD = 4.3  # the mean in Tatoeba's French
 _GAMMA_SHAPE, _RATIO_NOISE = 8.0, 0.15
 """random sentence lengths: shape of their gamma distribution, noise of the target's length"""
 _FIRST_WORD = 4  # smaller ids are special symbols
 _RANDOM_STEPS = 128
-"""number of steps that a random sample lasts"""
+"""number of steps that random pairs last"""
 _LARGEST_SAMPLE = 200_000
 """pairs of prepared data that a sample holds at most"""
 
@@ -104,25 +103,38 @@ def _prepared_workload(config: Config, prepared: Prepared) -> Workload:
 
 
 def _assumed_workload(config: Config) -> Workload:
-    data = config.data
-    languages = "-".join(sorted(data.languages))
-    known: dict[str, Any] = {}
-    for row in known_figures("corpora"):
-        if not data.train and (row["name"], row["languages"]) == (data.corpus, languages):
-            known = row
-    pairs, length = known.get("pairs"), known.get("length", _LENGTH)
+    """Return the size of an epoch by known_figures.yaml, with numbers None if it lacks the text."""
+    corpus = _corpus_figures(config)
+    pairs, length = corpus.get("pairs"), corpus.get("length", _DEFAULT_LENGTH)
     if config.tokenizer.kind == "char":
-        length *= _CHARACTERS
-    origin = f"what is known of the corpus {data.corpus}; it is not prepared here"
-    if not known:
+        length *= _CHARACTERS_PER_SUBWORD
+    origin = f"what is known of the corpus {config.data.corpus}; it is not prepared here"
+    if not corpus:
         origin = f"nothing is known before `nmt prepare`; {length:.0f} tokens a sentence assumed"
-    sizes = config.tokenizer.vocabulary_size, config.tokenizer.vocabulary_size
+    source_size = target_size = config.tokenizer.vocabulary_size
     if config.tokenizer.models:
         tokenizer = adopt_vocabulary(config.tokenizer)
-        sizes = tokenizer.source.size, tokenizer.target.size
+        source_size, target_size = tokenizer.source.size, tokenizer.target.size
     steps = None if pairs is None else max(1, round(pairs * length / config.training.batch_tokens))
-    held_out = _validation_pairs(config) or known.get("validation") or None
-    return Workload(origin, pairs, length, length, steps, *sizes, held_out)
+    return Workload(
+        origin,
+        pairs=pairs,
+        source_length=length,
+        target_length=length,
+        steps_per_epoch=steps,
+        source_vocabulary=source_size,
+        target_vocabulary=target_size,
+        validation_pairs=_validation_pairs(config) or corpus.get("validation") or None,
+    )
+
+
+def _corpus_figures(config: Config) -> dict[str, Any]:
+    """Return the row of the recipe's corpus in known_figures.yaml; empty if there is none."""
+    if config.data.train:  # the corpus, if one is named, is not the training text
+        return {}
+    key = config.data.corpus, "-".join(sorted(config.data.languages))
+    rows = known_figures("corpora")
+    return next((row for row in rows if (row["name"], row["languages"]) == key), {})
 
 
 def _validation_pairs(config: Config) -> int | None:
@@ -142,14 +154,16 @@ def sample_sentences(config: Config, workload: Workload, prepared: Prepared | No
         return _sample(prepared.train)
     random = np.random.default_rng(config.seed)
     longer_length = max(workload.source_length, workload.target_length)
-    count = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1  # pairs
-    scale = workload.source_length / _GAMMA_SHAPE  # a gamma's mean is shape * scale
-    source = np.maximum(2, random.gamma(_GAMMA_SHAPE, scale, count))  # lengths; 2: a word and EOS
+    pairs = int(_RANDOM_STEPS * config.training.batch_tokens / longer_length) + 1
+    scale = workload.source_length / _GAMMA_SHAPE  # the mean of a gamma is shape * scale
+    shortest = 2  # a word and EOS
+    source_lengths = np.maximum(shortest, random.gamma(_GAMMA_SHAPE, scale, pairs))
     ratio = workload.target_length / workload.source_length
-    target = np.maximum(2, source * ratio * random.normal(1.0, _RATIO_NOISE, count))
+    noise = random.normal(1.0, _RATIO_NOISE, pairs)
+    target_lengths = np.maximum(shortest, source_lengths * ratio * noise)
     return TokenStore(
-        _random_sentences(source, workload.source_vocabulary, random),
-        _random_sentences(target, workload.target_vocabulary, random),
+        _random_sentences(source_lengths, workload.source_vocabulary, random),
+        _random_sentences(target_lengths, workload.target_vocabulary, random),
     )
 
 

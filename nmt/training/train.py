@@ -39,7 +39,7 @@ from nmt.training.trainer import Trainer
 from nmt.training.validation import Validator
 
 Log = Callable[[str], None]
-NO_MEMORY = (
+_MEMORY_ADVICE = (  # continues: the memory does not suffice
     "to train this model; lower training.micro_batch_tokens, set "
     "training.activation_checkpointing: true, or make the model smaller: `nmt plan` says what "
     "takes how much"
@@ -57,7 +57,7 @@ def train(config: Config, path: Path, log: Log) -> RunDirectory:
     """
     directory = RunDirectory(path)
     with (
-        memory_explained(NO_MEMORY),
+        memory_explained(_MEMORY_ADVICE),
         join_process_group(config.training.device) as group,
         contextlib.ExitStack() as stack,
     ):
@@ -81,8 +81,8 @@ def _build_trainer(
 
     Quick checks come first. The fingerprints have the names in `resume.FINGERPRINTS`.
     """
-    given = config
-    config = inherit(given, directory)
+    recipe = config
+    config = inherit(recipe, directory)
     training = config.training
     device = pick_device(training.device)
     precision = pick_precision(training.precision, device)
@@ -97,7 +97,7 @@ def _build_trainer(
     pairs, sizes = _read_validation_set(config, log)
     read_test_set(config)  # only to check it now: it is used at the end
     prepared = prepare(config, log)
-    config = keep_vocabulary(config, given, directory)
+    config = keep_vocabulary(config, recipe, directory)
     fingerprints = {
         "data_fingerprint": prepared.fingerprint,
         "validation_fingerprint": text_fingerprint(pairs)[:16],
@@ -136,20 +136,13 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     resume(trainer)
     directory, group, state = trainer.directory, trainer.group, trainer.state
     is_trained = group.broadcast_from_main(
-        lambda: (
+        lambda: (  # best.json has this number only after `choose_best_weights`
             trainer.finished()
             and read_json_or_empty(directory.best).get("trained_steps") == state.step
         )
     )
     if group.is_main and not is_trained:
-        if state.step:  # a process may have been killed after it had written this checkpoint
-            training, ranked = trainer.config.training, state.ranking.entries
-            update_after_checkpoint(directory, training, state.step, ranked)
-        else:  # replace files of a start that failed
-            trainer.run.tokenizer.save(directory.tokenizer)
-            directory.environment.unlink(missing_ok=True)
-        write_environment(directory, trainer.device, trainer.precision, group.size, fingerprints)
-        directory.write_config(trainer.config)
+        _write_session(trainer, fingerprints)
     while not trainer.finished():
         try:
             trainer.train()
@@ -162,10 +155,24 @@ def _run(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
     pairs = read_test_set(trainer.config)
     is_scored = not pairs or has_result(directory, pairs)
     if is_trained:
-        rest = "nothing to do" if is_scored else "its test set is not scored yet"
-        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {rest}")
+        remaining = "nothing to do" if is_scored else "its test set is not scored yet"
+        trainer.log(f"{directory.path}: already trained to step {state.step:,}; {remaining}")
     if not is_scored:
         directory.write_config(trainer.config)  # it may name another test set than before
         write_result(trainer, pairs)
     if not (is_trained and is_scored):
         trainer.log(f"translate with: nmt translate --model {directory.path}")
+
+
+def _write_session(trainer: Trainer, fingerprints: Mapping[str, str]) -> None:
+    """Write recipe and environment of this session; repair what a killed process left undone."""
+    directory, state = trainer.directory, trainer.state
+    if state.step:  # a process may have been killed after it had written this checkpoint
+        training, ranked = trainer.config.training, state.ranking.entries
+        update_after_checkpoint(directory, training, state.step, ranked)
+    else:  # replace files of a start that failed
+        trainer.run.tokenizer.save(directory.tokenizer)
+        directory.environment.unlink(missing_ok=True)
+    processes = trainer.group.size
+    write_environment(directory, trainer.device, trainer.precision, processes, fingerprints)
+    directory.write_config(trainer.config)
