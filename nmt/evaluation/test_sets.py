@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.config import DataConfig
+from nmt.data.corpora.listing import Listing
 from nmt.data.corpora.registry import resolve
 from nmt.data.text.lines import read_lines
 from nmt.data.text.parallel_text import ParallelText, SentencePair
@@ -164,6 +165,20 @@ def _official_name(name: str, official_names: Collection[str]) -> str:
     similar = difflib.get_close_matches(name, official_names, n=1)
     hint = f"did you mean '{similar[0]}'?" if similar else "known are wmt13, wmt14/full and others"
     raise ConfigError(f"sacreBLEU has no test set '{name}'; {hint} (see `sacrebleu --list`)")
+
+
+def list_official_sets(languages: tuple[str, str]) -> list[Listing]:
+    """Return the sets of sacreBLEU from the first language into the second, without a download."""
+    from sacrebleu.dataset import DATASETS
+
+    pair = "-".join(language_codes(languages))
+    uses = {"train": "training", "dev": "validation", "valid": "validation"}
+    listings = []
+    for name, dataset in DATASETS.items():
+        part = re.search(r"/(train|dev|valid)", name)
+        if pair in dataset.langpairs:
+            listings.append(Listing(name, "sacreBLEU", use=uses[part[1]] if part else "test"))
+    return listings
 
 
 def find_split(config: DataConfig, name: str, log: Callable[[str], None]) -> Iterator[SentencePair]:

@@ -1,6 +1,7 @@
 """Downloads of files: an interrupted one continues where it stopped, in `NAME.part`."""
 
 import http.client
+import json
 import time
 import urllib.error
 import urllib.request
@@ -53,6 +54,27 @@ def fetch(url: str, path: Path) -> None:
         f"{url}: {reason} ({_size(part):,} bytes so far); run the command again to continue, or "
         "download it by hand and use --from"
     )
+
+
+def fetch_json(url: str, timeout_s: float) -> Any:
+    """Return the JSON that a server answers, in one attempt; `timeout_s` is that of each read.
+
+    Raises:
+        DataError: there is no connection or no answer, or it is not JSON.
+    """
+    request = urllib.request.Request(url, headers={"User-Agent": "nmt"})
+    host = request.host
+    try:
+        opener = urllib.request.build_opener(_SecureRedirects)
+        with closing(opener.open(request, timeout=timeout_s)) as response:
+            return json.load(response)
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{host}: HTTP {error.code} {error.reason}") from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = str(getattr(error, "reason", error)) or type(error).__name__
+        raise DataError(f"{host}: {reason}") from error
+    except ValueError as error:
+        raise DataError(f"{host}: an answer that is not JSON") from error
 
 
 def _size(part: Path) -> int:

@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from tqdm import tqdm
 
+from nmt.data.corpora.download import fetch_json
 from nmt.data.corpora.folders import Log
+from nmt.data.corpora.listing import Listing, Pair
 from nmt.data.corpora.origin import Origin
 from nmt.data.corpora.splits import SPLITS, Languages, complete_splits, write_split
 from nmt.data.text.parallel_text import TRANSLATION
@@ -24,6 +27,7 @@ ENDPOINT: str | None = None
 """the URL of the Hub; None: the default of its library"""
 
 _ROWS = 1000  # read at once
+_LISTED = 100  # data sets, those with the most downloads
 _LINE_ENDS = re.compile(r"[\r\n]+")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -94,6 +98,46 @@ def write_hub_text(folder: Path, languages: Languages, origin: Origin, data: Hub
     except Exception as error:  # the library and what it builds upon raise dozens of kinds
         raise _explain(data, error) from error
     complete_splits(folder, languages, origin.log)
+
+
+def find_hub_data(pair: Pair, timeout_s: float) -> Iterator[Listing]:
+    """Yield the translation data sets that name both languages and can be loaded by everybody.
+
+    A configuration that is named by the two, such as "de-en", is a part of the name.
+
+    Raises:
+        DataError: the Hub does not answer; a KeyError or the like: it answers something else.
+    """
+    from huggingface_hub import constants
+
+    tags = ["task_categories:translation", "library:datasets"]
+    tags += [f"language:{language.base}" for language in pair]
+    query = [*(("filter", tag) for tag in tags), ("gated", "false"), ("sort", "downloads")]
+    query += [("limit", str(_LISTED)), ("expand", "tags"), ("expand", "cardData")]
+    address = f"{ENDPOINT or constants.ENDPOINT}/api/datasets?{urlencode(query)}"
+    for entry in fetch_json(address, timeout_s):
+        facts = dict(tag.split(":", 1) for tag in reversed(entry["tags"]) if ":" in tag)
+        name, sets = _configuration(entry.get("cardData") or {}, pair)
+        found = {ours: sets[n] for ours, names in _UPSTREAM.items() for n in names if n in sets}
+        yield Listing(
+            f"hf:{entry['id']}:{name}" if name else f"hf:{entry['id']}",
+            "Hub",
+            found.get("train", found.get("test")),
+            facts.get("size_categories", ""),
+            facts.get("license", ""),
+            ", ".join(found).replace("train", "training"),
+        )
+
+
+def _configuration(card: Mapping[str, Any], pair: Pair) -> tuple[str, dict[str, int]]:
+    """Return the configuration named by the languages and the pairs in its splits, else nothing."""
+    infos = card.get("dataset_info") or []
+    for info in [infos] if isinstance(infos, dict) else infos:
+        name = info.get("config_name") or ""
+        if {language.base for language in pair} <= {*re.split(r"[^a-z]+", name.lower())}:
+            splits = info.get("splits") or []
+            return name, {split["name"]: split["num_examples"] for split in splits}
+    return "", {}
 
 
 def _load(data: HubData, origin: Origin) -> Any:

@@ -5,7 +5,9 @@ decides, and a later one that differs is refused. Likewise a corpus keeps the re
 that was the newest at its first download.
 """
 
+import gzip
 import hashlib
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -13,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
-from nmt.data.corpora.download import fetch
+from nmt.data.corpora.download import AbsentError, fetch
 from nmt.data.corpora.folders import DiskError, Log, disk_errors
 from nmt.data.text.lines import SUFFIXES, open_bytes
 from nmt.errors import DataError
@@ -30,7 +32,7 @@ Entry = dict[str, str | int]
 
 @dataclass(frozen=True)
 class RemoteText:
-    """A text file to download: plain, compressed, or a member of a zip archive."""
+    """A text file to download: plain, compressed, or a member of a zip or tar archive."""
 
     url: str
     size: int | None = None
@@ -38,7 +40,7 @@ class RemoteText:
     sha256: str | None = None
     """hash of the decompressed text, in hex; None: not published"""
     member: str | None = None
-    """base name of the text inside the zip archive; None: the URL is no zip archive"""
+    """base name of the text inside the archive; None: the URL is no archive"""
     also: Sequence[str] = ()
     """other names that a copy in `Origin.folder` may have"""
 
@@ -107,6 +109,7 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
     If no hash is published, that of the download is recorded. After an error, `path` may exist.
 
     Raises:
+        AbsentError: the server has no such file, or the tar archive no such text.
         DataError: the text cannot be downloaded or read, or is not the expected one.
     """
     if origin.folder is not None:
@@ -123,7 +126,7 @@ def obtain(text: RemoteText, path: Path, origin: Origin) -> None:
         fetch(text.url, archive)
     try:
         entry = _install(archive, text, path, origin)
-    except DiskError:
+    except (DiskError, AbsentError):
         raise  # the archive is good: a later call starts from it
     except DataError:
         archive.unlink()
@@ -161,9 +164,12 @@ def _install(archive: Path, text: RemoteText, path: Path, origin: Origin) -> Ent
 def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
     """Yield the bytes of the text in `archive`.
 
-    A zip archive is never extracted: the first member with this base name is read, whatever path
-    the archive gives it.
+    An archive is never extracted: the first member with this base name is read, whatever path the
+    archive gives it.
     """
+    if archive.name.endswith((".tar", ".tar.gz")):
+        yield from _tar_member(archive, str(member))
+        return
     if archive.suffix != ".zip":
         with open_bytes(archive) as file:
             yield from iter(lambda: file.read(_CHUNK), b"")
@@ -177,6 +183,23 @@ def _unpacked(archive: Path, member: str | None) -> Iterator[bytes]:
             with files.open(found[0]) as file:
                 yield from iter(lambda: file.read(_CHUNK), b"")
     except (EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{archive}: damaged or cut short ({error}); fetch the file again"
+        ) from error
+
+
+def _tar_member(archive: Path, member: str) -> Iterator[bytes]:
+    """Yield the bytes of a file in a tar archive; one that ends in .gz is decompressed."""
+    try:
+        with tarfile.open(archive) as files:
+            infos = (info for info in files if info.isfile())
+            found = next((i for i in infos if PurePosixPath(i.name).name == member), None)
+            file = files.extractfile(found) if found else None
+            if file is None:
+                raise AbsentError(f"{archive}: holds no file called {member}")
+            text = gzip.GzipFile(fileobj=file) if member.endswith(".gz") else file
+            yield from iter(lambda: text.read(_CHUNK), b"")
+    except (EOFError, zlib.error, gzip.BadGzipFile, tarfile.TarError) as error:
         raise DataError(
             f"{archive}: damaged or cut short ({error}); fetch the file again"
         ) from error

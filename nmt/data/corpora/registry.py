@@ -20,7 +20,7 @@ from typing import Any
 
 from nmt import strict_yaml
 from nmt.config import DataConfig, TextPair
-from nmt.data.corpora import demo_corpus, iwslt2017
+from nmt.data.corpora import by_language, demo_corpus, iwslt2017
 from nmt.data.corpora.folders import Log, locked, new_folder
 from nmt.data.corpora.hub import HubData, write_hub_text
 from nmt.data.corpora.opus import write_moses
@@ -62,6 +62,10 @@ class Corpus:
     """the address of its description"""
     copy: str = ""
     """the name of its folder in NMT_TEST_DATA, if it is not `folder`"""
+    use: str = "training, validation, test"
+    """the sets that it has"""
+    codes: str = ""
+    """the column of languages.tsv that has a code for each of its languages, if they are many"""
 
     @property
     def folder(self) -> str:
@@ -167,14 +171,16 @@ _WRITERS: dict[str, Callable[..., None]] = {
     "table": _write_table,
     "hub": _write_hub,
     "iwslt2017": iwslt2017.write,
+    "by_language": by_language.write,
 }
 
 
 def _known_corpus(name: str, entry: Mapping[str, Any]) -> Corpus:
     """Return the corpus that an entry of known_corpora.yaml describes."""
     facts = dict(entry)
-    pairs = tuple((pair[:2], pair[3:]) for pair in facts.pop("languages").split())
-    write = partial(_WRITERS[facts.pop("source")], **facts.pop("settings", {}))
+    pairs = tuple((pair[:2], pair[3:]) for pair in facts.pop("languages", "").split())
+    codes = {"column": entry["codes"]} if "codes" in entry else {}
+    write = partial(_WRITERS[facts.pop("source")], **facts.pop("settings", {}), **codes)
     return Corpus(name, pairs, write, **facts)
 
 
@@ -231,16 +237,18 @@ def resolve(config: DataConfig, log: Log = lambda message: None) -> Splits:
     if config.corpus and not (train and validation and test):
         corpus = find_corpus(config.corpus)
         languages = corpus.pair_of(*config.languages)
-        splits = obtain_corpus(corpus, languages, Path(config.directory), None, log)
-        train = train or splits.train
-        validation = validation or splits.validation
-        test = test or splits.test
+        texts = obtain_corpus(corpus, languages, Path(config.directory), None, log)
+        of_corpus = {split: [text] for split, text in texts.items()}
+        train = train or of_corpus.get("train", [])
+        validation = validation or of_corpus.get("validation", [])
+        test = test or of_corpus.get("test", [])
     train = [*train, *(synthetic_text(each, config.languages) for each in config.synthetic)]
     if not train or not validation:
         missing = "data.validation" if train else "data.train"
+        lacking = f", and corpus '{config.corpus}' has none" if config.corpus else ""
         raise ConfigError(
-            f"{missing} is not given; name its source and target files, or set data.corpus to a "
-            "known corpus (`nmt data list`)"
+            f"{missing} is not given{lacking}; name its source and target files, or set "
+            "data.corpus to a known corpus (`nmt data list`)"
         )
     return Splits(train, validation, test)
 
@@ -261,8 +269,8 @@ def find_splits(config: DataConfig) -> Splits | None:
 
 def obtain_corpus(
     corpus: Corpus, languages: Languages, directory: Path, copies: Path | None, log: Log
-) -> Splits:
-    """Return the splits of a corpus in `directory`; download it if its folder is missing.
+) -> dict[str, TextPair]:
+    """Return the files of each split that a corpus has; download it if its folder is missing.
 
     `copies` is a folder with the upstream files; None: that in NMT_TEST_DATA, else a download.
 
@@ -285,7 +293,7 @@ def obtain_corpus(
                     corpus.write(new, languages, origin)
                 shutil.rmtree(downloads, ignore_errors=True)
     texts = split_files(folder, SPLITS, languages)
-    return Splits(*([texts[name]] for name in SPLITS))
+    return {split: text for split, text in texts.items() if Path(text.paths[0]).is_file()}
 
 
 def _folder_of(corpus: Corpus, languages: Languages, directory: Path) -> Path:
