@@ -1,6 +1,6 @@
-"""What exports share: limits, and the import and the translations of the program they are made for.
+"""The programs that exports are made for: their import, their limits, and what they translate.
 
-An engine is such a program: CTranslate2, transformers, Marian, onnxruntime.
+An engine is such a program: CTranslate2, transformers, Marian or onnxruntime.
 """
 
 import importlib

@@ -33,13 +33,8 @@ _READABLE: dict[str, tuple[Any, Any]] = {
 BIAS = "final_logits_bias"
 """the output bias, which has the shape (1, V) there"""
 POSITION_TABLES = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
-COPIES = {
-    "model.shared.weight",
-    "model.encoder.embed_tokens.weight",
-    "model.decoder.embed_tokens.weight",
-    "lm_head.weight",
-    *POSITION_TABLES,
-}
+_EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens")
+COPIES = {*(f"model.{name}.weight" for name in _EMBEDDINGS), "lm_head.weight", *POSITION_TABLES}
 """weights that a file may hold although no weight of ours needs them: copies of a matrix that is
 tied, and tables of positions, which are computed"""
 _LAYER = {

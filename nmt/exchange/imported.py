@@ -7,7 +7,6 @@ small original files, in which the original order stands.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,7 @@ from nmt.data.tokens.foreign_vocabulary import (
 from nmt.data.tokens.tokenizer import SOURCE, TARGET
 from nmt.errors import ConfigError, DataError, ExchangeError
 from nmt.exchange.engine import EXCLUDED_BIAS
-from nmt.files import create_folder_atomically, read_json
+from nmt.files import create_folder_atomically, read_json, write_json
 from nmt.load_run import build_model
 from nmt.run_directory import LoadedModel, RunDirectory, find_run
 
@@ -85,8 +84,7 @@ def write_run(imported: ImportedModel, output: Path) -> None:
             run.imported.mkdir()
             for name, content in imported.originals.items():
                 (run.imported / name).write_bytes(content)
-            text = json.dumps(imported.provenance, indent=1, ensure_ascii=False)
-            (run.imported / PROVENANCE).write_text(text + "\n", "utf-8")
+            write_json(run.imported / PROVENANCE, imported.provenance)
             run.checkpoints.mkdir()
             save_checkpoint(run.checkpoint(0), weights_of(model))
     except FileExistsError as error:

@@ -114,6 +114,8 @@ def verify_translations(
 ) -> str:
     """Compare greedy translations of another program with our model, and return a summary.
 
+    `sources` and `translations` belong together, one by one.
+
     Raises:
         ExchangeError: too many differ; the message shows the first one.
     """
@@ -157,18 +159,18 @@ def _check(
     target_output = torch.tensor(ids)[:, None]  # (T, 1)
     logits = run.model(source_ids, target_input)[0].double()  # (T, V)
     # The softmax of the other program may count the excluded tokens or not. If it does, log P is
-    # lower. Any value between the two is right, so the nearest one is our value.
+    # lower. Any value between the two is right, so the one nearest to theirs is our value.
     lowest = float(logits.log_softmax(1).gather(1, target_output).sum())
     logits[:, excluded_ids(run.config.decoding)] = -torch.inf
     log_p = logits.log_softmax(1)  # (T, V)
-    their_log_p = log_p.gather(1, target_output)[:, 0]  # (T,)
-    our_log_p = min(max(lowest, translation.log_p), float(their_log_p.sum()))
+    log_p_of_pieces = log_p.gather(1, target_output)[:, 0]  # (T,)
+    our_log_p = min(max(lowest, translation.log_p), float(log_p_of_pieces.sum()))
     best = log_p.max(1)
     return CheckedTranslation(
         source=source,
         theirs=theirs,
         ours=[pieces[i] for i in best.indices.tolist()],
-        gaps=(best.values - their_log_p).tolist(),
+        gaps=(best.values - log_p_of_pieces).tolist(),
         their_log_p=our_log_p if translation.is_cut else translation.log_p,
         our_log_p=our_log_p,
     )
