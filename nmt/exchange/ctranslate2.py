@@ -124,7 +124,7 @@ def translate_with_ctranslate2(folder: Path, texts: Sequence[str]) -> list[Engin
 
 def _specification(model: Transformer, config: ModelConfig) -> Any:
     """Return the model as CTranslate2's TransformerSpec: its weights, without vocabularies."""
-    specs = import_engine("ctranslate2.specs", FEATURE)
+    specs = import_engine("ctranslate2", FEATURE).specs
     activations = specs.common_spec.Activation
     spec: Any = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),

@@ -48,7 +48,7 @@ class EncoderGraph(nn.Module):
 
 
 class ChunkedLayout(Layout):
-    """Splits heads without a reshape, for which ONNX finds no width where a memory has length 0."""
+    """Splits heads without a reshape: its -1 has no answer where a memory has length 0 in ONNX."""
 
     def split_heads(self, x: Tensor, heads: int) -> Tensor:
         """Split the width into heads: (B, L, D) -> (B, H, L, K)."""
