@@ -15,20 +15,8 @@ from nmt.config_file import replace_settings
 from nmt.data.tokens.foreign_vocabulary import ForeignVocabulary
 from nmt.data.tokens.tokenizer import BOS, EOS, PAD, UNK
 from nmt.errors import ConfigError, ExchangeError
-from nmt.exchange.huggingface_files import (
-    abbreviate,
-    is_text,
-    license_of,
-    parse_json,
-    read_weights,
-)
-from nmt.exchange.huggingface_names import (
-    BIAS,
-    COPIES,
-    POSITION_TABLES,
-    read_architecture,
-    weight_names,
-)
+from nmt.exchange.huggingface_files import abbreviate, is_text, license_of, parse_json, read_weights
+from nmt.exchange.huggingface_names import BIAS, COPIES, POSITION_TABLES, read_config, weight_names
 from nmt.exchange.imported import (
     ImportedModel,
     bias_name,
@@ -56,7 +44,7 @@ def import_huggingface(folder: Path) -> ImportedModel:
         ExchangeError: a file is missing or damaged, or nmt cannot compute the model.
     """
     settings = parse_json(read_small_file(folder / CONFIG), folder / CONFIG)
-    config = read_architecture(settings, str(folder / CONFIG))
+    config = read_config(settings, str(folder / CONFIG))
     weights_path = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights_path is None:
         raise ExchangeError(f"{folder}: there are no weights; expected {' or '.join(WEIGHTS)}")

@@ -55,7 +55,7 @@ _LAYER = {
 """{our name: theirs} of the modules of a layer; the encoder has no cross-attention"""
 
 
-def read_architecture(settings: Mapping[str, Any], where: str) -> ModelConfig:
+def read_config(settings: Mapping[str, Any], where: str) -> ModelConfig:
     """Return the architecture that config.json describes, with the positions of transformers.
 
     `where` names config.json in error messages.
