@@ -97,8 +97,8 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
     log(f"asking OPUS and the Hugging Face Hub, {ANSWER_S:g} seconds at most")
     answers, failures = ask_sources(pair)
     for name, reason in failures.items():
-        shown = "what was known of it before" if name == "OPUS" else "nothing of it"
-        log(f"{name} could not be asked ({reason}); {shown} is in the list")
+        shown = "what nmt knows of it without asking" if name == "OPUS" else "nothing of it"
+        log(f"{name} could not be asked ({reason}); the list has {shown}")
     listings = [*known_corpora(pair), *answers, *list_official_sets((source, target))]
     listings.sort(key=lambda listing: -(listing.pairs or 0))
     if not listings:
@@ -113,19 +113,19 @@ def find(options: FindOptions, as_json: JsonObjectOption = False) -> None:
     else:
         _print_listings(listings)
     log(
-        f"next: nmt data download NAME --source-language {source} --target-language {target}; or in "
-        f"a recipe, data: {{corpus: NAME, source_language: {source}, target_language: {target}}}; or "
-        "with a name of sacreBLEU, nmt eval-bleu --test-set NAME"
+        f"next: nmt data download NAME --source-language {source} --target-language {target}; or "
+        f"in a recipe data: {{corpus: NAME, source_language: {source}, target_language: {target}}};"
+        " or with a name of sacreBLEU nmt eval-bleu --test-set NAME"
     )
 
 
 def _print_listings(listings: "Sequence[Listing]") -> None:
     """Print a table, a line for each listing; the numbers of pairs are aligned at their ends."""
-    rows = [("name", "pairs", "for", "from", "size", "licence")]
+    rows: list[tuple[str, ...]] = [("name", "pairs", "for", "from", "size", "licence")]
     for each in listings:
         pairs = f"{each.pairs:,}" if each.pairs else ""
-        row = (each.name, pairs, each.use, each.source, each.size, each.licence)
-        rows.append(tuple("".join(filter(str.isprintable, cell)) for cell in row))
+        cells = (each.name, pairs, each.use, each.source, each.size, each.licence)
+        rows.append(tuple("".join(filter(str.isprintable, cell)) for cell in cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         aligned = [f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)]

@@ -98,8 +98,8 @@ def sources(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 
 NEXT = (
-    "next: nmt data download NAME --source-language en --target-language it; or in a recipe, "
-    "data: {corpus: NAME, source_language: en, target_language: it}; or with a name of sacreBLEU, "
+    "next: nmt data download NAME --source-language en --target-language it; or in a recipe data: "
+    "{corpus: NAME, source_language: en, target_language: it}; or with a name of sacreBLEU "
     "nmt eval-bleu --test-set NAME"
 )
 
@@ -112,7 +112,8 @@ def test_find_lists_what_there_is_the_largest_first(sources: Site) -> None:
         *("opus:NLLB", "tatoeba_challenge", "iwslt2017", "opus_books", "ntrex128", "flores200"),
         *("hf:a/b", "wmt09"),
     ]
-    assert rows[0].split() == "opus:NLLB 500,000,000 training OPUS 10.0GB ODC-By 1.0".split()
+    first = ["opus:NLLB", "500,000,000", "training", "OPUS", "10.0GB", "ODC-By", "1.0"]
+    assert rows[0].split() == first
     assert rows[0].index("500,000,000") + 11 == rows[4].index("1,997") + 5
     assert rows[-1].split() == ["wmt09", "test", "sacreBLEU"]
     asking = "asking OPUS and the Hugging Face Hub, 10 seconds at most"
@@ -136,8 +137,10 @@ def test_find_without_a_network_says_what_could_not_be_asked(sources: Site) -> N
     }
     _, opus_line, hub_line, last = result.stderr.splitlines()
     assert opus_line.startswith("OPUS could not be asked (127.0.0.1:")
-    assert opus_line.endswith("HTTP 404 Not Found); what was known of it before is in the list")
-    assert hub_line.endswith("HTTP 404 Not Found); nothing of it is in the list")
+    assert opus_line.endswith(
+        "HTTP 404 Not Found); the list has what nmt knows of it without asking"
+    )
+    assert hub_line.endswith("HTTP 404 Not Found); the list has nothing of it")
     assert last == NEXT
 
 

@@ -65,7 +65,9 @@ def _code(column: str, language: str) -> str:
     found = find_language(language)
     code = found.codes.get(column)
     if not code:
-        raise ConfigError(f"the corpus has no text in {found.name} ('{language}'); see `nmt data find`")
+        raise ConfigError(
+            f"the corpus has no text in {found.name} ('{language}'); see `nmt data find`"
+        )
     return code
 
 

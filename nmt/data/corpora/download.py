@@ -71,7 +71,8 @@ def fetch_json(url: str, timeout_s: float) -> Any:
     except urllib.error.HTTPError as error:
         raise DataError(f"{host}: HTTP {error.code} {error.reason}") from error
     except (OSError, http.client.HTTPException) as error:
-        reason = str(getattr(error, "reason", error)) or type(error).__name__
+        cause = getattr(error, "reason", error)
+        reason = getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
         raise DataError(f"{host}: {reason}") from error
     except ValueError as error:
         raise DataError(f"{host}: an answer that is not JSON") from error

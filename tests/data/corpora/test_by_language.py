@@ -95,7 +95,7 @@ def test_a_set_that_the_pair_lacks_is_split_off_the_training_text_if_there_is_so
     ("languages", "error", "message"),
     [
         (("en", "it"), DataError, "eng-ita.tar: nothing of eng and ita is there"),
-        (("en", "hr"), ConfigError, r"the corpus has no text in Croatian \('hr'\); see `nmt data f"),
+        (("en", "hr"), ConfigError, r"the corpus has no text in Croatian \('hr'\); see"),
         (("en", "nds"), ConfigError, r"the corpus has no text in nds \('nds'\)"),
     ],
 )
