@@ -14,7 +14,7 @@ MAX_TRANSLATION = 256
 """pieces after which a translation for a check is cut, so that the check ends"""
 
 EXCLUDED_BIAS = -1e4
-"""the output bias of a token that no translation has: its probability is 0, in float16 too"""
+"""the output bias of a token that no translation has: its probability becomes 0, in float16 too"""
 
 Quantization = Literal[
     "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"

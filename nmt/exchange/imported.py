@@ -151,18 +151,11 @@ def read_small_file(path: Path) -> bytes:
 
 
 def file_digests(paths: Sequence[Path]) -> dict[str, str]:
-    """Return {name: sha256 in hex} of files.
-
-    Raises:
-        ExchangeError: one cannot be read.
-    """
+    """Return {name: sha256 in hex} of files, which were read before."""
     digests = {}
     for path in paths:
-        try:
-            with path.open("rb") as file:
-                digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise ExchangeError(f"{path}: cannot be read: {error.strerror}") from error
+        with path.open("rb") as file:
+            digests[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
     return digests
 
 
