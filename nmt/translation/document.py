@@ -12,7 +12,16 @@ from nmt.data.text.sentences import split_sentences
 from nmt.data.tokens.tokenizer import Tokenizer
 from nmt.run_directory import LoadedModel
 from nmt.stored_model import StoredModel
-from nmt.translation.line import MAX_SOURCE_TOKENS, Line, Translation, Warn, has_words
+from nmt.translation.line import (
+    MAX_SOURCE_TOKENS,
+    Alignment,
+    Line,
+    Translation,
+    Warn,
+    has_words,
+)
+from nmt.translation.placeholders import hidden_parts
+from nmt.translation.spans import Link, linked_words, moved, shifted
 
 # most lines of a window: each has many sentences, and all are translated before it is written
 WINDOW_PARAGRAPHS = 200
@@ -47,7 +56,8 @@ def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterat
         tags = line.text[: len(line.text) - len(text)]  # they hold for each sentence
         sentences = split_sentences(text, run.config.data.source_language)
         sentences = [tags + sentence for sentence in sentences]
-    terminology = line.terminology
+    terminology, at = line.terminology, 0
+    edits = [part.edit for part in hidden_parts(line)]
     numbers = count(line.number * NUMBERS_PER_LINE)
     for sentence, ids in zip(sentences, run.tokenizer.source.encode(sentences), strict=True):
         parts, ids_of_parts = [sentence], [ids]
@@ -60,7 +70,12 @@ def _sentences(run: LoadedModel | StoredModel, line: Line, warn: Warn) -> Iterat
                 f"{MAX_SOURCE_TOKENS}; it is translated in {len(parts)} pieces"
             )
         for part, part_ids in zip(parts, ids_of_parts, strict=True):
-            yield Line(next(numbers), part, terminology, part_ids)
+            _, untagged = run.tokenizer.source.divide_tags(part)
+            at = line.text.index(untagged, at)
+            start = moved((at, at), edits)[0] - (len(part) - len(untagged))
+            at += len(untagged)
+            piece = replace(line, number=next(numbers), text=part, ids=part_ids, start=start)
+            yield replace(piece, terminology=terminology)
             if terminology:  # terms and the prefix hold for the first sentence only
                 terminology = replace(terminology, terms=(), prefix="")
 
@@ -94,13 +109,23 @@ def halves(text: str) -> list[str]:
     return [text[:cut].rstrip(), text[cut:].lstrip()]
 
 
-def join(sentences: list[Translation]) -> Translation:
+def join(text: str, sentences: Sequence[tuple[Line, Translation]]) -> Translation:
     """Join the translations of consecutive sentences by spaces, but by none after "。", "？" etc.
 
-    The score is the sum of the sentences' scores; all other fields have their default values.
+    `text` is the line that was split into the sentences. The score is the sum of their scores. If
+    all have alignments, the line gets their links; other fields have their default values.
     """
-    text = ""
-    for sentence in sentences:
-        gap = " " if text and sentence.text and not ENDS_WITHOUT_SPACE.search(text) else ""
-        text += gap + sentence.text
-    return Translation(text, score=sum((sentence.score for sentence in sentences), start=0.0))
+    joined = ""
+    links: list[Link] = []
+    for line, sentence in sentences:
+        gap = " " if joined and sentence.text and not ENDS_WITHOUT_SPACE.search(joined) else ""
+        joined += gap
+        start = len(joined)
+        for source, target in sentence.alignment.links if sentence.alignment else ():
+            links.append(Link(shifted(source, line.start), shifted(target, start)))
+        joined += sentence.text
+    alignment = None
+    if sentences and all(sentence.alignment for _, sentence in sentences):
+        alignment = Alignment(linked_words(links, text, joined), links=tuple(links))
+    score = sum((sentence.score for _, sentence in sentences), start=0.0)
+    return Translation(joined, score, alignment=alignment)

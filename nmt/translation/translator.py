@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from nmt.config import DecodingConfig, Sampling
+from nmt.data.text.protected_text import ProtectedText
 from nmt.errors import ConfigError, print_warning
 from nmt.run_directory import LoadedModel
 from nmt.search.searcher import Searcher
@@ -14,6 +15,7 @@ from nmt.stored_model import StoredModel
 from nmt.translation.line import Progress, Terminology, Translation, Warn, numbered
 from nmt.translation.minimum_bayes_risk import Utilities, most_useful
 from nmt.translation.pipeline import FinishingStage, Pipeline
+from nmt.translation.protected import ProtectionStage
 from nmt.translation.terminology import NEED_A_SEARCH, TerminologyStage
 
 
@@ -27,6 +29,8 @@ class TranslationRequest:
     """whether a line may have several sentences, which are translated one by one and joined"""
     terminology: Terminology = field(default_factory=Terminology)
     """constraints on the words of every line"""
+    protected: ProtectedText = field(default_factory=ProtectedText)
+    """patterns of text that the translations repeat exactly as it is"""
     utilities: Utilities | None = None
     """compares candidates, to choose by minimum Bayes risk; None: the search score chooses"""
     candidates: int = 0
@@ -67,6 +71,7 @@ class Translator:
         searcher = self.searcher
         _check_request(request, searcher)
         result_count = request.n_best  # how many hypotheses of a line the search returns
+        protection = ProtectionStage(searcher, request.protected)
         terminology = TerminologyStage(searcher, request.terminology)
         stages: list[FinishingStage] = [terminology.restore]  # gives terms the user's spelling
         if self.settings.copy_unknown:
@@ -81,7 +86,9 @@ class Translator:
             from nmt.translation.aligner import align
 
             stages.append(partial(align, searcher=searcher))
-        return Pipeline(searcher, terminology, stages, result_count, request.document, processes)
+        stages.append(protection.restore)
+        around = (protection, terminology)
+        return Pipeline(searcher, *around, stages, result_count, request.document, processes)
 
     def translate(
         self,

@@ -28,6 +28,11 @@ def words(text: str) -> list[str]:
     return parts
 
 
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Return the characters [start, end) of each of a text's `words`."""
+    return [found.span() for found in _WORDS.finditer(text)]
+
+
 def has_capital(term: str) -> bool:
     """Return whether a term has a capital letter.
 

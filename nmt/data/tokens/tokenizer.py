@@ -136,6 +136,27 @@ class SubwordModel:
         pieces: list[str] = self._processor.encode(plain, out_type=str)
         return [*(self.pieces[tag] for tag in tags), *pieces]
 
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the characters [start, end) of the text that each piece of `split` stands for.
+
+        They are those before normalisation, with the spaces before a word. Some may be in no span.
+        """
+        from sentencepiece import sentencepiece_pb2
+
+        _, plain = self.divide_tags(text)
+        spans = [found.span(1) for found in _TAG.finditer(text, 0, len(text) - len(plain))]
+        proto: Any = sentencepiece_pb2.SentencePieceText()
+        proto.ParseFromString(self._processor.encode(plain, out_type="serialized_proto"))
+        encoded = plain.encode("utf-8")
+        characters = len(text) - len(plain)  # how many there are before byte `at` of `encoded`
+        at = 0
+        for piece in proto.pieces:  # their offsets are bytes
+            start = characters + len(encoded[at : piece.begin].decode("utf-8"))
+            characters = start + len(encoded[piece.begin : piece.end].decode("utf-8"))
+            at = piece.end
+            spans.append((start, characters))
+        return spans
+
     def spell(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of `ids`, with "⁇" (word level: "▁⁇") for the unknown symbol."""
         unknown = str(self._processor.decode([UNK])).replace(" ", "▁")
